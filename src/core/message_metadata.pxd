@@ -1,0 +1,46 @@
+"""MessageMetadata, the header of an entry. Layout in FORMAT.md; source: PulsarApi.proto.
+
+An entry: 0x0e01 u16 | crc32c u32 | metadata size u32 | MessageMetadata | payload, integers big endian;
+the checksum covers everything after itself and may be absent (then no 0x0e01 either).
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from pulsarx._core.byte_writer cimport ByteWriter
+from pulsarx._core.single_metadata cimport PropertyView
+
+cdef struct MessageMetadata:
+    uint32_t flags                   # MetadataFlags
+    uint32_t compression             # 0 none, 1 LZ4, 2 ZLIB, 3 ZSTD, 4 SNAPPY
+    uint32_t uncompressed_size       # 0: not written
+    uint32_t message_count           # 1 unless METADATA_BATCH
+    uint64_t sequence_id
+    uint64_t highest_sequence_id
+    uint64_t publish_time_ms
+    uint64_t event_time_ms
+    int64_t deliver_at_ms
+    const uint8_t* producer_name
+    const uint8_t* partition_key
+    const uint8_t* ordering_key
+    const uint8_t* schema_version
+    uint32_t producer_name_size
+    uint32_t partition_key_size
+    uint32_t ordering_key_size
+    uint32_t schema_version_size
+    const PropertyView* properties   # encode only; decode with property_next(reader, 4, ...)
+    uint32_t property_count
+
+cdef struct EntryParts:
+    MessageMetadata metadata
+    const uint8_t* encoded_metadata
+    const uint8_t* payload
+    uint32_t encoded_metadata_size
+    uint32_t payload_size
+    uint32_t checksum
+    bint has_checksum
+
+cdef uint32_t message_metadata_size(const MessageMetadata* metadata) noexcept nogil
+cdef void message_metadata_encode(const MessageMetadata* metadata, ByteWriter* writer) noexcept nogil
+cdef int message_metadata_decode(const uint8_t* data, uint32_t size, MessageMetadata* metadata) noexcept nogil
+cdef int entry_decode(const uint8_t* entry, uint32_t size, bint verify, EntryParts* parts) noexcept nogil
+"""Take an entry apart. verify: check its checksum too (STATUS_CORRUPT when it does not hold)."""

@@ -1,0 +1,8 @@
+"""MurmurHash3 x86 32 bit, the hash of sticky keys and of one routing scheme. Everybody may use it.
+
+murmur3_32(0, "Order-3459134") = 3112179635. Source: Pulsar Murmur3_32Hash (which clears the sign bit of this value).
+"""
+
+from libc.stdint cimport uint8_t, uint32_t
+
+cdef uint32_t murmur3_32(uint32_t seed, const uint8_t* data, size_t size) noexcept nogil
