@@ -1,0 +1,267 @@
+"""The broker of one data directory in this process: its topics, threads and clocks. Shared by all clients of the folder.
+
+  state    holds                                         left by
+  OPEN     clients hold references                       release of the last one, process exit, fork
+  CLOSED   ledgers sealed, lock given back               -
+  FORKED   a child's copy: every call raises             -
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from pulsarx import errors
+from pulsarx._pycore.ack_tracker import AckTracker
+from pulsarx._pycore.cursor_store import CursorStore
+from pulsarx._pycore.file_system import FileSystem
+from pulsarx._pycore.published_ends import PublishedEnds
+from pulsarx.broker.background import Background
+from pulsarx.broker.catalogue import Catalogue
+from pulsarx.broker.completions import Completions
+from pulsarx.broker.data_directory import DataDirectory, MemoryDirectory
+from pulsarx.broker.retention import RetentionPolicy
+from pulsarx.broker.topic import Topic
+from pulsarx.clock import real_clock
+from pulsarx.topic_name import TopicName
+
+if TYPE_CHECKING:
+    from pulsarx.broker.catalogue_state import SubscriptionRecord, TopicRecord
+    from pulsarx.clock import Clock
+    from pulsarx.options import BrokerOptions
+    from pulsarx.randomness import Randomness
+
+
+class BrokerSettings(NamedTuple):
+    """What all clients of one folder must agree on."""
+
+    clock: Clock
+    randomness: Randomness
+    durability: str
+    flush_interval_ms: int
+    options: BrokerOptions
+
+
+class Broker:
+    """Any thread may call."""
+
+    def __init__(self, location: str | None, settings: BrokerSettings) -> None:
+        """location: a folder, None for memory."""
+        self.settings = settings
+        self.clock = settings.clock
+        self.randomness = settings.randomness
+        self.durability = settings.durability
+        self.options = settings.options
+        self.decompressed_size_max = max(settings.options.max_message_size, 1 << 27)
+        self.lock = threading.RLock()
+        self.topics: dict[str, Topic] = {}
+        self.reference_count = 0
+        self.state = "OPEN"
+        self._producer_count = 0
+        self.files = FileSystem()
+        if location is None:
+            self.directory: DataDirectory | MemoryDirectory = MemoryDirectory()
+        else:
+            self.directory = DataDirectory.open(location, read_only=False, files=self.files)
+        try:
+            self.catalogue = Catalogue.open(self.directory, self.files, now_ms=self.clock.now_ms())
+            self.ends = PublishedEnds.create(self.directory.ends_path, self.catalogue.epoch)
+        except BaseException:
+            self.directory.close()
+            raise
+        self.background = Background("pulsarx-background")
+        self.completions = Completions()
+
+    def after_flush_interval(self, flush: Callable[[], None]) -> None:
+        """Call flush when the flush interval (real time) is over."""
+        real_clock.call_at(real_clock.now_ms() + self.settings.flush_interval_ms, flush)
+
+    def next_producer_name(self) -> str:
+        """As Pulsar standalone names them: cluster, instance, number. Unique within an epoch of the folder."""
+        with self.lock:
+            self._producer_count += 1
+            return f"standalone-{self.catalogue.epoch}-{self._producer_count - 1}"
+
+    # Topics -----------------------------------------------------------------------------------------------------------
+
+    def topic(self, name: TopicName, *, create: bool = True) -> Topic:
+        """The topic of this name, made when it is missing and allowed to be."""
+        self.check_open()  # before the lock: in a forked child nobody would ever release it
+        with self.lock:
+            self.check_open()
+            full = str(name)
+            found = self.topics.get(full)
+            if found is not None:
+                return found
+            record = self.catalogue.state.topics.get(full)
+            if record is None:
+                record = self._create_topic(name, create)
+            self.topics[full] = Topic(self, record)
+            return self.topics[full]
+
+    def _create_topic(self, name: TopicName, create: bool) -> TopicRecord:
+        if name.domain != "persistent":
+            raise errors.OperationNotSupported(f"{name}: non-persistent topics are not there in this version")
+        if name.namespace_name not in self.catalogue.state.namespaces:
+            raise errors.TopicNotFound(f"{name}: there is no namespace {name.namespace_name}")
+        if not create or not self.options.allow_auto_topic_creation:
+            raise errors.TopicNotFound(f"{name}, and allow_auto_topic_creation is off" if create else str(name))
+        self.catalogue.commit(
+            [
+                {
+                    "op": "create_topic",
+                    "topic": str(name),
+                    "topic_id": self.catalogue.allocate_id(),
+                    "created_ms": self.clock.now_ms(),
+                }
+            ]
+        )
+        return self.catalogue.state.topics[str(name)]
+
+    def check_subscription_creation(self, topic: str, name: str) -> None:
+        if not self.options.allow_auto_subscription_creation:
+            raise errors.SubscriptionNotFound(
+                f"subscription {name} of {topic}, and allow_auto_subscription_creation is off"
+            )
+
+    def open_tracker(self, record: SubscriptionRecord) -> AckTracker:
+        """The cursor of a subscription as it was left; a new one begins where its record says."""
+        prefix = self.directory.cursor_prefix(record.cursor_id)
+        store = CursorStore.open(prefix, self.files) if prefix is not None else CursorStore.memory()
+        tracker = AckTracker(store)
+        if store.is_new:
+            tracker.reset(record.ledger_id, record.ordinal)
+        return tracker
+
+    def retention_of(self, record: TopicRecord) -> tuple[RetentionPolicy, bool]:
+        """The retention policy in force on a topic and whether it was set explicitly."""
+        namespace = "/".join(record.name.split("://", 1)[1].split("/")[:2])
+        policies = self.catalogue.state.namespaces.get(namespace, {})
+        found = policies.get("retention")
+        if found is not None:
+            return RetentionPolicy(found["time_minutes"], found["size_mb"]), True
+        options = self.options
+        policy = RetentionPolicy(
+            options.default_retention_time_in_minutes, options.default_retention_size_in_mb
+        )
+        return policy, policy != RetentionPolicy()
+
+    def set_retention(self, namespace: str, policy: RetentionPolicy) -> None:
+        if namespace not in self.catalogue.state.namespaces:
+            raise errors.TopicNotFound(f"there is no namespace {namespace}")
+        value = {"time_minutes": policy.time_minutes, "size_mb": policy.size_mb}
+        self.catalogue.commit(
+            [{"op": "set_namespace_policy", "namespace": namespace, "policy": "retention", "value": value}]
+        )
+        for topic in list(self.topics.values()):
+            if topic.name.split("://", 1)[1].startswith(namespace + "/"):
+                topic.trim()
+
+    # Life -------------------------------------------------------------------------------------------------------------
+
+    def check_open(self) -> None:
+        if self.state == "FORKED":
+            raise errors.ForkedError("the client was opened before this process was forked; open one of its own")
+        if self.state != "OPEN":
+            raise errors.AlreadyClosed("client")
+
+    def close(self) -> None:
+        """Send open batches, seal ledgers, write the catalogue, give the lock back. Idempotent."""
+        with self.lock:
+            if self.state != "OPEN":
+                return
+            self.state = "CLOSED"
+            topics = list(self.topics.values())
+        failure: Exception | None = None
+        for producer in [each for topic in topics for each in topic.producers()]:
+            failure = attempt(producer.shut) or failure
+        self.completions.close()
+        self.background.close()
+        for topic in topics:
+            failure = attempt(topic.close) or failure
+        for step in (self.catalogue.close, self.ends.close, self.directory.close):
+            failure = attempt(step) or failure
+        if failure is not None:
+            raise failure
+
+    def abandon(self) -> None:
+        """In a forked child: every call raises, nothing is touched."""
+        self.state = "FORKED"
+        for topic in list(self.topics.values()):
+            topic.abandon()
+
+
+def attempt(step: Callable[[], object]) -> Exception | None:
+    """Run one step of closing; the next ones are tried even when it fails."""
+    try:
+        step()
+    except Exception as error:
+        return error
+    return None
+
+
+_registry: dict[str, Broker] = {}
+_registry_lock = threading.Lock()
+
+
+def acquire(key: str, location: str | None, settings: BrokerSettings) -> Broker:
+    """The broker of a folder (key: its real path) or of a memory name; opened by the first client."""
+    with _registry_lock:
+        found = _registry.get(key)
+        if found is None:
+            found = _registry[key] = Broker(location, settings)
+        elif found.settings != settings:
+            differing = [
+                name
+                for name, ours, theirs in zip(BrokerSettings._fields, settings, found.settings, strict=True)
+                if ours != theirs
+            ]
+            raise errors.InvalidConfiguration(
+                f"{key} is open in this process with other {', '.join(differing)}; "
+                "clients of one folder share one broker and must agree"
+            )
+        found.reference_count += 1
+        return found
+
+
+def release(key: str, broker: Broker) -> None:
+    """Give a reference back; the last one closes the broker."""
+    with _registry_lock:
+        broker.reference_count -= 1
+        if broker.reference_count > 0 or broker.state != "OPEN":
+            return
+        # Closed under the lock, so that a client opening the folder now waits for the seal instead of failing.
+        try:
+            broker.close()
+        finally:
+            _registry.pop(key, None)
+
+
+def find(key: str) -> Broker | None:
+    """The broker of this process for a key, if it is open."""
+    return _registry.get(key)
+
+
+def _close_all() -> None:
+    for key, broker in list(_registry.items()):
+        error = attempt(broker.close)
+        _registry.pop(key, None)
+        if error is not None:
+            import logging
+
+            logging.getLogger("pulsarx").error("closing %s at exit failed: %s", key, error)
+
+
+def _abandon_all() -> None:
+    global _registry_lock
+    _registry_lock = threading.Lock()
+    for broker in _registry.values():
+        broker.abandon()
+    _registry.clear()
+
+
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_abandon_all)

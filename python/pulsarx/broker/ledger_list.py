@@ -1,0 +1,154 @@
+"""The ledgers of a topic as readers and cursors see them: positions, ids, spans. Base of the owned and the foreign kind.
+
+A position is (ledger id, ordinal): the message with that ordinal among all messages of the ledger.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING
+
+from pulsarx._pycore.message_id import MessageId
+
+if TYPE_CHECKING:
+    from pulsarx._pycore.ledger_tail import LedgerSpan
+    from pulsarx.broker.catalogue_state import LedgerRecord, TopicRecord
+
+Position = tuple[int, int]
+LATEST = (1 << 63) - 1
+
+
+class LedgerList:
+    """Finds spans and positions. Any thread may call."""
+
+    def __init__(self, record: TopicRecord) -> None:
+        self.record = record
+        self.name: str = record.name
+        self._spans: weakref.WeakValueDictionary[int, LedgerSpan] = weakref.WeakValueDictionary()
+
+    def ledgers(self) -> list[LedgerRecord]:
+        """A copy of the list, oldest first."""
+        return list(self.record.ledgers)
+
+    def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
+        raise NotImplementedError
+
+    def published_counts(self, ledger: LedgerRecord) -> tuple[int, int]:
+        """(entries, messages) of a ledger that may be read."""
+        raise NotImplementedError
+
+    def span(self, ledger: LedgerRecord) -> LedgerSpan:
+        """The ledger as a reader sees it; mapped once while anybody reads it."""
+        found = self._spans.get(ledger.ledger_id)
+        if found is None or (ledger.state == "sealed" and found.is_growing):
+            found = self._spans[ledger.ledger_id] = self.make_span(ledger)
+        return found
+
+    def span_of(self, ledger_id: int) -> LedgerSpan | None:
+        for ledger in self.ledgers():
+            if ledger.ledger_id == ledger_id:
+                return self.span(ledger)
+        return None
+
+    def span_after(self, current: LedgerSpan | None, passed_ledger_id: int, offset: int) -> LedgerSpan | None:
+        """Where a reader goes that has read current up to offset and seen nothing more there; None: it waits."""
+        for ledger in self.ledgers():
+            if current is not None and ledger.ledger_id == current.ledger_id:
+                span = self.span(ledger)
+                if span is not current and span.end > offset:
+                    return span
+            elif ledger.ledger_id > passed_ledger_id:
+                return self.span(ledger)
+        return None
+
+    def first_position(self) -> Position:
+        ledgers = self.ledgers()
+        return (ledgers[0].ledger_id, 0) if ledgers else (0, 0)
+
+    def end_position(self) -> Position:
+        """Behind the last published message."""
+        ledgers = self.ledgers()
+        if not ledgers:
+            return (0, 0)
+        return (ledgers[-1].ledger_id, self.published_counts(ledgers[-1])[1])
+
+    def locate(self, message_id: MessageId) -> tuple[int, int, int]:
+        """(ledger id, first ordinal, messages) that an id names; no messages when its ledger is gone or never was.
+
+        The id of a batch (batch index -1) names all its messages.
+        """
+        ledger_id = message_id.ledger_id()
+        if ledger_id < 0 or ledger_id == LATEST:
+            return (0, 0, 0)
+        for ledger in self.ledgers():
+            if ledger.ledger_id == ledger_id:
+                return self._locate_entry(ledger, message_id.entry_id(), message_id.batch_index())
+        return (ledger_id, 0, 0)
+
+    def _locate_entry(self, ledger: LedgerRecord, entry_id: int, batch_index: int) -> tuple[int, int, int]:
+        entries, messages = self.published_counts(ledger)
+        if entry_id < 0:
+            return (ledger.ledger_id, 0, 0)
+        if entry_id >= entries:
+            return (ledger.ledger_id, messages, 0)
+        span = self.span(ledger)
+        offset = span.file.find_entry(entry_id, span.end)
+        frame = span.file.frame(offset, span.end)
+        if batch_index < 0:
+            return (ledger.ledger_id, frame.first_message, frame.message_count)
+        if batch_index >= frame.message_count:
+            return (ledger.ledger_id, frame.first_message + frame.message_count, 0)
+        return (ledger.ledger_id, frame.first_message + batch_index, 1)
+
+    def position_of(self, message_id: MessageId, inclusive: bool) -> Position:
+        """Where reading starts for an id: at it, or behind it; earliest and latest are themselves.
+
+        An id before the first ledger is the first message, one beyond the end is the end.
+        """
+        if message_id.ledger_id() == LATEST:
+            return self.end_position()
+        if message_id.ledger_id() < 0:
+            return self.first_position()
+        ledger_id, first, count = self.locate(message_id)
+        return (ledger_id, first if inclusive else first + count)
+
+    def position_at_time(self, publish_time_ms: int) -> Position:
+        """The first message published at or after a time (milliseconds since 1970); the end when there is none."""
+        for ledger in self.ledgers():
+            entries, _ = self.published_counts(ledger)
+            if entries == 0 or (ledger.state == "sealed" and ledger.last_publish_ms < publish_time_ms):
+                continue
+            span = self.span(ledger)
+            offset = span.file.find_publish_time(publish_time_ms, span.end)
+            if offset < span.end:
+                return (ledger.ledger_id, span.file.frame(offset, span.end).first_message)
+        return self.end_position()
+
+    def last_message_id(self) -> MessageId:
+        """Id of the last published message; (-1,-1,-1,-1) when there is none."""
+        for ledger in reversed(self.ledgers()):
+            entries, _ = self.published_counts(ledger)
+            if entries == 0:
+                continue
+            span = self.span(ledger)
+            frame = span.file.frame(span.file.find_entry(entries - 1, span.end), span.end)
+            return MessageId(-1, ledger.ledger_id, entries - 1, frame.last_batch_index)
+        return MessageId()
+
+    def message_count(self) -> int:
+        return sum(self.published_counts(ledger)[1] for ledger in self.ledgers())
+
+    def entry_count(self) -> int:
+        return sum(self.published_counts(ledger)[0] for ledger in self.ledgers())
+
+    def messages_after(self, position: Position) -> int:
+        """Messages at or behind a position."""
+        ledger_id, ordinal = position
+        count = 0
+        for ledger in self.ledgers():
+            messages = self.published_counts(ledger)[1]
+            if ledger.ledger_id > ledger_id:
+                count += messages
+            elif ledger.ledger_id == ledger_id:
+                count += max(messages - ordinal, 0)
+        return count

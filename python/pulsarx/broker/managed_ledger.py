@@ -1,0 +1,239 @@
+"""A topic's messages: an ordered list of ledgers of which the last may be open.
+
+  state      holds                                        left by
+  IDLE       no ledger is open                            open_writer (first publish)
+  OPEN       tail.writer takes entries                    roll_over, close
+  CLOSED     every ledger is sealed                       -
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from pulsarx import errors
+from pulsarx._pycore.ledger_file import LedgerFile, seal_recovered
+from pulsarx._pycore.ledger_tail import LedgerSpan, LedgerTail, fence, published_counts
+from pulsarx._pycore.ledger_writer import LedgerWriter
+from pulsarx.broker.ledger_list import LedgerList
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.catalogue_state import LedgerRecord, TopicRecord
+
+
+class ManagedLedger(LedgerList):
+    """The ledgers of one topic of an owned data directory. Any thread; its lock orders changes of the list."""
+
+    def __init__(self, broker: Broker, record: TopicRecord, on_change: Callable[[int], None]) -> None:
+        """on_change: told the id of each new ledger before the first entry goes there."""
+        super().__init__(record)
+        self.broker = broker
+        self.lock = threading.RLock()
+        self.tail = LedgerTail(self)
+        self._on_change = on_change
+        self._writers: dict[int, LedgerWriter] = {}
+        self._flush_armed = False
+        self._closed = False
+        for ledger in self.ledgers():
+            if ledger.state == "open":
+                self._recover(ledger)
+
+    def open_writer(self) -> None:
+        """Open a ledger for the next entry, if none is open."""
+        with self.lock:
+            self._check_open()
+            if self.tail.writer is None:
+                self.tail.switch(self._create_writer())
+
+    def roll_over(self, writer: LedgerWriter) -> None:
+        """Let the next entry go to a new ledger; the full one is sealed in the background."""
+        with self.lock:
+            if self.tail.writer is not writer:
+                return
+            self._check_open()
+            # Fenced first: once readers go on to the next ledger, nothing may be added to this one.
+            fence(writer)
+            if self.broker.durability != "os":
+                writer.flush()
+            self.tail.switch(self._create_writer())
+        self.broker.background.put(lambda: self._seal_later(writer))
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise errors.AlreadyClosed(f"topic {self.name}")
+
+    def _create_writer(self) -> LedgerWriter:
+        broker = self.broker
+        ledger_id = broker.catalogue.allocate_id()
+        slot = broker.ends.allocate()
+        identity = broker.randomness.uuid_bytes()
+        path = broker.directory.ledger_path(ledger_id, create=True)
+        try:
+            writer = LedgerWriter.create(
+                path,
+                ledger_id=ledger_id,
+                uuid=identity,
+                created_ms=broker.clock.now_ms(),
+                entry_count_max=broker.options.managed_ledger_max_entries_per_ledger,
+                size_max=broker.options.managed_ledger_max_size_per_ledger_mbytes << 20,
+                publish_on_flush=broker.durability == "sync",
+                zero_space=broker.durability == "sync",
+                slots=broker.ends,
+                slot=slot,
+            )
+        except BaseException:
+            broker.ends.release(slot)
+            raise
+        addition = {"op": "add_ledger", "topic": self.name, "ledger_id": ledger_id}
+        addition |= {"uuid": identity.hex(), "slot": slot, "created_ms": broker.clock.now_ms()}
+        try:
+            broker.catalogue.commit([addition])
+        except BaseException:
+            writer.close()
+            broker.ends.release(slot)
+            broker.directory.remove_ledger(ledger_id)
+            raise
+        self._writers[ledger_id] = writer
+        self._on_change(ledger_id)
+        return writer
+
+    # Sealing ----------------------------------------------------------------------------------------------------------
+
+    def _seal_later(self, writer: LedgerWriter) -> None:
+        # Not under the lock: sealing flushes, and publishers must be able to roll over meanwhile.
+        operations = self._seal(writer)
+        with self.lock:
+            self.broker.catalogue.commit(operations)
+            self._release(writer)
+        self._on_change(writer.ledger_id)
+
+    def _seal(self, writer: LedgerWriter) -> list[dict[str, Any]]:
+        """Write index and footer, and say so to the catalogue; a ledger without an entry goes away instead."""
+        if writer.entry_count == 0:
+            return [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": [writer.ledger_id]}]
+        summary = writer.seal()
+        return [self._sealing(writer.ledger_id, summary, damaged=False)]
+
+    def _sealing(self, ledger_id: int, summary: Any, *, damaged: bool) -> dict[str, Any]:
+        return {
+            "op": "seal_ledger",
+            "topic": self.name,
+            "ledger_id": ledger_id,
+            "entry_count": summary.entry_count,
+            "message_count": summary.message_count,
+            "size": summary.size,
+            "first_publish_ms": summary.first_publish_ms,
+            "last_publish_ms": summary.last_publish_ms,
+            "sealed_ms": self.broker.clock.now_ms(),
+            "damaged": damaged,
+        }
+
+    def _release(self, writer: LedgerWriter) -> None:
+        """The catalogue knows the ledger as sealed or gone: nobody needs the writer or its slot."""
+        empty = writer.entry_count == 0
+        del self._writers[writer.ledger_id]
+        self.tail.detach(writer)
+        if empty:
+            writer.close()
+            self.broker.directory.remove_ledger(writer.ledger_id)
+        elif not self.broker.directory.in_memory:
+            writer.close()
+        else:
+            self.broker.directory.keep(writer)
+        self.broker.ends.release(writer.slot)
+
+    def _recover(self, ledger: LedgerRecord) -> None:
+        """Seal a ledger that was open when its owner died. It is never appended to again."""
+        path = self.broker.directory.ledger_path(ledger.ledger_id)
+        recovery = LedgerFile.open(path, ledger.ledger_id).recover()
+        if recovery.entry_count == 0 and not recovery.damaged:
+            self.broker.catalogue.commit(
+                [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": [ledger.ledger_id]}]
+            )
+            self.broker.directory.remove_ledger(ledger.ledger_id)
+            return
+        report_recovery(self.name, ledger.ledger_id, recovery)
+        summary = seal_recovered(path, recovery)
+        self.broker.catalogue.commit(
+            [self._sealing(ledger.ledger_id, summary, damaged=bool(recovery.damaged))]
+        )
+
+    # Reading ----------------------------------------------------------------------------------------------------------
+
+    def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
+        writer = self._writers.get(ledger.ledger_id)
+        if writer is not None:
+            return LedgerSpan.growing(writer, writer.map())
+        kept = self.broker.directory.kept(ledger.ledger_id)
+        if kept is not None:
+            return LedgerSpan.sealed(ledger.ledger_id, kept.map(), ledger.size)
+        path = self.broker.directory.ledger_path(ledger.ledger_id)
+        return LedgerSpan.sealed(ledger.ledger_id, LedgerFile.open(path, ledger.ledger_id), ledger.size)
+
+    def published_counts(self, ledger: LedgerRecord) -> tuple[int, int]:
+        writer = self._writers.get(ledger.ledger_id)
+        if writer is not None:
+            entries, messages = published_counts(writer)
+            return int(entries), int(messages)
+        return ledger.entry_count, ledger.message_count
+
+    # Flushing, trimming, closing --------------------------------------------------------------------------------------
+
+    def arm_flush(self) -> None:
+        """Durability interval: something was stored; flush it before the interval is over."""
+        if not self._flush_armed:
+            self._flush_armed = True
+            self.broker.after_flush_interval(self._flush_due)
+
+    def _flush_due(self) -> None:
+        self._flush_armed = False
+        for writer in list(self._writers.values()):
+            writer.flush()
+
+    def remove(self, ledger_ids: list[int]) -> None:
+        """Forget sealed ledgers and unlink their files; who has one mapped keeps reading it."""
+        with self.lock:
+            self.broker.catalogue.commit(
+                [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": ledger_ids}]
+            )
+            for ledger_id in ledger_ids:
+                self.broker.directory.remove_ledger(ledger_id)
+
+    def close(self) -> None:
+        """Seal what is open. Idempotent."""
+        with self.lock:
+            if self._closed:
+                return
+            self._closed = True
+            for writer in list(self._writers.values()):
+                fence(writer)
+                self.broker.catalogue.commit(self._seal(writer))
+                if self.tail.writer is writer:
+                    self.tail.switch(None)
+                self._release(writer)
+
+    def abandon(self) -> None:
+        """In a forked child: touch nothing."""
+        self._closed = True
+
+
+def report_recovery(topic: str, ledger_id: int, recovery: Any) -> None:
+    """Say in the log what the crash left; a clean end says nothing."""
+    if not recovery.torn_bytes and not recovery.damaged:
+        return
+    import logging
+
+    logger = logging.getLogger("pulsarx")
+    if recovery.torn_bytes:
+        logger.warning(
+            "%s: ledger %d ended in an unfinished write: %d bytes cut behind entry %d",
+            topic, ledger_id, recovery.torn_bytes, recovery.entry_count - 1,
+        )  # fmt: skip
+    for entry_id, offset in recovery.damaged:
+        logger.error(
+            "%s: ledger %d is damaged: entry %d at offset %d cannot be read; the others can",
+            topic, ledger_id, entry_id, offset,
+        )  # fmt: skip

@@ -1,0 +1,39 @@
+"""The position of a Reader: not durable, holds no ledger, acknowledges nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsarx._pycore.consumer_core import ConsumerCore
+from pulsarx._pycore.dispatcher import Dispatcher
+from pulsarx._pycore.entry_view import EntryContext
+from pulsarx.clock import real_clock
+
+if TYPE_CHECKING:
+    from pulsarx.broker.foreign_topic import ForeignTopic
+    from pulsarx.broker.ledger_list import Position
+    from pulsarx.broker.topic import Topic
+
+
+class ReaderCursor:
+    """One reader's position on a topic. Any thread may call."""
+
+    def __init__(self, topic: Topic | ForeignTopic, schema: object) -> None:
+        self.topic = topic
+        self.dispatcher = Dispatcher(topic.ledger.tail, None, topic.decompressed_size_max)
+        self.dispatcher.use(EntryContext(topic.name, schema, topic.ledger.tail))
+
+    def attach(self, position: Position, kind: type[ConsumerCore]) -> ConsumerCore:
+        self.dispatcher.move(*position)
+        return kind(self.dispatcher, self, real_clock)
+
+    def seek(self, position: Position) -> None:
+        self.dispatcher.move(*position)
+        self.topic.ledger.tail.wake()
+
+    def log_damage(self) -> None:
+        import logging
+
+        logging.getLogger("pulsarx").error(
+            "%s: a damaged entry was passed over by a reader", self.topic.name, exc_info=True
+        )

@@ -1,0 +1,191 @@
+"""One topic of an owned data directory: its ledgers, its producers, its subscriptions."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from pulsarx import errors
+from pulsarx._pycore.ack_tracker import AckTracker
+from pulsarx.broker.managed_ledger import ManagedLedger
+from pulsarx.broker.reader_cursor import ReaderCursor
+from pulsarx.broker.retention import RetentionPolicy, removable
+from pulsarx.broker.subscription import Subscription, sync_tracker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsarx._pycore.consumer_core import ConsumerCore
+    from pulsarx._pycore.producer_core import ProducerCore
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.catalogue_state import TopicRecord
+    from pulsarx.broker.ledger_list import Position
+    from pulsarx.clock import Timer
+
+
+class Topic:
+    """Any thread may call; lock orders who comes and goes. Hot calls do not pass here."""
+
+    def __init__(self, broker: Broker, record: TopicRecord) -> None:
+        self.broker = broker
+        self.record = record
+        self.name: str = record.name
+        self.lock = threading.RLock()
+        self.decompressed_size_max = broker.decompressed_size_max
+        self.subscriptions: dict[str, Subscription] = {}
+        self._producers: dict[str, weakref.ref[ProducerCore]] = {}
+        self._trim_timer: Timer | None = None
+        self.ledger = ManagedLedger(broker, record, self._ledger_changed)
+        for each in record.subscriptions.values():
+            self.subscriptions[each.name] = Subscription(self, each, self._open_tracker(each))
+
+    # Producers --------------------------------------------------------------------------------------------------------
+
+    def add_producer(self, name: str | None, make: Callable[[str], ProducerCore]) -> ProducerCore:
+        """Register a producer under its name, or a generated one."""
+        with self.lock:
+            if name is None:
+                name = self.broker.next_producer_name()
+            existing = self._producers.get(name)
+            found = existing() if existing is not None else None
+            if found is not None and found.is_open:
+                raise errors.ProducerBusy(
+                    f"a producer named {name} is already on {self.name}; close it or choose another name"
+                )
+            producer = make(name)
+            self._producers[name] = weakref.ref(producer)
+            return producer
+
+    def remove_producer(self, name: str) -> None:
+        with self.lock:
+            self._producers.pop(name, None)
+
+    def producers(self) -> list[ProducerCore]:
+        with self.lock:
+            found = [reference() for reference in self._producers.values()]
+        return [each for each in found if each is not None and each.is_open]
+
+    def arm_batch(self, producer: ProducerCore, due_ms: int) -> Timer:
+        """Call producer.batch_due at due_ms, if it still lives then."""
+        reference = weakref.ref(producer)
+
+        def due() -> None:
+            found = reference()
+            if found is not None:
+                found.batch_due()
+
+        return self.broker.clock.call_at(due_ms, due)
+
+    # Subscriptions ----------------------------------------------------------------------------------------------------
+
+    def subscribe(
+        self, name: str, start: Callable[[], Position], schema: object, kind: type[ConsumerCore]
+    ) -> ConsumerCore:
+        """Attach the consumer of a subscription; a new subscription begins at start()."""
+        with self.lock:
+            subscription = self.subscriptions.get(name)
+            if subscription is None:
+                self.broker.check_subscription_creation(self.name, name)
+                subscription = self.create_subscription(name, start())
+            return subscription.attach(schema, kind)
+
+    def create_subscription(self, name: str, position: Position) -> Subscription:
+        """Make a durable subscription that begins at a position. Durable on return."""
+        with self.lock:
+            ledger_id, ordinal = position
+            cursor_id = self.broker.catalogue.allocate_id()
+            creation: dict[str, Any] = {"op": "create_subscription", "topic": self.name, "name": name}
+            creation |= {"cursor_id": cursor_id, "created_ms": self.broker.clock.now_ms()}
+            creation |= {"ledger_id": ledger_id, "ordinal": ordinal}
+            self.broker.catalogue.commit([creation])
+            record = self.record.subscriptions[name]
+            made = Subscription(self, record, self._open_tracker(record))
+            self.subscriptions[name] = made
+            return made
+
+    def _open_tracker(self, record: Any) -> AckTracker:
+        tracker = self.broker.open_tracker(record)
+        sync_tracker(tracker, self)
+        return tracker
+
+    def unsubscribe(self, name: str) -> None:
+        """Delete a subscription; its messages are no longer held for it."""
+        with self.lock:
+            subscription = self.subscriptions.get(name)
+            if subscription is None:
+                raise errors.SubscriptionNotFound(f"subscription {name} of {self.name}")
+            self.broker.catalogue.commit([{"op": "remove_subscription", "topic": self.name, "name": name}])
+            del self.subscriptions[name]
+            subscription.remove()
+        self.trim()
+
+    def reader_cursor(self, schema: object) -> ReaderCursor:
+        return ReaderCursor(self, schema)
+
+    # Ledgers ----------------------------------------------------------------------------------------------------------
+
+    def _ledger_changed(self, ledger_id: int) -> None:
+        for subscription in list(self.subscriptions.values()):
+            subscription.ledger_changed(ledger_id)
+        self.broker.background.put(self.trim)
+
+    def retention(self) -> tuple[RetentionPolicy, bool]:
+        """The policy in force, and whether somebody set it."""
+        return self.broker.retention_of(self.record)
+
+    def trim(self) -> list[int]:
+        """Remove the ledgers nobody needs any more; returns their ids."""
+        with self.lock:
+            policy, explicit = self.retention()
+            subscriptions = list(self.subscriptions.values())
+            # A topic nobody ever subscribed to keeps its messages unless a policy says otherwise: a log written today
+            # and read tomorrow is an ordinary use in process.
+            if not subscriptions and not explicit:
+                return []
+            held_from = min((each.mark_delete()[0] for each in subscriptions), default=1 << 63)
+            now_ms = self.broker.clock.now_ms()
+            removed = removable(self.ledger.ledgers(), held_from, policy, now_ms)
+            if removed:
+                self.ledger.remove(removed)
+                for subscription in subscriptions:
+                    subscription.ledger_changed(removed[-1])
+            self._arm_trim(policy)
+            return removed
+
+    def _arm_trim(self, policy: RetentionPolicy) -> None:
+        """Look again after the retention interval while a time limit may expire something."""
+        sealed = any(each.state == "sealed" for each in self.ledger.ledgers())
+        if self._trim_timer is None and sealed and policy.time_minutes > 0:
+            interval_ms = self.broker.options.retention_check_interval_in_seconds * 1000
+
+            def due() -> None:
+                self._trim_timer = None
+                self.trim()
+
+            self._trim_timer = self.broker.clock.call_at(self.broker.clock.now_ms() + interval_ms, due)
+
+    def close(self) -> None:
+        """Send open batches, write positions, seal the ledger."""
+        # Not under the lock: callbacks of what is still on its way may want it.
+        for producer in self.producers():
+            producer.shut()
+        with self.lock:
+            for subscription in self.subscriptions.values():
+                subscription.close()
+            if self._trim_timer is not None:
+                self._trim_timer.cancel()
+        self.ledger.close()
+
+    def abandon(self) -> None:
+        """In a forked child: refuse further calls, touch nothing."""
+        for reference in list(self._producers.values()):
+            producer = reference()
+            if producer is not None:
+                producer.abandon()
+        for subscription in self.subscriptions.values():
+            consumer = subscription.consumer
+            if consumer is not None:
+                consumer.abandon()
+            subscription.abandon()
+        self.ledger.abandon()

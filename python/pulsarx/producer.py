@@ -1,0 +1,73 @@
+"""A producer: what `Client.create_producer` returns. The hot calls are inherited from the core."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsarx._pycore.producer_bulk import ProducerBulk
+
+if TYPE_CHECKING:
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.topic import Topic
+    from pulsarx.options import ProducerOptions
+
+
+class Producer(ProducerBulk):
+    """Publishes messages to one topic. Any thread may call.
+
+    `send`, `send_async`, `flush`, `send_many`, `send_arrow` and `last_sequence_id` come from the core class.
+    A producer that is garbage-collected sends what it holds and unregisters, as `close()` does.
+    """
+
+    def __init__(self, broker: Broker, topic: Topic, options: ProducerOptions, name: str) -> None:
+        super().__init__(
+            topic,
+            topic.ledger.tail,
+            options,
+            name,
+            broker.clock,
+            broker.completions,
+            {"sync": 1, "interval": 2, "os": 3}[broker.durability],
+            broker.options.max_message_size,
+        )
+        self._topic = topic
+        self._name = name
+
+    def topic(self) -> str:
+        """Full name of the topic."""
+        return self._topic.name
+
+    def producer_name(self) -> str:
+        """The given name, or the generated one."""
+        return self._name
+
+    def is_connected(self) -> bool:
+        """Whether it can still be used."""
+        return bool(self.is_open)
+
+    def close(self) -> None:
+        """Send what is open, wait until it is durable and leave. A second call raises AlreadyClosed."""
+        try:
+            self.shut()
+        finally:
+            if not self.is_open:
+                self._topic.remove_producer(self._name)
+
+    def __del__(self) -> None:
+        if getattr(self, "_name", None) is not None and self.is_open:
+            try:
+                self.close()
+            except Exception:
+                import logging
+
+                logging.getLogger("pulsarx").exception("producer %s: closing it failed", self._name)
+
+    def __enter__(self) -> Producer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.is_open:
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"Producer(topic={self._topic.name!r}, name={self._name!r}, open={self.is_connected()})"

@@ -1,0 +1,71 @@
+"""A reader: what `Client.create_reader` returns. Reads a topic from a place of its choice and acknowledges nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pulsarx._pycore.consumer_arrow import ConsumerArrow
+from pulsarx.consumer import seek_position
+from pulsarx.message_id import MessageId
+
+if TYPE_CHECKING:
+    from pulsarx._pycore.dispatcher import Dispatcher
+    from pulsarx._pycore.message import Message
+    from pulsarx.broker.reader_cursor import ReaderCursor
+    from pulsarx.options import ReaderOptions
+
+
+class Reader:
+    """Reads the messages of one topic in order. Any thread may call. Holds no ledger: what is trimmed is passed over."""
+
+    def __init__(self, core: ConsumerArrow, cursor: ReaderCursor, options: ReaderOptions) -> None:
+        self._core = core
+        self._cursor = cursor
+        self._options = options
+        # Bound once: a read enters the core directly.
+        self.read_next = core.receive
+        self.read_many = core.receive_many
+        self.read_arrow = core.receive_arrow
+
+    if TYPE_CHECKING:
+
+        def read_next(self, timeout_millis: int | None = None) -> Message:
+            """The next message; waits at most timeout_millis (real), None: for ever. Raises Timeout, AlreadyClosed."""
+
+    def has_message_available(self) -> bool:
+        """Whether read_next would return at once."""
+        return bool(self._core.has_message())
+
+    def topic(self) -> str:
+        """Full name of the topic."""
+        return self._cursor.topic.name
+
+    def is_connected(self) -> bool:
+        """Whether it can still be used."""
+        return bool(self._core.is_open)
+
+    def get_last_message_id(self) -> MessageId:
+        """Id of the last message of the topic; (-1,-1,-1,-1) when it has none."""
+        self._core.require_open()
+        return self._cursor.topic.ledger.last_message_id()
+
+    def seek(self, messageid: MessageId | int) -> None:
+        """Go on behind a message id (at it with `start_message_id_inclusive=True`), or at a publish time in ms."""
+        self._core.require_open()
+        ledger: Any = self._cursor.topic.ledger
+        self._cursor.seek(seek_position(ledger, messageid, self._options.start_message_id_inclusive))
+
+    def close(self) -> None:
+        """Stop reading. A second call raises AlreadyClosed."""
+        self._core.require_open()
+        self._core.shut()
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.is_connected():
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"Reader(topic={self.topic()!r}, open={self.is_connected()})"

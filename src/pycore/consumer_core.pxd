@@ -1,0 +1,36 @@
+"""The hot calls of consumers and readers: receive, acknowledge. Beneath pulsarx.Consumer and pulsarx.Reader."""
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+
+from pulsarx._pycore.dispatcher cimport Dispatcher
+from pulsarx._pycore.entry_view cimport EntryView
+from pulsarx._pycore.message cimport Message
+
+cdef enum ConsumerState:
+    CONSUMER_OPEN = 1
+    CONSUMER_CLOSED = 2
+    CONSUMER_FORKED = 3
+
+
+cdef class ConsumerCore:
+    cdef readonly Dispatcher dispatcher
+    cdef object subscription             # Subscription or ReaderCursor of the broker
+    cdef object real_clock               # how long a caller waits is real time
+    cdef EntryView view                  # the entry being handed out; guarded by the dispatcher's mutex
+    cdef uint64_t view_generation
+    cdef uint32_t view_at                # offset of its next message in the payload
+    cdef uint32_t view_index             # batch index of its next message
+    cdef bint view_filtered              # some of its messages are not wanted
+    cdef uint32_t state                  # ConsumerState
+    cdef bint flush_armed                # a flush of the acknowledgements is due already
+    cdef uint64_t marked                 # ledgers wholly acknowledged when that was last told to the broker
+
+    cdef Message take(self)
+    cdef bint fill(self) except -1
+    cdef bint wait(self, int64_t deadline_ns) except -1
+    cdef bint is_whole(self, EntryView view) noexcept
+    cdef int64_t deadline(self, object timeout_millis) except? -3
+    cdef bint settle(self, int status, uint64_t ledger_id, uint64_t message) except -1
+    cdef int check_open(self) except -1
+    cdef int check_open_or_closed(self) except -1
+    cdef int record(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1

@@ -1,0 +1,360 @@
+# cython: language_level=3
+"""Body of consumer_core.pxd."""
+
+cimport cython
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from pulsarx import errors
+from pulsarx._core.atomic cimport pthread_mutex_unlock
+from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
+from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_COMPACTED_OUT
+from pulsarx._core.status cimport STATUS_DUPLICATE, STATUS_FOLD, STATUS_INTERRUPTED, STATUS_OK, STATUS_TIMEOUT
+from pulsarx._core.wait_event cimport wait_event_enter, wait_event_leave, wait_event_sleep
+from pulsarx._pycore.ack_tracker cimport LedgerAcks
+from pulsarx._pycore.dispatcher cimport Dispatcher
+from pulsarx._pycore.entry_view cimport EntryView
+from pulsarx._pycore.message cimport Message, message_new
+from pulsarx._pycore.mutex cimport mutex_lock
+from pulsarx._pycore.raise_status cimport raise_status
+
+cdef enum Wait:
+    WAIT_FOREVER = -1
+
+
+cdef class ConsumerCore:
+    """Receives and acknowledges for one consumer or reader. Any thread may call."""
+
+    def __init__(self, Dispatcher dispatcher not None, object subscription, object real_clock):
+        self.dispatcher = dispatcher
+        self.subscription = subscription
+        self.real_clock = real_clock
+        self.state = CONSUMER_OPEN
+
+    def receive(self, timeout_millis: int | None = None) -> Message:
+        """The next message; waits for one.
+
+        timeout_millis: how long at most, in real milliseconds; None: for ever; 0 or less: not at all.
+        Raises Timeout, AlreadyClosed, CorruptDataError (a damaged entry; the next call goes on behind it),
+        Interrupted (a signal arrived; InterruptedByKeyboard for Ctrl-C).
+        """
+        cdef Message message
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
+        mutex_lock(&self.dispatcher.mutex)
+        try:
+            message = self.take()
+        finally:
+            pthread_mutex_unlock(&self.dispatcher.mutex)
+        if message is not None:
+            return message
+        return self.receive_later(timeout_millis)
+
+    def receive_later(self, object timeout_millis):
+        """The slow half of receive: nothing is there yet."""
+        cdef Message message
+        cdef int64_t deadline_ns = self.deadline(timeout_millis)
+        while self.wait(deadline_ns):
+            mutex_lock(&self.dispatcher.mutex)
+            try:
+                message = self.take()
+            finally:
+                pthread_mutex_unlock(&self.dispatcher.mutex)
+            if message is not None:
+                return message
+        raise errors.Timeout(f"no message on {self.dispatcher.context.topic_name} within {timeout_millis} ms")
+
+    def receive_many(self, max_messages: int, timeout_millis: int | None = None) -> list:
+        """Up to max_messages messages: waits for the first like receive, then takes what is there.
+
+        Returns an empty list when none came in time.
+        """
+        cdef Py_ssize_t wanted = max_messages
+        cdef Message message
+        cdef list found = []
+        if wanted < 1:
+            raise ValueError(f"max_messages is {wanted}; it must be at least 1")
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
+        cdef int64_t deadline_ns = -2
+        while True:
+            mutex_lock(&self.dispatcher.mutex)
+            try:
+                while wanted > 0:
+                    message = self.take()
+                    if message is None:
+                        break
+                    found.append(message)
+                    wanted -= 1
+            except errors.CorruptDataError:
+                # What was taken before the damage must not be lost; the damage was passed over and is in the log.
+                if not found:
+                    raise
+                self.subscription.log_damage()
+            finally:
+                pthread_mutex_unlock(&self.dispatcher.mutex)
+            if found:
+                return found
+            if deadline_ns == -2:
+                deadline_ns = self.deadline(timeout_millis)
+            if not self.wait(deadline_ns):
+                return found
+
+    cdef Message take(self):
+        """The next message or None. Dispatcher's mutex held."""
+        cdef BatchMessage found
+        cdef EntryView view
+        cdef uint32_t index
+        cdef int status
+        while True:
+            if self.view is None or self.view_generation != self.dispatcher.generation:
+                if not self.fill():
+                    return None
+            view = self.view
+            if view.metadata_flags & METADATA_BATCH == 0:
+                self.view = None
+                return message_new(view, view.c_payload, view.payload_size, -1, 0, view.metadata_flags)
+            index = self.view_index
+            status = batch_decode_next(view.c_payload, view.payload_size, &self.view_at, &found)
+            if status != STATUS_OK:
+                self.view = None
+                raise_status(status, 0, f"read message {index} of entry {view.entry_id} of ledger {view.ledger_id}")
+            self.view_index = index + 1
+            if self.view_index == view.message_count:
+                self.view = None
+            if self.view_filtered and not self.dispatcher.is_wanted(view, view.first_message + index):
+                continue
+            if found.flags & METADATA_COMPACTED_OUT:
+                continue
+            return message_new(
+                view, found.payload, found.payload_size, <int>index, found.encoded_metadata_size, found.flags)
+
+    cdef bint fill(self) except -1:
+        """Make the next entry the current one; False when nothing is published. Dispatcher's mutex held."""
+        cdef EntryView view = self.dispatcher.next_view()
+        self.view = view
+        if view is None:
+            return False
+        self.view_generation = self.dispatcher.generation
+        self.view_at = 0
+        self.view_index = 0
+        self.view_filtered = not self.is_whole(view)
+        return True
+
+    cdef bint is_whole(self, EntryView view) noexcept:
+        """Whether every message of the view is wanted, so that none needs to be asked about."""
+        if self.dispatcher.tracker is None:
+            return view.ledger_id != self.dispatcher.skip_ledger_id or (
+                view.first_message >= self.dispatcher.skip_messages)
+        cdef LedgerAcks* acks = self.dispatcher.tracker.find(view.ledger_id)
+        return acks == NULL or (acks.bits.beyond == 0 and acks.bits.contiguous <= view.first_message)
+
+    def has_message(self) -> bool:
+        """Whether receive would return at once."""
+        cdef bint found
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
+        mutex_lock(&self.dispatcher.mutex)
+        try:
+            found = (self.view is not None and self.view_generation == self.dispatcher.generation) or self.fill()
+        finally:
+            pthread_mutex_unlock(&self.dispatcher.mutex)
+        return found
+
+    cdef int64_t deadline(self, object timeout_millis) except? -3:
+        if timeout_millis is None:
+            return WAIT_FOREVER
+        if type(timeout_millis) is not int and type(timeout_millis) is not bool:
+            raise ValueError(f"timeout_millis must be an int, not {type(timeout_millis).__name__}")
+        return self.real_clock.monotonic_ns() + max(<object>timeout_millis, 0) * 1_000_000
+
+    cdef bint wait(self, int64_t deadline_ns) except -1:
+        """Sleep until something may have changed; False when the deadline has passed. No mutex held."""
+        cdef int64_t left_ns = -1
+        cdef int status
+        if deadline_ns != WAIT_FOREVER:
+            left_ns = <int64_t>(deadline_ns - <int64_t>self.real_clock.monotonic_ns())
+            if left_ns <= 0:
+                return False
+        cdef uint32_t seen = wait_event_enter(self.dispatcher.tail.c_event)
+        try:
+            if self.has_message():
+                return True
+            with nogil:
+                status = wait_event_sleep(self.dispatcher.tail.c_event, seen, left_ns)
+        finally:
+            wait_event_leave(self.dispatcher.tail.c_event)
+        if status == STATUS_INTERRUPTED or status == STATUS_TIMEOUT:
+            check_signals()
+        self.check_open()
+        return True
+
+    def acknowledge(self, message) -> None:
+        """Mark one message as processed: it is never delivered on this subscription again.
+
+        message: a Message of this topic or a MessageId; the id of a whole batch acknowledges all of it.
+        A killed process keeps it; a power cut may lose what is younger than the flush interval.
+        """
+        cdef Message received
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
+        if type(message) is Message:
+            received = <Message>message
+            if received.entry.context.topic is not self.dispatcher.tail:
+                raise errors.NotAllowedError(
+                    f"acknowledge {received!r}: it is not of topic {self.dispatcher.context.topic_name}")
+            self.record(received.entry.ledger_id,
+                        received.entry.first_message + <uint32_t>(received.batch_index if received.batch_index > 0 else 0), 1)
+        else:
+            ledger_id, first, count = self.subscription.locate(message)
+            if count:
+                self.record(ledger_id, first, count)
+
+    def acknowledge_cumulative(self, message) -> None:
+        """Mark this message and every one before it on the topic as processed. See acknowledge."""
+        cdef Message received
+        cdef uint64_t ledger_id
+        cdef uint64_t last
+        cdef int status
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
+        if type(message) is Message:
+            received = <Message>message
+            if received.entry.context.topic is not self.dispatcher.tail:
+                raise errors.NotAllowedError(
+                    f"acknowledge {received!r}: it is not of topic {self.dispatcher.context.topic_name}")
+            ledger_id = received.entry.ledger_id
+            last = received.entry.first_message + (received.batch_index if received.batch_index > 0 else 0) + 1
+        else:
+            ledger_id, first, count = self.subscription.locate(message)
+            last = first + count
+        while True:
+            mutex_lock(&self.dispatcher.mutex)
+            status = self.dispatcher.tracker.acknowledge_through(ledger_id, last)
+            pthread_mutex_unlock(&self.dispatcher.mutex)
+            if not self.settle(status, ledger_id, last):
+                return
+
+    def acknowledge_many(self, messages) -> None:
+        """Acknowledge a list of messages or ids, or what receive_arrow returned; runs of neighbours at once."""
+        cdef Py_ssize_t at
+        cdef Py_ssize_t size
+        cdef Message received
+        cdef EntryView entry = None
+        cdef uint64_t first = 0
+        cdef uint64_t count = 0
+        cdef uint64_t message
+        cdef object other
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
+        if type(messages) is not list:
+            runs = getattr(messages, "runs", None)
+            if runs is not None:
+                for ledger_id, run_first, run_count in runs(self.dispatcher.tail):
+                    self.record(ledger_id, run_first, run_count)
+                return
+            messages = list(messages)
+        size = PyList_GET_SIZE(messages)
+        for at in range(size):
+            other = <object>PyList_GET_ITEM(messages, at)
+            if type(other) is not Message:
+                self.acknowledge(other)
+                continue
+            received = <Message>other
+            message = received.entry.first_message + <uint32_t>(received.batch_index if received.batch_index > 0 else 0)
+            if entry is not None and message == first + count and (
+                    received.entry is entry or received.entry.ledger_id == entry.ledger_id):
+                count += 1
+                continue
+            if count:
+                self.record(entry.ledger_id, first, count)
+                count = 0
+            entry = received.entry
+            if entry.context.topic is not self.dispatcher.tail:
+                raise errors.NotAllowedError(
+                    f"acknowledge {received!r}: it is not of topic {self.dispatcher.context.topic_name}")
+            first = message
+            count = 1
+        if count:
+            self.record(entry.ledger_id, first, count)
+
+    cdef int record(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:
+        """Acknowledge a run of messages in memory and in the cursor's tail."""
+        cdef uint64_t newly
+        cdef int status
+        while True:
+            mutex_lock(&self.dispatcher.mutex)
+            status = self.dispatcher.tracker.acknowledge(ledger_id, first, count, &newly)
+            pthread_mutex_unlock(&self.dispatcher.mutex)
+            if status == STATUS_OK and self.flush_armed and self.marked == self.dispatcher.tracker.c_mark_index:
+                return 0
+            if not self.settle(status, ledger_id, first):
+                return 0
+
+    cdef bint settle(self, int status, uint64_t ledger_id, uint64_t message) except -1:
+        """What an acknowledgement leaves to do with the GIL in hand; True: try it again."""
+        if status == STATUS_FOLD:
+            mutex_lock(&self.dispatcher.mutex)
+            try:
+                self.dispatcher.tracker.fold()
+            finally:
+                pthread_mutex_unlock(&self.dispatcher.mutex)
+            return True
+        if status != STATUS_OK and status != STATUS_DUPLICATE:
+            raise_status(status, 0, f"acknowledge message {message} of ledger {ledger_id} "
+                                    f"of {self.dispatcher.context.topic_name}")
+        if self.marked != self.dispatcher.tracker.c_mark_index:
+            self.marked = self.dispatcher.tracker.c_mark_index
+            self.subscription.ledger_acknowledged()
+        if not self.flush_armed and self.dispatcher.tracker.c_dirty:
+            self.flush_armed = self.subscription.arm_flush(self)
+        return False
+
+    def flushed(self) -> None:
+        """The flush that was armed has begun: what is acknowledged from now on needs another."""
+        self.flush_armed = False
+
+    cdef int check_open(self) except -1:
+        if self.state == CONSUMER_OPEN:
+            return 0
+        if self.state == CONSUMER_FORKED:
+            raise errors.ForkedError("the client was opened before this process was forked; open one of its own")
+        raise errors.AlreadyClosed(f"consumer or reader on {self.dispatcher.context.topic_name}")
+
+    def require_open(self) -> None:
+        """AlreadyClosed (ForkedError in a forked child) unless it is open."""
+        self.check_open()
+
+    def shut(self) -> bool:
+        """Refuse further calls and wake whoever waits; False when it was shut already."""
+        if self.state != CONSUMER_OPEN:
+            self.check_open_or_closed()
+            return False
+        self.state = CONSUMER_CLOSED
+        self.dispatcher.tail.wake()
+        return True
+
+    cdef int check_open_or_closed(self) except -1:
+        if self.state == CONSUMER_FORKED:
+            self.check_open()
+        return 0
+
+    def abandon(self) -> None:
+        """In a forked child: refuse further calls; touch nothing."""
+        self.state = CONSUMER_FORKED
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == CONSUMER_OPEN
+
+
+cdef int check_signals() except -1:
+    """Let Python's signal handlers run; what they raise comes out as the official client's Interrupted."""
+    try:
+        PyErr_CheckSignals()
+    except KeyboardInterrupt as caught:
+        raise errors.InterruptedByKeyboard("Ctrl-C while waiting") from caught
+    except Exception as caught:
+        raise errors.Interrupted(f"a signal handler raised {caught!r} while waiting") from caught
+    return 0

@@ -1,0 +1,30 @@
+"""Reads a subscription's entries in order and hands them to its consumer. One per subscription or reader.
+
+Lock order: dispatcher mutex, then whatever the core takes. Methods that say so want the mutex held by the caller.
+"""
+
+from libc.stdint cimport uint32_t, uint64_t
+
+from pulsarx._core.atomic cimport pthread_mutex_t
+from pulsarx._pycore.ack_tracker cimport AckTracker
+from pulsarx._pycore.entry_view cimport EntryContext, EntryView
+from pulsarx._pycore.ledger_tail cimport LedgerSpan, LedgerTail
+
+
+cdef class Dispatcher:
+    cdef pthread_mutex_t mutex           # guards everything here, the tracker and the consumer's current entry
+    cdef readonly LedgerTail tail
+    cdef readonly AckTracker tracker     # None: a reader, which remembers nothing
+    cdef readonly LedgerSpan span        # the ledger being read; None before the first
+    cdef EntryContext context
+    cdef uint64_t passed_ledger_id       # the last ledger that was read to its end, or skipped
+    cdef uint64_t offset                 # of the next frame in span
+    cdef uint64_t skip_ledger_id         # a reader that starts inside an entry:
+    cdef uint64_t skip_messages          #   messages of this ledger below this ordinal are not wanted
+    cdef uint32_t decompressed_size_max
+    cdef uint64_t generation             # moves with every seek: what was read before it is stale
+
+    cdef EntryView next_view(self)
+    cdef bint advance(self) except -1
+    cdef bint is_wanted(self, EntryView view, uint64_t message) noexcept
+    cdef int pass_damage(self, int status, uint64_t next_offset, uint64_t end) except -1

@@ -1,0 +1,130 @@
+# cython: language_level=3
+"""Body of outgoing_message.pxd."""
+
+from cpython.mem cimport PyMem_Realloc
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from pulsarx._core.message_metadata cimport MessageMetadata
+from pulsarx._core.murmur3 cimport murmur3_32
+from pulsarx._core.single_metadata cimport (
+    METADATA_EVENT_TIME, METADATA_NULL_VALUE, METADATA_ORDERING_KEY, METADATA_PARTITION_KEY, METADATA_PROPERTIES,
+    PropertyView, SingleMetadata,
+)
+
+cdef extern from "Python.h":
+    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
+
+
+cdef const uint8_t* utf8(object text, str name, uint32_t* size) except NULL:
+    cdef Py_ssize_t length
+    cdef const char* data
+    if not isinstance(text, str):
+        raise ValueError(f"Argument {name} is expected to be of type 'str' and not '{type(text).__name__}'")
+    data = PyUnicode_AsUTF8AndSize(text, &length)
+    size[0] = <uint32_t>length
+    return <const uint8_t*>data
+
+
+cdef int whole_number(object value, str name) except -1:
+    if not isinstance(value, int):
+        raise ValueError(f"Argument {name} is expected to be of type 'int' and not '{type(value).__name__}'")
+    if value < 0 or value >= 1 << 63:
+        raise ValueError(f"{name} is {value}; it must be within 0..2^63-1")
+    return 0
+
+
+cdef int outgoing_describe(SingleMetadata* metadata, PropertyScratch* scratch, object key, object ordering_key,
+                           object properties, object event_timestamp, object sequence_id) except -1:
+    if key is not None:
+        metadata.partition_key = utf8(key, "partition_key", &metadata.partition_key_size)
+        if metadata.partition_key_size:
+            metadata.flags |= METADATA_PARTITION_KEY
+    if ordering_key is not None:
+        metadata.ordering_key = utf8(ordering_key, "ordering_key", &metadata.ordering_key_size)
+        if metadata.ordering_key_size:
+            metadata.flags |= METADATA_ORDERING_KEY
+    if properties is not None:
+        if not isinstance(properties, dict):
+            raise ValueError(
+                f"Argument properties is expected to be of type 'dict' and not '{type(properties).__name__}'")
+        if properties:
+            describe_properties(metadata, scratch, <dict>properties)
+    if event_timestamp is not None:
+        whole_number(event_timestamp, "event_timestamp")
+        metadata.event_time_ms = event_timestamp
+        if event_timestamp:
+            metadata.flags |= METADATA_EVENT_TIME
+    if sequence_id is not None:
+        whole_number(sequence_id, "sequence_id")
+        metadata.sequence_id = sequence_id
+    return 0
+
+
+cdef int describe_properties(SingleMetadata* metadata, PropertyScratch* scratch, dict properties) except -1:
+    cdef Py_ssize_t count = len(properties)
+    cdef Py_ssize_t at = 0
+    cdef PropertyView* grown
+    if count > scratch.capacity:
+        grown = <PropertyView*>PyMem_Realloc(scratch.views, count * sizeof(PropertyView))
+        if grown == NULL:
+            raise MemoryError(f"{count} properties")
+        scratch.views = grown
+        scratch.capacity = count
+    for name, value in properties.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise TypeError(f"property {name!r}: {value!r}: both must be str")
+        scratch.views[at].key = utf8(name, "property", &scratch.views[at].key_size)
+        scratch.views[at].value = utf8(value, "property", &scratch.views[at].value_size)
+        at += 1
+    metadata.properties = scratch.views
+    metadata.property_count = <uint32_t>count
+    metadata.flags |= METADATA_PROPERTIES
+    return 0
+
+
+cdef object outgoing_content(object schema, object content, SingleMetadata* metadata):
+    if content is None:
+        metadata.flags |= METADATA_NULL_VALUE
+        return None
+    cdef object data = schema.encode(content)
+    if type(data) is bytes:
+        return data
+    if not isinstance(data, bytes):
+        raise ValueError(f"Argument data is expected to be of type 'bytes' and not '{type(data).__name__}'")
+    return bytes(data)
+
+
+cdef int64_t outgoing_deliver_at(object clock, object deliver_at, object deliver_after) except? -1:
+    if deliver_at is not None:
+        whole_number(deliver_at, "deliver_at")
+        return deliver_at
+    from datetime import timedelta
+    if not isinstance(deliver_after, timedelta):
+        raise ValueError(
+            f"Argument deliver_after is expected to be of type 'timedelta' and not '{type(deliver_after).__name__}'")
+    if deliver_after.total_seconds() < 0:
+        raise ValueError(f"deliver_after is {deliver_after}; it must not be negative")
+    return clock.now_ms() + round(deliver_after.total_seconds() * 1000)
+
+
+cdef int outgoing_check_replication(object replication_clusters, object disable_replication) except -1:
+    if replication_clusters is not None and not isinstance(replication_clusters, list):
+        raise ValueError("Argument replication_clusters is expected to be of type 'list' "
+                         f"and not '{type(replication_clusters).__name__}'")
+    if not isinstance(disable_replication, bool):
+        raise ValueError("Argument disable_replication is expected to be of type 'bool' "
+                         f"and not '{type(disable_replication).__name__}'")
+    return 0
+
+
+cdef uint32_t outgoing_sticky_hash(const MessageMetadata* metadata) noexcept:
+    if metadata.flags & METADATA_ORDERING_KEY:
+        return murmur3_32(0, metadata.ordering_key, metadata.ordering_key_size)
+    if metadata.flags & METADATA_PARTITION_KEY:
+        return murmur3_32(0, metadata.partition_key, metadata.partition_key_size)
+    return murmur3_32(0, b"NON_KEY", 7)
+
+
+cdef bytes outgoing_compress(uint32_t compression, const uint8_t* payload, uint32_t size):
+    from pulsarx.compression import compress
+    return compress(compression, payload[:size])

@@ -1,0 +1,111 @@
+# cython: language_level=3
+"""Body of producer_bulk.pxd."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.string cimport memset
+
+from pulsarx._core.atomic cimport pthread_mutex_unlock
+from pulsarx._core.batch_encode cimport batch_encode_add, batch_encode_payload_size
+from pulsarx._core.single_metadata cimport METADATA_SEQUENCE_ID, SingleMetadata
+from pulsarx._core.status cimport STATUS_OK
+from pulsarx._pycore.message_id cimport message_id_new
+from pulsarx._pycore.mutex cimport mutex_lock
+from pulsarx._pycore.outgoing_message cimport outgoing_content, outgoing_describe
+from pulsarx._pycore.producer_core cimport DURABILITY_SYNC, PRODUCER_OPEN, ProducerCore
+from pulsarx._pycore.raise_status cimport raise_status
+
+
+cdef class ProducerBulk(ProducerCore):
+    """send_many and send_arrow: many messages in one call. They always form batches, batching enabled or not."""
+
+    def send_many(self, payloads, *, keys=None, properties=None, event_timestamps=None) -> list:
+        """Publish a list of messages in order; returns their MessageIds when all are durable, as send.
+
+        payloads: contents as for send. keys, properties, event_timestamps: None, or a list as long, None where one
+        has none. An error leaves published what came before; the text says how many.
+        """
+        cdef list contents = payloads if type(payloads) is list else list(payloads)
+        cdef Py_ssize_t count = PyList_GET_SIZE(contents)
+        cdef Py_ssize_t at = 0
+        cdef list ids = []
+        cdef bint plain = keys is None and properties is None and event_timestamps is None and self.bytes_schema
+        for name, column in (("keys", keys), ("properties", properties), ("event_timestamps", event_timestamps)):
+            if column is not None and len(column) != count:
+                raise ValueError(f"{name} has {len(column)} elements and payloads {count}")
+        mutex_lock(&self.mutex)
+        self.caller_waits = True
+        try:
+            if self.state != PRODUCER_OPEN:
+                self.check_open()
+            self.close_batch()
+            while at < count:
+                at = self.fill_batch(contents, at, keys, properties, event_timestamps, plain)
+                self.close_filled(ids)
+        except Exception as error:
+            self.close_filled(ids)
+            error.add_note(f"{len(ids)} of {count} messages were published")
+            raise
+        finally:
+            self.caller_waits = False
+            pthread_mutex_unlock(&self.mutex)
+        if count and self.durability == DURABILITY_SYNC:
+            self.flush_pending()
+            failure, self.failure = self.failure, None
+            if failure is not None:
+                raise failure
+        return ids
+
+    cdef Py_ssize_t fill_batch(self, list contents, Py_ssize_t at, object keys, object properties,
+                               object event_timestamps, bint plain) except -1:
+        """Add contents from at on until the batch is full; returns where to go on. Mutex held, batch empty."""
+        cdef SingleMetadata metadata
+        cdef Py_ssize_t count = PyList_GET_SIZE(contents)
+        cdef const uint8_t* payload
+        cdef object content
+        cdef int status
+        memset(&metadata, 0, sizeof(metadata))
+        metadata.flags = METADATA_SEQUENCE_ID
+        self.batch_publish_ms = self.clock.now_ms()
+        while at < count and self.batch.message_count < self.batch_messages_max:
+            content = <object>PyList_GET_ITEM(contents, at)
+            if not (plain and type(content) is bytes):
+                memset(&metadata, 0, sizeof(metadata))
+                metadata.flags = METADATA_SEQUENCE_ID
+                if not (self.bytes_schema and type(content) is bytes):
+                    content = outgoing_content(self.schema, content, &metadata)
+                outgoing_describe(&metadata, &self.scratch, None if keys is None else keys[at], None,
+                                  None if properties is None else properties[at],
+                                  None if event_timestamps is None else event_timestamps[at], None)
+            payload = NULL
+            metadata.payload_size = 0
+            if content is not None:
+                payload = <const uint8_t*>PyBytes_AS_STRING(content)
+                metadata.payload_size = <uint32_t>PyBytes_GET_SIZE(content)
+                if metadata.payload_size > self.message_size_max:
+                    self.refuse_size(metadata.payload_size)
+            if self.batch.message_count and (batch_encode_payload_size(&self.batch) + metadata.payload_size + 24
+                                             > self.batch_bytes_max):
+                return at
+            metadata.sequence_id = self.next_sequence_id
+            status = batch_encode_add(&self.batch, &metadata, payload)
+            if status != STATUS_OK:
+                raise_status(status, 0, f"add a message of {metadata.payload_size} bytes to the batch")
+            self.next_sequence_id += 1
+            at += 1
+        return at
+
+    cdef int close_filled(self, list ids) except -1:
+        """Store what fill_batch added and append its message ids."""
+        cdef uint32_t count = self.batch.message_count
+        cdef uint32_t index
+        self.close_batch()
+        if count == 1:
+            ids.append(message_id_new(<int64_t>self.stored_ledger_id, <int64_t>self.stored_entry_id, -1, -1, 0))
+            return 0
+        for index in range(count):
+            ids.append(message_id_new(<int64_t>self.stored_ledger_id, <int64_t>self.stored_entry_id, -1,
+                                      <int>index, <int>count))
+        return 0
+
