@@ -1,0 +1,1 @@
+"""The groups and verbs of pulsar-admin, reached as `client.admin`."""

@@ -1,0 +1,1 @@
+"""Turns values into payloads and back. Named as in the official client."""

@@ -1,0 +1,90 @@
+"""Builds one extension module for each .pyx of src/core and src/pycore. What is not code is in pyproject.toml.
+
+The folders' import names come from a tree of links (tools/link_tree.py), the flags from tools/build_mode.py.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+from build_mode import build_mode  # noqa: E402
+from link_tree import TREE, link_tree  # noqa: E402
+from strict_cython import be_strict  # noqa: E402
+
+FOLDERS = {"pulsarx._core": "src/core", "pulsarx._pycore": "src/pycore"}
+MODE = build_mode()
+
+
+def extensions() -> list[Extension]:
+    """One for each .pyx; the headers count as inputs of all."""
+    headers = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("src/*/*.h"))
+    return [
+        Extension(
+            f"{package}.{path.stem}",
+            [str(path.relative_to(ROOT))],
+            depends=headers,
+            include_dirs=list(FOLDERS.values()),
+            extra_compile_args=MODE.compile_flags,
+            extra_link_args=MODE.link_flags,
+            define_macros=MODE.macros,
+        )
+        for package, folder in FOLDERS.items()
+        for path in sorted((ROOT / folder).glob("*.pyx"))
+    ]
+
+
+class BuildExtensions(build_ext):
+    """Translates to C first, compiles in parallel, and starts afresh when the mode is another than last time."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count() or 1
+
+    def run(self) -> None:
+        link_tree()
+        stamp = ROOT / "build" / "mode"
+        # The output folder belongs to it: an editable install builds elsewhere than `build_ext --inplace`.
+        wanted = f"{MODE} {sys.version} {Path(self.build_lib).resolve()}\n"
+        if not stamp.exists() or stamp.read_text() != wanted:
+            stamp.unlink(missing_ok=True)
+            self.force = True
+        self.translate()
+        super().run()
+        stamp.write_text(wanted)
+
+    def translate(self) -> None:
+        """Turn the .pyx sources of the extensions into C ones. Generated C outlives a change of mode."""
+        import Cython
+        from Cython.Build import cythonize
+
+        # A released sdist must still build when a newer Cython has a new warning.
+        if (ROOT / ".git").exists():
+            be_strict()
+        version = ROOT / "build" / f"cython-{MODE.name}"
+        fresh = version.exists() and version.read_text() == Cython.__version__
+        made = cythonize(
+            self.extensions,
+            nthreads=self.parallel,
+            force=not fresh,
+            build_dir=MODE.c_folder,
+            include_path=[str(TREE.relative_to(ROOT))],
+            compiler_directives=MODE.directives,
+            emit_linenums=True,
+            quiet=False,
+        )
+        version.write_text(Cython.__version__)
+        sources = {extension.name: extension.sources for extension in made}
+        for extension in self.extensions:
+            extension.sources = sources[extension.name]
+
+
+if __name__ == "__main__":
+    setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExtensions})

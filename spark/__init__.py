@@ -1,0 +1,1 @@
+"""PulsarX as a data source of Spark."""

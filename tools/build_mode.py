@@ -1,0 +1,61 @@
+"""The ways to build, as one table. setup.py and tests/core compile with what stands here.
+
+  mode        chosen by                             for
+  release     nothing                               users, benchmarks
+  debug       PULSARX_DEBUG=1                       gdb, perf: lines of the pyx
+  coverage    PULSARX_COVERAGE=1                    lines covered, nogil ones too; C beside the pyx
+  sanitize    PULSARX_SANITIZE=address,undefined    out of bounds, use after free, undefined behaviour
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class BuildMode:
+    """What one mode changes. Read only."""
+
+    name: str
+    compile_flags: list[str]
+    link_flags: list[str] = field(default_factory=list)
+    macros: list[tuple[str, str | None]] = field(default_factory=list)
+    line_trace: bool = False
+
+    @property
+    def c_folder(self) -> str | None:
+        """Where generated C goes; None is beside the source, where Cython.Coverage looks for it."""
+        return None if self.line_trace else f"build/c-{self.name}"
+
+    @property
+    def directives(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "language_level": 3,
+            "boundscheck": False,
+            "wraparound": False,
+            "cdivision": True,
+            "embedsignature": True,
+        }
+        return found | ({"linetrace": True} if self.line_trace else {})
+
+
+def build_mode() -> BuildMode:
+    """The mode the environment asks for."""
+    always = ["-fvisibility=hidden"]
+    sanitizers = os.environ.get("PULSARX_SANITIZE", "")
+    if sanitizers:
+        flag = f"-fsanitize={sanitizers}"
+        name = "sanitize-" + sanitizers.replace(",", "-")
+        flags = [*always, "-O1", "-g3", "-fno-omit-frame-pointer", flag]
+        return BuildMode(name, flags, [flag], [("PULSARX_DEBUG", "1")])
+    if os.environ.get("PULSARX_COVERAGE", "0") != "0":
+        macros: list[tuple[str, str | None]] = [
+            ("CYTHON_TRACE_NOGIL", "1"),
+            ("CYTHON_USE_SYS_MONITORING", "0"),
+        ]
+        return BuildMode("coverage", [*always, "-O1", "-g0"], [], macros, line_trace=True)
+    if os.environ.get("PULSARX_DEBUG", "0") != "0":
+        return BuildMode("debug", [*always, "-Og", "-g3"], [], [("PULSARX_DEBUG", "1")])
+    return BuildMode("release", [*always, "-O3", "-g0"])

@@ -1,0 +1,58 @@
+"""Makes build/tree/pulsarx, where every folder carries its import name. setup.py and the tests call it.
+
+Cython finds pxd files by import name only, and mypy and `PYTHONPATH=build/tree` want the same, so the tree is made
+of symbolic links to the sources; copies where the file system refuses links. Linking again costs a few milliseconds.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TREE = ROOT / "build" / "tree"
+
+
+def _wanted() -> dict[str, Path]:
+    package = ROOT / "python" / "pulsarx"
+    entries = {entry.name: entry for entry in package.iterdir() if entry.name != "__pycache__"}
+    named = {"_core": "src/core", "_pycore": "src/pycore", "spark": "spark"}
+    return entries | {name: ROOT / folder for name, folder in named.items()}
+
+
+def _link(link: Path, target: Path) -> None:
+    relative = os.path.relpath(target, link.parent)
+    if link.is_symlink() and os.readlink(link) == relative:
+        return
+    _remove(link)
+    try:
+        link.symlink_to(relative)
+    except FileExistsError:
+        pass  # a build beside this one was quicker
+    except OSError:
+        (shutil.copytree if target.is_dir() else shutil.copy2)(target, link)
+
+
+def _remove(entry: Path) -> None:
+    if entry.is_dir() and not entry.is_symlink():
+        shutil.rmtree(entry)
+    else:
+        entry.unlink(missing_ok=True)
+
+
+def link_tree() -> Path:
+    """Bring the tree up to date and return its root, the folder for sys.path."""
+    folder = TREE / "pulsarx"
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = _wanted()
+    for entry in folder.iterdir():
+        if entry.name not in wanted and entry.name != "__pycache__":
+            _remove(entry)
+    for name, target in wanted.items():
+        _link(folder / name, target)
+    return TREE
+
+
+if __name__ == "__main__":
+    print(link_tree())

@@ -1,0 +1,105 @@
+"""The second half of tools/bootstrap, run by the .venv's Python: `prepare.py [extra...]`.
+
+Installs what pyproject.toml asks for, builds the extensions in place and puts build/tree on the .venv's path. Each step
+is skipped while its inputs are what they were.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from pathlib import Path
+
+from build_mode import build_mode
+from link_tree import ROOT, link_tree
+
+STAMPS = ROOT / ".venv" / "stamps"
+
+
+def requirements(extras: list[str]) -> list[str]:
+    """What to install for building, for running, and for the extras."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    found = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
+    for extra in extras:
+        found += project["project"]["optional-dependencies"][extra]
+    return found
+
+
+def install(extras: list[str]) -> None:
+    for extra in ["", *extras]:
+        wanted = requirements([extra] if extra else [])
+        stamp = STAMPS / f"installed-{extra or 'base'}"
+        text = "\n".join(wanted)
+        if stamp.exists() and stamp.read_text() == text:
+            continue
+        print(f"bootstrap: installing {' '.join(wanted)}", file=sys.stderr, flush=True)
+        pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        subprocess.run([*pip, *wanted], check=True)
+        stamp.write_text(text)
+
+
+def inputs_digest() -> str:
+    """Changes whenever the extensions must be built again."""
+    digest = hashlib.sha256(f"{build_mode()} {sys.version}".encode())
+    files = [ROOT / "setup.py", ROOT / "pyproject.toml", *ROOT.glob("tools/*.py")]
+    for pattern in ("*.pyx", "*.pxd", "*.h"):
+        files += ROOT.glob(f"src/*/{pattern}")
+    for path in sorted(files):
+        digest.update(f"{path.relative_to(ROOT)} ".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def libraries() -> list[Path]:
+    """Where the extension of each .pyx belongs."""
+    suffix = str(sysconfig.get_config_var("EXT_SUFFIX"))
+    return [path.with_name(path.stem + suffix) for path in ROOT.glob("src/*/*.pyx")]
+
+
+def build() -> None:
+    stamp = ROOT / "build" / "inputs"
+    digest = inputs_digest()
+    if stamp.exists() and stamp.read_text() == digest and all(map(Path.exists, libraries())):
+        return
+    stamp.unlink(missing_ok=True)
+    remove_stale_libraries()
+    print("bootstrap: building the extensions", file=sys.stderr, flush=True)
+    subprocess.run(
+        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
+        cwd=ROOT,
+        check=True,
+        stdout=sys.stderr,
+    )
+    stamp.write_text(digest)
+
+
+def remove_stale_libraries() -> None:
+    """A module that was renamed or deleted would stay importable."""
+    for library in ROOT.glob("src/*/*.so"):
+        if not library.with_name(library.name.split(".")[0] + ".pyx").exists():
+            library.unlink()
+
+
+def main(extras: list[str]) -> None:
+    os.chdir(ROOT)
+    STAMPS.mkdir(exist_ok=True)
+    with open(STAMPS / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        tree = link_tree()
+        install(extras)
+        # Not an editable install: its import hook costs milliseconds at each start and hides the types from mypy.
+        path_file = Path(sysconfig.get_paths()["purelib"]) / "pulsarx.pth"
+        path_file.write_text(f"{tree}\n")
+        build()
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"bootstrap: failed: {' '.join(map(str, error.cmd))}")
