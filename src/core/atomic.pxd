@@ -22,6 +22,8 @@ cdef extern from *:
     static inline void atomic_store_u64(uint64_t *at, uint64_t v) { __atomic_store_n(at, v, __ATOMIC_RELEASE); }
     static inline uint32_t atomic_add_u32(uint32_t *at, uint32_t v) { return __atomic_fetch_add(at, v, __ATOMIC_SEQ_CST); }
     static inline uint32_t atomic_sub_u32(uint32_t *at, uint32_t v) { return __atomic_fetch_sub(at, v, __ATOMIC_SEQ_CST); }
+    static inline int atomic_swap_if_u32(uint32_t *at, uint32_t expected, uint32_t v) {
+        return __atomic_compare_exchange_n(at, &expected, v, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); }
     static inline void atomic_fence(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
     #endif
     """
@@ -31,4 +33,5 @@ cdef extern from *:
     void atomic_store_u64(uint64_t* at, uint64_t value) noexcept nogil
     uint32_t atomic_add_u32(uint32_t* at, uint32_t value) noexcept nogil
     uint32_t atomic_sub_u32(uint32_t* at, uint32_t value) noexcept nogil
+    bint atomic_swap_if_u32(uint32_t* at, uint32_t expected, uint32_t value) noexcept nogil
     void atomic_fence() noexcept nogil

@@ -5,6 +5,7 @@
   FENCED     a write failed: no more appends, what      seal, close
              is published stays good and flushable
   POISONED   a flush failed: end on disk unknown        close
+  SEALING    index and footer are being written         seal done; seal failed (OPEN or FENCED again, or POISONED)
   SEALED     index and footer written; read only        close
   CLOSED     no file                                    -
 """
@@ -13,6 +14,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx._core.atomic cimport pthread_mutex_t
 from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.ledger_footer cimport LedgerFooter
 from pulsarx._core.published_end cimport PublishedEnd
 from pulsarx._core.wait_event cimport WaitEvent
 
@@ -22,6 +24,14 @@ cdef enum LedgerState:
     LEDGER_POISONED = 3
     LEDGER_SEALED = 4
     LEDGER_CLOSED = 5
+    LEDGER_SEALING = 6
+
+cdef enum LedgerSizes:
+    # A map of size_max and this holds any ledger: a single entry may overshoot size_max by no more.
+    LEDGER_OVERSHOOT_MAX = 67108864
+    LEDGER_STEP_MIN = 65536           # space is prepared in steps from here, doubling
+    LEDGER_STEP_MAX = 67108864
+    LEDGER_STEP_MAX_MEMORY = 4194304  # memory prepared is memory used
 
 cdef struct LedgerAppend:
     pthread_mutex_t append_mutex      # guards everything up to the flush part
@@ -48,7 +58,30 @@ cdef struct LedgerAppend:
     uint64_t durable_messages
     WaitEvent flush_event
     void* index                       # private: LedgerIndex of what was appended
-    void* preparer                    # private
+    void* preparer                    # private: LedgerPreparer
+    uint32_t digest                   # of the footer, so far
+    bint memory                       # no path: a file in memory
+
+cdef struct LedgerSettings:
+    const char* path                  # NULL: a file in memory
+    uint8_t uuid[16]
+    int64_t created_ms
+    uint64_t entry_count_max
+    uint64_t size_max
+    uint32_t publish_on_flush
+    uint32_t zero_space
+    PublishedEnd* published
+    WaitEvent* topic_event
+
+cdef int ledger_append_create(LedgerAppend* self, const LedgerSettings* settings) noexcept nogil
+"""Create the file (it must not exist) and open the ledger. self stays where it is until ledger_append_free.
+
+publish_on_flush: the file and its directory entry are on the device when this returns.
+NO_SPACE, IO (self.error): nothing is left behind, ledger_append_free need not be called. NO_MEMORY.
+"""
+
+cdef int ledger_append_prepare(LedgerAppend* self, uint64_t size) noexcept nogil
+"""Prepare space for the next size bytes now, in this thread. NO_SPACE: nothing was changed."""
 
 cdef int ledger_append_entry(LedgerAppend* self, EntryFrame* frame, uint8_t* entry, uint64_t* offset) noexcept nogil
 """Store one entry of frame.entry_size bytes, with one write.
@@ -57,6 +90,7 @@ The ENTRY_FRAME_SIZE bytes before entry and the 8 behind it are overwritten (fra
 frame in: entry_size, message_count, publish_time_ms, deliver_at_ms, sticky_hash, flags. Out: entry_id, first_message.
 Published at once unless publish_on_flush. Durable after ledger_append_flush, not before.
 LEDGER_FULL: a limit is reached, nothing was written (an empty ledger takes any entry). NO_SPACE: nothing was written.
+OUT_OF_RANGE: no message, or not an entry (it starts with 0x0e01 and its checksum). TOO_LARGE: no ledger takes it.
 IO: the write failed, the ledger is FENCED. POISONED, CLOSED.
 Source: BookKeeper LedgerStorage.addEntry.
 """
@@ -66,3 +100,15 @@ cdef int ledger_append_flush(LedgerAppend* self, uint64_t entry_count) noexcept 
 
 A failed flush poisons the ledger; from then on this answers POISONED for whatever was not durable before.
 """
+
+cdef int ledger_append_seal(LedgerAppend* self, LedgerFooter* footer) noexcept nogil
+"""Flush, write index and footer, flush, say so in the header block, flush. Then unused space is given back.
+
+NO_SPACE: no room for the footer; the ledger is as it was. IO: it is FENCED; seal may be called again. POISONED, CLOSED.
+"""
+
+cdef void ledger_append_close(LedgerAppend* self) noexcept nogil
+"""Close the file without sealing or flushing. May be called twice. The slot stays as it is."""
+
+cdef void ledger_append_free(LedgerAppend* self) noexcept nogil
+"""Give memory back; after ledger_append_close, when nobody can call any more. index may be taken out (NULL) before."""

@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.ledger_index cimport LedgerIndex
 
 cdef struct LedgerRead:
     const uint8_t* base               # the mapping, borrowed
@@ -25,3 +26,13 @@ cdef int ledger_read_entry(LedgerRead* self, uint64_t offset, uint64_t end, Entr
 CORRUPT: frame (if it could be read) and next_offset are set only if the frame itself is good, so that a caller may
 pass over a damaged entry and go on with the next.
 """
+
+cdef int ledger_read_find(LedgerRead* self, int kind, uint64_t value, uint64_t end, const LedgerIndex* index,
+                          uint64_t* offset) noexcept nogil
+"""Where the entry looked for (LedgerFind) begins; frames alone are verified. STATUS_END: it is not below end.
+
+index: may be NULL, then every frame is passed. Damaged entries are passed over: the answer may then be a later one.
+"""
+
+cdef int ledger_read_pass(const LedgerRead* self, uint64_t offset, uint64_t end, uint64_t* next_offset) noexcept nogil
+"""The next readable frame behind a damaged one at offset. STATUS_END: none below end."""

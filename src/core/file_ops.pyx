@@ -1,0 +1,289 @@
+"""The table of file operations: the system's version and the one in force."""
+
+from libc.errno cimport EINTR, EIO, errno
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+cdef extern from "<unistd.h>" nogil:
+    ssize_t pwrite(int fd, const void* data, size_t size, int64_t offset)
+    ssize_t pread(int fd, void* room, size_t size, int64_t offset)
+    int fdatasync(int fd)
+    int fsync(int fd)
+    int close(int fd)
+    int link(const char* source, const char* target)
+    int unlink(const char* path)
+
+cdef extern from "<stdio.h>" nogil:
+    int rename(const char* source, const char* target)
+
+cdef extern from "<fcntl.h>" nogil:
+    int c_open "open"(const char* path, int flags, ...)
+    int posix_fallocate(int fd, int64_t offset, int64_t size)
+    int fallocate(int fd, int mode, int64_t offset, int64_t size)
+    int O_RDONLY, O_RDWR, O_CREAT, O_EXCL, O_CLOEXEC, O_DIRECTORY
+    int FALLOC_FL_PUNCH_HOLE, FALLOC_FL_KEEP_SIZE
+
+cdef extern from "<sys/stat.h>" nogil:
+    struct c_stat "stat":
+        int64_t st_size
+    int fstat(int fd, c_stat* out)
+    int mkdir(const char* path, unsigned int mode)
+
+cdef extern from "<sys/mman.h>" nogil:
+    void* mmap(void* at, size_t size, int protection, int flags, int fd, int64_t offset)
+    int munmap(void* at, size_t size)
+    int madvise(void* at, size_t size, int advice)
+    int memfd_create(const char* name, unsigned int flags)
+    int PROT_READ, PROT_WRITE, MAP_SHARED, MAP_NORESERVE
+    unsigned int MFD_CLOEXEC
+    void* MAP_FAILED
+
+# Linux 5.14; older kernels answer EINVAL and the pages fault in one by one.
+cdef enum:
+    ADVICE_POPULATE_READ = 22
+    INTERRUPTS_MAX = 100
+
+
+cdef int system_open(const char* path, uint32_t flags, int* fd) noexcept nogil:
+    cdef int mode = O_CLOEXEC
+    cdef int interrupts = 0
+    cdef int opened
+    mode |= O_RDWR if flags & FILE_WRITE else O_RDONLY
+    if flags & FILE_CREATE:
+        mode |= O_CREAT
+    if flags & FILE_EXCLUSIVE:
+        mode |= O_EXCL
+    while True:
+        opened = c_open(path, mode, 0o644)
+        if opened >= 0:
+            fd[0] = opened
+            return 0
+        if errno != EINTR or interrupts == INTERRUPTS_MAX:
+            return errno
+        interrupts += 1
+
+
+cdef int system_open_memory(int* fd) noexcept nogil:
+    cdef int opened = memfd_create("pulsarx", MFD_CLOEXEC)
+    if opened < 0:
+        return errno
+    fd[0] = opened
+    return 0
+
+
+cdef int system_close(int fd) noexcept nogil:
+    # EINTR from close means closed on Linux; closing again could hit another thread's file.
+    if close(fd) < 0 and errno != EINTR:
+        return errno
+    return 0
+
+
+cdef int system_write(int fd, const uint8_t* data, size_t size, uint64_t offset) noexcept nogil:
+    cdef int interrupts = 0
+    cdef ssize_t done
+    while size > 0:
+        done = pwrite(fd, data, size, <int64_t>offset)
+        if done < 0:
+            if errno != EINTR or interrupts == INTERRUPTS_MAX:
+                return errno
+            interrupts += 1
+            continue
+        if done == 0:
+            return EIO
+        data += done
+        offset += <uint64_t>done
+        size -= <size_t>done
+    return 0
+
+
+cdef int system_read(int fd, uint8_t* room, size_t size, uint64_t offset, size_t* done) noexcept nogil:
+    cdef int interrupts = 0
+    cdef size_t got = 0
+    cdef ssize_t step
+    while got < size:
+        step = pread(fd, room + got, size - got, <int64_t>(offset + got))
+        if step < 0:
+            if errno != EINTR or interrupts == INTERRUPTS_MAX:
+                return errno
+            interrupts += 1
+            continue
+        if step == 0:
+            break
+        got += <size_t>step
+    done[0] = got
+    return 0
+
+
+cdef int system_allocate(int fd, uint64_t offset, uint64_t size) noexcept nogil:
+    cdef int interrupts = 0
+    cdef int error
+    while True:
+        error = posix_fallocate(fd, <int64_t>offset, <int64_t>size)
+        if error != EINTR or interrupts == INTERRUPTS_MAX:
+            return error
+        interrupts += 1
+
+
+cdef int system_flush(int fd) noexcept nogil:
+    # Never repeated: after a failure the kernel forgets which pages it lost.
+    if fdatasync(fd) < 0:
+        return errno
+    return 0
+
+
+cdef int system_flush_directory(const char* path) noexcept nogil:
+    cdef int error = 0
+    cdef int fd = c_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    if fd < 0:
+        return errno
+    if fsync(fd) < 0:
+        error = errno
+    close(fd)
+    return error
+
+
+cdef int system_rename(const char* source, const char* target) noexcept nogil:
+    return errno if rename(source, target) < 0 else 0
+
+
+cdef int system_link(const char* source, const char* target) noexcept nogil:
+    return errno if link(source, target) < 0 else 0
+
+
+cdef int system_unlink(const char* path) noexcept nogil:
+    return errno if unlink(path) < 0 else 0
+
+
+cdef int system_make_directory(const char* path) noexcept nogil:
+    return errno if mkdir(path, 0o755) < 0 else 0
+
+
+cdef int system_size(int fd, uint64_t* size) noexcept nogil:
+    cdef c_stat found
+    if fstat(fd, &found) < 0:
+        return errno
+    size[0] = <uint64_t>found.st_size
+    return 0
+
+
+cdef int system_map(int fd, uint64_t size, bint writable, uint8_t** base) noexcept nogil:
+    cdef int protection = PROT_READ
+    if writable:
+        protection |= PROT_WRITE
+    cdef void* mapped = mmap(NULL, size, protection, MAP_SHARED | MAP_NORESERVE, fd, 0)
+    if mapped == MAP_FAILED:
+        return errno
+    base[0] = <uint8_t*>mapped
+    return 0
+
+
+cdef int system_unmap(uint8_t* base, uint64_t size) noexcept nogil:
+    return errno if munmap(base, size) < 0 else 0
+
+
+cdef int system_populate(const uint8_t* base, uint64_t size) noexcept nogil:
+    return errno if madvise(<void*>base, size, ADVICE_POPULATE_READ) < 0 else 0
+
+
+cdef int system_punch_hole(int fd, uint64_t offset, uint64_t size) noexcept nogil:
+    if fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, <int64_t>offset, <int64_t>size) < 0:
+        return errno
+    return 0
+
+
+cdef FileOps SYSTEM
+SYSTEM.open = system_open
+SYSTEM.open_memory = system_open_memory
+SYSTEM.close = system_close
+SYSTEM.write = system_write
+SYSTEM.read = system_read
+SYSTEM.allocate = system_allocate
+SYSTEM.flush = system_flush
+SYSTEM.flush_directory = system_flush_directory
+SYSTEM.rename = system_rename
+SYSTEM.link = system_link
+SYSTEM.unlink = system_unlink
+SYSTEM.make_directory = system_make_directory
+SYSTEM.size = system_size
+SYSTEM.map = system_map
+SYSTEM.unmap = system_unmap
+SYSTEM.populate = system_populate
+SYSTEM.punch_hole = system_punch_hole
+
+cdef const FileOps* IN_FORCE = &SYSTEM
+
+
+cdef const FileOps* file_ops_system() noexcept nogil:
+    return &SYSTEM
+
+
+cdef void file_ops_replace(const FileOps* table) noexcept nogil:
+    global IN_FORCE
+    IN_FORCE = table if table != NULL else &SYSTEM
+
+
+cdef int file_open(const char* path, uint32_t flags, int* fd) noexcept nogil:
+    return IN_FORCE.open(path, flags, fd)
+
+
+cdef int file_open_memory(int* fd) noexcept nogil:
+    return IN_FORCE.open_memory(fd)
+
+
+cdef int file_close(int fd) noexcept nogil:
+    return IN_FORCE.close(fd)
+
+
+cdef int file_write(int fd, const uint8_t* data, size_t size, uint64_t offset) noexcept nogil:
+    return IN_FORCE.write(fd, data, size, offset)
+
+
+cdef int file_read(int fd, uint8_t* room, size_t size, uint64_t offset, size_t* done) noexcept nogil:
+    return IN_FORCE.read(fd, room, size, offset, done)
+
+
+cdef int file_allocate(int fd, uint64_t offset, uint64_t size) noexcept nogil:
+    return IN_FORCE.allocate(fd, offset, size)
+
+
+cdef int file_flush(int fd) noexcept nogil:
+    return IN_FORCE.flush(fd)
+
+
+cdef int file_flush_directory(const char* path) noexcept nogil:
+    return IN_FORCE.flush_directory(path)
+
+
+cdef int file_rename(const char* source, const char* target) noexcept nogil:
+    return IN_FORCE.rename(source, target)
+
+
+cdef int file_link(const char* source, const char* target) noexcept nogil:
+    return IN_FORCE.link(source, target)
+
+
+cdef int file_unlink(const char* path) noexcept nogil:
+    return IN_FORCE.unlink(path)
+
+
+cdef int file_make_directory(const char* path) noexcept nogil:
+    return IN_FORCE.make_directory(path)
+
+
+cdef int file_size(int fd, uint64_t* size) noexcept nogil:
+    return IN_FORCE.size(fd, size)
+
+
+cdef int file_map(int fd, uint64_t size, bint writable, uint8_t** base) noexcept nogil:
+    return IN_FORCE.map(fd, size, writable, base)
+
+
+cdef int file_unmap(uint8_t* base, uint64_t size) noexcept nogil:
+    return IN_FORCE.unmap(base, size)
+
+
+cdef int file_populate(const uint8_t* base, uint64_t size) noexcept nogil:
+    return IN_FORCE.populate(base, size)
+
+
+cdef int file_punch_hole(int fd, uint64_t offset, uint64_t size) noexcept nogil:
+    return IN_FORCE.punch_hole(fd, offset, size)

@@ -1,0 +1,330 @@
+"""Appends, flushes and seals one ledger file."""
+
+from libc.errno cimport EDQUOT, EFBIG, ENOMEM, ENOSPC
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memset, strlen
+
+from pulsarx._core.atomic cimport *
+from pulsarx._core.crc32c cimport crc32c_u64
+from pulsarx._core.entry_frame cimport EntryFrame, entry_frame_encode, entry_frame_span
+from pulsarx._core.file_ops cimport *
+from pulsarx._core.invariant cimport invariant
+from pulsarx._core.ledger_flush cimport *
+from pulsarx._core.ledger_footer cimport *
+from pulsarx._core.ledger_index cimport *
+from pulsarx._core.ledger_prepare cimport *
+from pulsarx._core.ledger_seal cimport ledger_seal_write
+from pulsarx._core.limits cimport ENTRY_FRAME_SIZE, ENTRY_SIZE_MAX, LEDGER_HEADER_SIZE
+from pulsarx._core.published_end cimport PUBLISHED_SEALED
+from pulsarx._core.status cimport *
+from pulsarx._core.wait_event cimport wait_event_wake
+
+cdef enum:
+    PATH_SIZE_MAX = 4096
+    PAGE_SIZE = 4096
+    ENTRY_SIZE_MIN = 6                # 0x0e01 and the checksum
+
+
+cdef inline int status_of(int error) noexcept nogil:
+    if error == 0:
+        return STATUS_OK
+    if error == ENOSPC or error == EDQUOT or error == EFBIG:
+        return STATUS_NO_SPACE
+    return STATUS_NO_MEMORY if error == ENOMEM else STATUS_IO
+
+
+cdef int parent_flush(const char* path) noexcept nogil:
+    cdef char parent[PATH_SIZE_MAX]
+    cdef size_t size = strlen(path)
+    while size > 0 and path[size - 1] != b"/":
+        size -= 1
+    if size == 0:
+        return file_flush_directory(b".")
+    if size >= PATH_SIZE_MAX:
+        size = PATH_SIZE_MAX - 1
+    memcpy(parent, path, size)
+    parent[size] = 0
+    return file_flush_directory(parent)
+
+
+cdef int header_write(LedgerAppend* self, const LedgerSettings* settings) noexcept nogil:
+    cdef LedgerHeader header
+    cdef uint8_t block[LEDGER_HEADER_SIZE]
+    cdef int error
+    memset(&header, 0, sizeof(header))
+    memcpy(header.uuid, settings.uuid, 16)
+    header.created_ms = settings.created_ms
+    if settings.publish_on_flush:
+        header.flags |= LEDGER_SYNC
+    if settings.zero_space:
+        header.flags |= LEDGER_ZEROED
+    ledger_header_encode(&header, block)
+    error = file_write(self.fd, block, LEDGER_HEADER_SIZE, 0)
+    if error == 0 and (self.publish_on_flush or self.zero_space):
+        error = file_flush(self.fd)
+    if error == 0 and self.publish_on_flush and settings.path != NULL:
+        error = parent_flush(settings.path)
+    # What a reader will compute is what appends are summed with.
+    ledger_header_decode(block, LEDGER_HEADER_SIZE, &header)
+    self.seed = header.seed
+    return error
+
+
+cdef int ledger_append_create(LedgerAppend* self, const LedgerSettings* settings) noexcept nogil:
+    cdef int error
+    memset(self, 0, sizeof(LedgerAppend))
+    self.fd = -1
+    self.memory = settings.path == NULL
+    self.entry_count_max = settings.entry_count_max
+    self.size_max = settings.size_max
+    self.publish_on_flush = settings.publish_on_flush
+    self.zero_space = settings.zero_space
+    self.published = settings.published
+    self.topic_event = settings.topic_event
+    if self.memory:
+        error = file_open_memory(&self.fd)
+    else:
+        error = file_open(settings.path, FILE_WRITE | FILE_CREATE | FILE_EXCLUSIVE, &self.fd)
+    if error:
+        self.error = error
+        return status_of(error)
+    self.index = malloc(sizeof(LedgerIndex))
+    error = ENOMEM if self.index == NULL else ledger_prepare_start(self)
+    if error == 0:
+        error = header_write(self, settings)
+    if error:
+        file_close(self.fd)
+        if not self.memory:
+            file_unlink(settings.path)
+        free(self.index)
+        self.index = NULL
+        ledger_prepare_free(self)
+        self.fd = -1
+        self.state = LEDGER_CLOSED
+        self.error = error
+        return status_of(error)
+    ledger_index_init(<LedgerIndex*>self.index)
+    pthread_mutex_init(&self.append_mutex, NULL)
+    pthread_mutex_init(&self.flush_mutex, NULL)
+    self.end = LEDGER_HEADER_SIZE
+    self.durable_end = LEDGER_HEADER_SIZE
+    atomic_store_u32(&self.state, LEDGER_OPEN)
+    ledger_publish(self, self.end, 0, 0)
+    return STATUS_OK
+
+
+cdef int append_refusal(LedgerAppend* self) noexcept nogil:
+    cdef uint32_t state = atomic_load_u32(&self.state)
+    if state == LEDGER_FENCED:
+        return STATUS_IO
+    if state == LEDGER_POISONED:
+        return STATUS_POISONED
+    return STATUS_CLOSED
+
+
+cdef int append_room(LedgerAppend* self, uint64_t span) noexcept nogil:
+    """Is there room, by the limits and on the device? Called with append_mutex held."""
+    cdef uint64_t end = self.end + span
+    cdef int error
+    if self.entry_count > 0 and (self.entry_count >= self.entry_count_max or end > self.size_max):
+        return STATUS_LEDGER_FULL
+    if end <= self.prepared_end:
+        return STATUS_OK
+    if end > self.size_max + LEDGER_OVERSHOOT_MAX:
+        return STATUS_TOO_LARGE
+    error = ledger_prepare_room(self, end)
+    if error:
+        self.error = error
+    return status_of(error)
+
+
+cdef void append_note(LedgerAppend* self, const EntryFrame* frame, const uint8_t* room, uint64_t offset,
+                      uint64_t end) noexcept nogil:
+    """The entry is written: count it, index it, publish it."""
+    cdef uint32_t frame_checksum = 0
+    cdef uint32_t entry_checksum = 0
+    cdef uint64_t message_count = self.message_count + frame.message_count
+    cdef uint64_t entry_count = self.entry_count + 1
+    memcpy(&frame_checksum, room + 4, 4)
+    memcpy(&entry_checksum, room + ENTRY_FRAME_SIZE + 2, 4)
+    self.digest = crc32c_u64(self.digest, frame_checksum | (<uint64_t>entry_checksum << 32))
+    ledger_index_note(<LedgerIndex*>self.index, offset, frame.entry_id, frame.first_message, frame.publish_time_ms)
+    if entry_count == 1:
+        self.first_publish_ms = frame.publish_time_ms
+        self.last_publish_ms = frame.publish_time_ms
+    elif frame.publish_time_ms > self.last_publish_ms:
+        self.last_publish_ms = frame.publish_time_ms
+    atomic_store_u64(&self.message_count, message_count)
+    atomic_store_u64(&self.entry_count, entry_count)
+    atomic_store_u64(&self.end, end)
+    if not self.publish_on_flush:
+        ledger_publish(self, end, entry_count, message_count)
+
+
+cdef int append_locked(LedgerAppend* self, EntryFrame* frame, uint8_t* room, uint64_t span,
+                       uint64_t* offset) noexcept nogil:
+    cdef uint64_t at = self.end
+    cdef int error
+    cdef int status
+    if self.state != LEDGER_OPEN:
+        return append_refusal(self)
+    status = append_room(self, span)
+    if status != STATUS_OK:
+        return status
+    frame.entry_id = self.entry_count
+    frame.first_message = self.message_count
+    frame.durable_count = atomic_load_u64(&self.durable_count)
+    entry_frame_encode(frame, self.seed, at, room)
+    error = file_write(self.fd, room, span, at)
+    if error:
+        self.error = error
+        atomic_swap_if_u32(&self.state, LEDGER_OPEN, LEDGER_FENCED)
+        return STATUS_IO
+    append_note(self, frame, room, at, at + span)
+    offset[0] = at
+    return STATUS_OK
+
+
+cdef int ledger_append_entry(LedgerAppend* self, EntryFrame* frame, uint8_t* entry, uint64_t* offset) noexcept nogil:
+    cdef uint64_t span = entry_frame_span(frame.entry_size)
+    cdef int status
+    cdef bint due = False
+    if frame.entry_size > ENTRY_SIZE_MAX:
+        return STATUS_TOO_LARGE
+    if frame.message_count == 0 or frame.entry_size < ENTRY_SIZE_MIN or entry[0] != 0x0E or entry[1] != 0x01:
+        return STATUS_OUT_OF_RANGE
+    # Looked at before the lock too: in a forked child the mutex may be locked for ever, and the state is CLOSED.
+    if atomic_load_u32(&self.state) != LEDGER_OPEN:
+        return append_refusal(self)
+    memset(entry + frame.entry_size, 0, 8)
+    pthread_mutex_lock(&self.append_mutex)
+    status = append_locked(self, frame, entry - ENTRY_FRAME_SIZE, span, offset)
+    due = status == STATUS_OK and ledger_prepare_due(self, self.end)
+    if due:
+        ledger_prepare_ask(self)
+    pthread_mutex_unlock(&self.append_mutex)
+    if status == STATUS_OK and not self.publish_on_flush:
+        ledger_publish_wake(self)
+    return status
+
+
+cdef int ledger_append_prepare(LedgerAppend* self, uint64_t size) noexcept nogil:
+    cdef int error = 0
+    cdef int status = STATUS_OK
+    if atomic_load_u32(&self.state) != LEDGER_OPEN:
+        return append_refusal(self)
+    pthread_mutex_lock(&self.append_mutex)
+    if self.state != LEDGER_OPEN:
+        status = append_refusal(self)
+    else:
+        error = ledger_prepare_room(self, self.end + size)
+        if error:
+            self.error = error
+        status = status_of(error)
+    pthread_mutex_unlock(&self.append_mutex)
+    return status
+
+
+cdef int ledger_append_flush(LedgerAppend* self, uint64_t entry_count) noexcept nogil:
+    cdef uint64_t end, written_count, message_count
+    cdef int error
+    cdef int status = ledger_flush_begin(self, entry_count)
+    if status == STATUS_DUPLICATE:
+        return STATUS_OK
+    if status != STATUS_OK:
+        return status
+    pthread_mutex_lock(&self.append_mutex)
+    end = self.end
+    written_count = self.entry_count
+    message_count = self.message_count
+    pthread_mutex_unlock(&self.append_mutex)
+    error = file_flush(self.fd)
+    ledger_flush_end(self, error, end, written_count, message_count)
+    return STATUS_POISONED if error else STATUS_OK
+
+
+cdef int seal_begin(LedgerAppend* self, uint32_t* state) noexcept nogil:
+    cdef int status = STATUS_OK
+    if atomic_load_u32(&self.state) == LEDGER_CLOSED:
+        return STATUS_CLOSED
+    pthread_mutex_lock(&self.append_mutex)
+    state[0] = atomic_load_u32(&self.state)
+    if state[0] == LEDGER_POISONED:
+        status = STATUS_POISONED
+    elif state[0] != LEDGER_OPEN and state[0] != LEDGER_FENCED:
+        status = STATUS_CLOSED
+    elif not atomic_swap_if_u32(&self.state, state[0], LEDGER_SEALING):
+        status = STATUS_POISONED
+    pthread_mutex_unlock(&self.append_mutex)
+    return status
+
+
+cdef int ledger_append_seal(LedgerAppend* self, LedgerFooter* footer) noexcept nogil:
+    cdef uint64_t footer_end = 0
+    cdef uint32_t before = 0
+    cdef int error = 0
+    cdef int status = seal_begin(self, &before)
+    if status != STATUS_OK:
+        return status
+    ledger_prepare_stop(self)
+    ledger_flush_turn(self)
+    if atomic_load_u32(&self.state) != LEDGER_SEALING:
+        ledger_flush_end(self, 0, 0, FLUSH_NOTHING, 0)
+        return append_refusal(self)
+    memset(footer, 0, sizeof(LedgerFooter))
+    footer.end = self.end
+    footer.entry_count = self.entry_count
+    footer.message_count = self.message_count
+    footer.first_publish_ms = self.first_publish_ms
+    footer.last_publish_ms = self.last_publish_ms
+    footer.digest = self.digest
+    status = ledger_seal_write(self.fd, self.seed, <LedgerIndex*>self.index, NULL, footer, &footer_end, &error)
+    if status == STATUS_OK:
+        ledger_flush_end(self, 0, self.end, self.entry_count, self.message_count)
+        atomic_swap_if_u32(&self.state, LEDGER_SEALING, LEDGER_SEALED)
+        atomic_store_u64(&self.published.state, PUBLISHED_SEALED)
+        wait_event_wake(&self.published.event)
+        if self.topic_event != NULL:
+            wait_event_wake(self.topic_event)
+        footer_end = (footer_end + PAGE_SIZE - 1) & ~<uint64_t>(PAGE_SIZE - 1)
+        if self.prepared_end > footer_end:
+            file_punch_hole(self.fd, footer_end, self.prepared_end - footer_end)
+        return STATUS_OK
+    self.error = error
+    if status == STATUS_POISONED:
+        ledger_flush_end(self, error, 0, FLUSH_NOTHING, 0)
+        return status
+    (<LedgerPreparer*>self.preparer).stopping = 0
+    atomic_swap_if_u32(&self.state, LEDGER_SEALING, before if status == STATUS_NO_SPACE else <uint32_t>LEDGER_FENCED)
+    ledger_flush_end(self, 0, 0, FLUSH_NOTHING, 0)
+    return status
+
+
+cdef void ledger_append_close(LedgerAppend* self) noexcept nogil:
+    cdef int fd
+    if atomic_load_u32(&self.state) == LEDGER_CLOSED or self.fd < 0:
+        return
+    ledger_prepare_stop(self)
+    ledger_flush_turn(self)
+    pthread_mutex_lock(&self.append_mutex)
+    atomic_store_u32(&self.state, LEDGER_CLOSED)
+    fd = self.fd
+    self.fd = -1
+    pthread_mutex_unlock(&self.append_mutex)
+    ledger_flush_end(self, 0, 0, FLUSH_NOTHING, 0)
+    if fd >= 0:
+        file_close(fd)
+
+
+cdef void ledger_append_free(LedgerAppend* self) noexcept nogil:
+    invariant(atomic_load_u32(&self.state) == LEDGER_CLOSED)
+    if self.preparer == NULL:
+        return
+    if self.index != NULL:
+        ledger_index_free(<LedgerIndex*>self.index)
+        free(self.index)
+        self.index = NULL
+    ledger_prepare_free(self)
+    pthread_mutex_destroy(&self.append_mutex)
+    pthread_mutex_destroy(&self.flush_mutex)

@@ -1,0 +1,100 @@
+"""Leader and followers: one thread flushes, all who wait are served."""
+
+from libc.stdint cimport uint32_t, uint64_t
+
+from pulsarx._core.atomic cimport *
+from pulsarx._core.ledger_append cimport *
+from pulsarx._core.status cimport *
+from pulsarx._core.wait_event cimport *
+
+
+cdef int flush_verdict(LedgerAppend* self, uint64_t entry_count) noexcept nogil:
+    """STATUS_OK: a flush is needed and possible."""
+    cdef uint32_t state = atomic_load_u32(&self.state)
+    if atomic_load_u64(&self.durable_count) >= entry_count:
+        return STATUS_DUPLICATE
+    if state == LEDGER_POISONED:
+        return STATUS_POISONED
+    if entry_count > atomic_load_u64(&self.entry_count):
+        return STATUS_OUT_OF_RANGE
+    if state == LEDGER_CLOSED or state == LEDGER_SEALED:
+        return STATUS_CLOSED
+    return STATUS_OK
+
+
+cdef inline void flush_sleep(LedgerAppend* self) noexcept nogil:
+    """Called and left with flush_mutex held; the leader changes `flushing` under it, so no wake is missed."""
+    cdef uint32_t seen = wait_event_enter(&self.flush_event)
+    pthread_mutex_unlock(&self.flush_mutex)
+    wait_event_sleep(&self.flush_event, seen, -1)
+    wait_event_leave(&self.flush_event)
+    pthread_mutex_lock(&self.flush_mutex)
+
+
+cdef int ledger_flush_begin(LedgerAppend* self, uint64_t entry_count) noexcept nogil:
+    # First without the mutex: in a forked child it may be locked for ever, and the ledger is CLOSED there.
+    cdef int status = flush_verdict(self, entry_count)
+    if status != STATUS_OK:
+        return status
+    pthread_mutex_lock(&self.flush_mutex)
+    while True:
+        status = flush_verdict(self, entry_count)
+        if status != STATUS_OK or not self.flushing:
+            break
+        flush_sleep(self)
+    if status == STATUS_OK:
+        self.flushing = 1
+    pthread_mutex_unlock(&self.flush_mutex)
+    return status
+
+
+cdef void ledger_flush_turn(LedgerAppend* self) noexcept nogil:
+    pthread_mutex_lock(&self.flush_mutex)
+    while self.flushing:
+        flush_sleep(self)
+    self.flushing = 1
+    pthread_mutex_unlock(&self.flush_mutex)
+
+
+cdef void ledger_flush_end(LedgerAppend* self, int error, uint64_t end, uint64_t entry_count,
+                           uint64_t message_count) noexcept nogil:
+    cdef bint advanced = error == 0 and entry_count > self.durable_count
+    pthread_mutex_lock(&self.flush_mutex)
+    if error:
+        ledger_poison(self, error)
+    elif advanced:
+        self.durable_messages = message_count
+        atomic_store_u64(&self.durable_end, end)
+        atomic_store_u64(&self.durable_count, entry_count)
+        if self.publish_on_flush:
+            ledger_publish(self, end, entry_count, message_count)
+    self.flushing = 0
+    pthread_mutex_unlock(&self.flush_mutex)
+    wait_event_wake(&self.flush_event)
+    if advanced and self.publish_on_flush:
+        ledger_publish_wake(self)
+
+
+cdef void ledger_poison(LedgerAppend* self, int error) noexcept nogil:
+    cdef uint32_t state = atomic_load_u32(&self.state)
+    self.error = error
+    while state != LEDGER_POISONED and state != LEDGER_CLOSED:
+        if atomic_swap_if_u32(&self.state, state, LEDGER_POISONED):
+            return
+        state = atomic_load_u32(&self.state)
+
+
+cdef void ledger_publish(LedgerAppend* self, uint64_t end, uint64_t entry_count, uint64_t message_count) noexcept nogil:
+    # end first: who reads a count before the end never counts an entry it may not read.
+    atomic_store_u64(&self.published.end, end)
+    atomic_store_u64(&self.published.entry_count, entry_count)
+    atomic_store_u64(&self.published.message_count, message_count)
+
+
+cdef void ledger_publish_wake(LedgerAppend* self) noexcept nogil:
+    # One fence for both events; wait_event_wake itself would take one each.
+    atomic_fence()
+    if atomic_load_u32(&self.published.event.waiters):
+        wait_event_wake(&self.published.event)
+    if self.topic_event != NULL and atomic_load_u32(&self.topic_event.waiters):
+        wait_event_wake(self.topic_event)

@@ -1,0 +1,39 @@
+"""Space of ledger files, allocated ahead of the writes by one native thread a process. For ledger_append only.
+
+The thread starts with the first request, takes no signals and sleeps while nothing is due. A writer that outruns it
+allocates what it needs itself. Prepared space of durable ledgers is written with zeros and flushed, so that a later
+flush of an entry changes no metadata of the file system.
+"""
+
+from libc.stdint cimport uint32_t, uint64_t
+
+from pulsarx._core.atomic cimport pthread_mutex_t
+from pulsarx._core.ledger_append cimport LedgerAppend
+from pulsarx._core.wait_event cimport WaitEvent
+
+cdef struct LedgerPreparer:
+    LedgerAppend* ledger
+    LedgerPreparer* next           # in the queue
+    pthread_mutex_t mutex          # held by who changes prepared_end
+    WaitEvent progress             # prepared_end moved, or mutex was released
+    uint64_t step                  # the next one
+    uint64_t ask_at                # atomic: an end beyond this asks the thread
+    uint32_t queued                # guarded by the queue's mutex
+    uint32_t stopping              # atomic: give up between two pieces
+
+cdef int ledger_prepare_start(LedgerAppend* self) noexcept nogil
+"""Make self.preparer and the first step of the new file, header block included but not written. errno."""
+
+cdef int ledger_prepare_room(LedgerAppend* self, uint64_t end) noexcept nogil
+"""Have space up to end, or an errno with nothing changed. Called with append_mutex held."""
+
+cdef void ledger_prepare_ask(LedgerAppend* self) noexcept nogil
+"""Ask the thread for the next step."""
+
+cdef inline bint ledger_prepare_due(LedgerAppend* self, uint64_t end) noexcept nogil:
+    return end > (<LedgerPreparer*>self.preparer).ask_at
+
+cdef void ledger_prepare_stop(LedgerAppend* self) noexcept nogil
+"""From here on the thread does not touch this ledger. May be called twice."""
+
+cdef void ledger_prepare_free(LedgerAppend* self) noexcept nogil

@@ -1,0 +1,64 @@
+"""The futex behind WaitEvent. Not FUTEX_PRIVATE: the word may lie in a mapping shared with other processes."""
+
+from libc.errno cimport EINTR, ETIMEDOUT, errno
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t, uint32_t
+
+from pulsarx._core.atomic cimport atomic_add_u32, atomic_fence, atomic_load_u32, atomic_sub_u32
+from pulsarx._core.status cimport STATUS_INTERRUPTED, STATUS_OK, STATUS_TIMEOUT
+
+cdef extern from *:
+    """
+    #include <limits.h>
+    #include <linux/futex.h>
+    #include <sys/syscall.h>
+    #include <time.h>
+    #include <unistd.h>
+    static long futex_wait(uint32_t *word, uint32_t seen, const struct timespec *timeout) {
+        return syscall(SYS_futex, word, FUTEX_WAIT, seen, timeout, NULL, 0);
+    }
+    static long futex_wake_all(uint32_t *word) {
+        return syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    }
+    """
+    struct timespec:
+        long tv_sec
+        long tv_nsec
+    long futex_wait(uint32_t* word, uint32_t seen, const timespec* timeout) nogil
+    long futex_wake_all(uint32_t* word) nogil
+
+
+cdef uint32_t wait_event_enter(WaitEvent* self) noexcept nogil:
+    atomic_add_u32(&self.waiters, 1)
+    return atomic_load_u32(&self.event)
+
+
+cdef void wait_event_leave(WaitEvent* self) noexcept nogil:
+    atomic_sub_u32(&self.waiters, 1)
+
+
+cdef int wait_event_sleep(WaitEvent* self, uint32_t seen, int64_t timeout_ns) noexcept nogil:
+    cdef timespec timeout
+    cdef long answer
+    if timeout_ns < 0:
+        answer = futex_wait(&self.event, seen, NULL)
+    else:
+        timeout.tv_sec = timeout_ns // 1000000000
+        timeout.tv_nsec = timeout_ns % 1000000000
+        answer = futex_wait(&self.event, seen, &timeout)
+    if answer == 0:
+        return STATUS_OK
+    if errno == ETIMEDOUT:
+        return STATUS_TIMEOUT
+    if errno == EINTR:
+        return STATUS_INTERRUPTED
+    return STATUS_OK
+
+
+cdef void wait_event_wake(WaitEvent* self) noexcept nogil:
+    # The fence orders the caller's change before the look at waiters; enter's increment is one as well.
+    atomic_fence()
+    if atomic_load_u32(&self.waiters) == 0:
+        return
+    atomic_add_u32(&self.event, 1)
+    futex_wake_all(&self.event)

@@ -1,0 +1,27 @@
+"""A ledger file mapped to be read. Whoever points into the mapping holds the object. Needs the GIL unless it says nogil."""
+
+from libc.stdint cimport uint8_t, uint64_t
+
+from pulsarx._core.ledger_footer cimport LedgerFooter, LedgerHeader
+from pulsarx._core.ledger_index cimport LedgerIndex
+from pulsarx._core.ledger_read cimport LedgerRead
+
+cdef class AppendIndex:
+    """Owns the index of a ledger that is appended to: it outlives the writer as long as a map uses it."""
+    cdef LedgerIndex* c_index
+
+cdef class LedgerFile:
+    cdef LedgerRead c_read
+    cdef LedgerHeader c_header
+    cdef LedgerFooter c_footer           # once c_footer_known
+    cdef LedgerIndex c_sealed_index      # over the mapping, once c_footer_known
+    cdef const LedgerIndex* c_index      # of a sealed file, or of the writer; NULL: none
+    cdef bint c_footer_known
+    cdef readonly uint64_t ledger_id
+    cdef readonly object path            # None: in memory
+    cdef AppendIndex append_index        # keeps c_index of a file that is being written
+    cdef int c_footer_load(self) except -1
+    cdef int c_raise(self, int status, object what) except -1
+
+cdef LedgerFile ledger_file_map(int fd, uint64_t size, uint64_t ledger_id, object path)
+"""Map size bytes (may reach past the end of the file). The descriptor stays the caller's."""
