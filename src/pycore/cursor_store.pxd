@@ -1,0 +1,30 @@
+"""The file of one durable cursor: generations on disk, the mapped tail of the newest one.
+
+Used by AckTracker alone, with the subscription's mutex held; only flush may come from another thread meanwhile.
+"""
+
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from pulsarx._core.atomic cimport pthread_mutex_t
+from pulsarx._core.cursor_record cimport CursorHeader, CursorTail
+
+cdef class CursorStore:
+    cdef CursorTail c_tail              # inside c_map
+    cdef uint8_t* c_map                 # owned mapping of the tail
+    cdef size_t c_map_size
+    cdef int c_file                     # owned descriptor, -1 while there is none
+    cdef uint32_t c_closed
+    cdef uint32_t c_poisoned            # a flush failed: the next generation cures it
+    cdef pthread_mutex_t c_flush_mutex  # guards c_file and c_poisoned; taken after the subscription's mutex
+    cdef CursorHeader c_header
+    cdef object files
+    cdef str directory
+    cdef str name
+    cdef bytes identity
+    cdef list damage_texts
+    cdef readonly uint64_t generation   # 0: nothing is on disk yet
+    cdef readonly uint64_t damaged_count
+
+    cdef object load(self)
+    cdef int write_generation(self, bytes snapshot, uint64_t base_ledger_id) except -1
+    cdef int note_damage(self, str text) except -1
