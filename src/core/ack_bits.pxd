@@ -26,6 +26,9 @@ cdef struct AckBits:
 cdef void ack_bits_init(AckBits* self) noexcept nogil
 cdef void ack_bits_free(AckBits* self) noexcept nogil
 
+cdef int ack_bits_add_bounded(AckBits* self, uint64_t first, uint64_t count, uint64_t bound,
+                              uint64_t* newly) noexcept nogil
+
 cdef inline int ack_bits_add(AckBits* self, uint64_t first, uint64_t count, uint64_t bound,
                              uint64_t* newly) noexcept nogil:
     """Acknowledge count messages from first on; newly: how many of them were not acknowledged before.
@@ -37,9 +40,6 @@ cdef inline int ack_bits_add(AckBits* self, uint64_t first, uint64_t count, uint
         newly[0] = count
         return STATUS_OK
     return ack_bits_add_bounded(self, first, count, bound, newly)
-
-cdef int ack_bits_add_bounded(AckBits* self, uint64_t first, uint64_t count, uint64_t bound,
-                              uint64_t* newly) noexcept nogil
 
 cdef int ack_bits_through(AckBits* self, uint64_t end, uint64_t* newly) noexcept nogil
 """Acknowledge everything below end. DUPLICATE: it was. Cannot run out of memory."""

@@ -29,9 +29,6 @@ cdef enum CursorSectionTag:
     CURSOR_SECTION_REDELIVERY = 2       # kept as it is
     CURSOR_SECTION_DUE = 3              # kept as it is
 
-cdef enum CursorLedgerFlags:
-    CURSOR_LEDGER_WHOLE = 1     # every message it will ever hold; their number was not known
-
 cdef struct CursorHeader:
     uint8_t identity[16]
     uint64_t generation
@@ -82,12 +79,20 @@ FOLD: no room, or the ledger is too far from the base; nothing was recorded. Sur
 count: 1..CURSOR_RUN_MAX.
 """
 
-cdef bint cursor_tail_has_room(const CursorTail* self, uint64_t ledger_id) noexcept nogil
-"""Whether the next append cannot answer FOLD."""
+cdef inline bint cursor_tail_extends(const CursorTail* self, uint32_t kind, uint64_t ledger_id, uint64_t first,
+                                     uint64_t count) noexcept nogil:
+    """Whether the last record can say this too, by a larger count."""
+    if kind != self.last_kind or ledger_id != self.last_ledger_id or first + count - self.last_first > CURSOR_RUN_MAX:
+        return False
+    return first == self.last_end or (kind == CURSOR_THROUGH and first + count >= self.last_end)
 
-cdef uint64_t cursor_ledger_size(uint64_t ledger_id_delta, uint32_t flags, const AckBits* bits) noexcept nogil
-cdef void cursor_ledger_encode(uint64_t ledger_id_delta, uint32_t flags, const AckBits* bits,
-                               ByteWriter* writer) noexcept nogil
-cdef int cursor_ledger_decode(ByteReader* reader, uint64_t* ledger_id_delta, uint32_t* flags,
-                              AckBits* bits) noexcept nogil
+
+cdef inline bint cursor_tail_has_room(const CursorTail* self, uint64_t ledger_id) noexcept nogil:
+    """Whether the next append for the ledger cannot answer FOLD."""
+    return self.used < self.capacity and ledger_id - self.base_ledger_id < CURSOR_LEDGER_SPAN
+
+
+cdef uint64_t cursor_ledger_size(uint64_t ledger_id_delta, const AckBits* bits) noexcept nogil
+cdef void cursor_ledger_encode(uint64_t ledger_id_delta, const AckBits* bits, ByteWriter* writer) noexcept nogil
+cdef int cursor_ledger_decode(ByteReader* reader, uint64_t* ledger_id_delta, AckBits* bits) noexcept nogil
 """bits: initialised; filled. CORRUPT, TRUNCATED, NO_MEMORY: it holds a part."""

@@ -25,6 +25,21 @@ cdef class CursorStore:
     cdef readonly uint64_t generation   # 0: nothing is on disk yet
     cdef readonly uint64_t damaged_count
 
+    cdef uint64_t newest                # highest generation ever seen
+
     cdef object load(self)
     cdef int write_generation(self, bytes snapshot, uint64_t base_ledger_id) except -1
+    cdef int flush(self) except -1
+    cdef int close(self) except -1
+    cdef int delete(self) except -1
+    cdef void abandon(self) noexcept
     cdef int note_damage(self, str text) except -1
+    cdef str path_of(self, uint64_t generation)
+    cdef list generations(self)
+    cdef object load_generation(self, uint64_t generation)
+    cdef int check(self, bytes data, const CursorHeader* header, uint64_t generation)
+    cdef int map_existing(self, str path, bytes data, const CursorHeader* header) except -1
+    cdef int take_over(self, const CursorHeader* header, int file, uint8_t* room) except -1
+    cdef bytes encode(self, bytes snapshot, uint64_t base_ledger_id, CursorHeader* header)
+    cdef int discard(self, str path) except -1
+    cdef void unmap(self) noexcept
