@@ -30,7 +30,7 @@ class Enumeration:
         members: dict[str, Self] = {}
         cls._by_value = {}
         for name, value in zip(names, values or range(len(names)), strict=True):
-            member = object.__new__(cls)
+            member: Self = object.__new__(cls)  # type: ignore[assignment]  # mypy: no Self here
             object.__setattr__(member, "_name", name)
             object.__setattr__(member, "_value", value)
             members[name] = member
