@@ -1,0 +1,285 @@
+"""The enumerations of the official client, which are not `enum.Enum`. Everybody may use them.
+
+A member equals its number and hashes as it, members have no order, and the class is not iterable:
+`__members__` lists them. The class takes any number from 0 up; an unknown one is called `???`.
+"""
+
+from __future__ import annotations
+
+from operator import index
+from types import MappingProxyType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import ClassVar, Self, SupportsIndex
+
+
+class Enumeration:
+    """Base of the enumerations: a subclass annotates its members, numbered from 0 unless told."""
+
+    __slots__ = ("_name", "_value")
+
+    __members__: ClassVar[Mapping[str, Self]]
+    _by_value: ClassVar[dict[int, Enumeration]] = {}
+    _name: str
+    _value: int
+
+    def __init_subclass__(cls, values: tuple[int, ...] | None = None) -> None:
+        names = tuple(cls.__annotations__)
+        members: dict[str, Self] = {}
+        cls._by_value = {}
+        for name, value in zip(names, values or range(len(names)), strict=True):
+            member: Self = object.__new__(cls)  # type: ignore[assignment]  # mypy: no Self here
+            object.__setattr__(member, "_name", name)
+            object.__setattr__(member, "_value", value)
+            members[name] = member
+            cls._by_value[value] = member
+            setattr(cls, name, member)
+        cls.__members__ = MappingProxyType(members)
+
+    def __new__(cls, value: SupportsIndex) -> Self:
+        try:
+            number = index(value)
+        except TypeError:
+            raise TypeError(
+                f"{cls.__name__} takes an int, not {type(value).__name__}: {value!r}"
+            ) from None
+        known = cls._by_value.get(number)
+        if known is not None:
+            return known  # type: ignore[return-value]  # a subclass holds members of its own
+        if number < 0:
+            raise TypeError(f"{cls.__name__} takes no negative number: {number}")
+        made = object.__new__(cls)
+        object.__setattr__(made, "_name", "???")
+        object.__setattr__(made, "_value", number)
+        return made
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def value(self) -> int:
+        return self._value
+
+    def __int__(self) -> int:
+        return self._value
+
+    def __index__(self) -> int:
+        return self._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __eq__(self, other: object) -> bool:
+        return self._value == other
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{self} cannot be changed")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{self} cannot be changed")
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}.{self._name}"
+
+    def __repr__(self) -> str:
+        return f"<{self}: {self._value}>"
+
+    def __reduce__(self) -> tuple[type[Self], tuple[int]]:
+        return type(self), (self._value,)
+
+
+class BatchingType(Enumeration):
+    """How messages are put together into batches."""
+
+    __slots__ = ()
+    Default: ClassVar[BatchingType]
+    KeyBased: ClassVar[BatchingType]
+
+
+class CompressionType(Enumeration):
+    """How the payload of an entry is compressed."""
+
+    __slots__ = ()
+    NONE: ClassVar[CompressionType]
+    LZ4: ClassVar[CompressionType]
+    ZLib: ClassVar[CompressionType]
+    ZSTD: ClassVar[CompressionType]
+    SNAPPY: ClassVar[CompressionType]
+
+
+class ConsumerCryptoFailureAction(Enumeration):
+    """What happens to a message that cannot be decrypted."""
+
+    __slots__ = ()
+    FAIL: ClassVar[ConsumerCryptoFailureAction]
+    DISCARD: ClassVar[ConsumerCryptoFailureAction]
+    CONSUME: ClassVar[ConsumerCryptoFailureAction]
+
+
+class ConsumerType(Enumeration):
+    """How the consumers of a subscription share its messages."""
+
+    __slots__ = ()
+    Exclusive: ClassVar[ConsumerType]
+    Shared: ClassVar[ConsumerType]
+    Failover: ClassVar[ConsumerType]
+    KeyShared: ClassVar[ConsumerType]
+
+
+class InitialPosition(Enumeration):
+    """Where a new subscription begins."""
+
+    __slots__ = ()
+    Latest: ClassVar[InitialPosition]
+    Earliest: ClassVar[InitialPosition]
+
+
+class KeySharedMode(Enumeration):
+    """Who decides which keys a Key_Shared consumer gets: the broker or the consumer."""
+
+    __slots__ = ()
+    AutoSplit: ClassVar[KeySharedMode]
+    Sticky: ClassVar[KeySharedMode]
+
+
+class LoggerLevel(Enumeration):
+    """From which level on something is logged."""
+
+    __slots__ = ()
+    Debug: ClassVar[LoggerLevel]
+    Info: ClassVar[LoggerLevel]
+    Warn: ClassVar[LoggerLevel]
+    Error: ClassVar[LoggerLevel]
+
+
+class PartitionsRoutingMode(Enumeration):
+    """Which partition a message without key goes to."""
+
+    __slots__ = ()
+    UseSinglePartition: ClassVar[PartitionsRoutingMode]
+    RoundRobinDistribution: ClassVar[PartitionsRoutingMode]
+    CustomPartition: ClassVar[PartitionsRoutingMode]
+
+
+class ProducerAccessMode(Enumeration):
+    """Whether others may publish on the topic at the same time."""
+
+    __slots__ = ()
+    Shared: ClassVar[ProducerAccessMode]
+    Exclusive: ClassVar[ProducerAccessMode]
+    WaitForExclusive: ClassVar[ProducerAccessMode]
+    ExclusiveWithFencing: ClassVar[ProducerAccessMode]
+
+
+class RegexSubscriptionMode(Enumeration):
+    """Which topics a pattern may match."""
+
+    __slots__ = ()
+    PersistentOnly: ClassVar[RegexSubscriptionMode]
+    NonPersistentOnly: ClassVar[RegexSubscriptionMode]
+    AllTopics: ClassVar[RegexSubscriptionMode]
+
+
+class Result(Enumeration):
+    """What a callback of `send_async` is told. The names are those of the exceptions."""
+
+    __slots__ = ()
+    Ok: ClassVar[Result]
+    UnknownError: ClassVar[Result]
+    InvalidConfiguration: ClassVar[Result]
+    Timeout: ClassVar[Result]
+    LookupError: ClassVar[Result]
+    ConnectError: ClassVar[Result]
+    ReadError: ClassVar[Result]
+    AuthenticationError: ClassVar[Result]
+    AuthorizationError: ClassVar[Result]
+    ErrorGettingAuthenticationData: ClassVar[Result]
+    BrokerMetadataError: ClassVar[Result]
+    BrokerPersistenceError: ClassVar[Result]
+    ChecksumError: ClassVar[Result]
+    ConsumerBusy: ClassVar[Result]
+    NotConnected: ClassVar[Result]
+    AlreadyClosed: ClassVar[Result]
+    InvalidMessage: ClassVar[Result]
+    ConsumerNotInitialized: ClassVar[Result]
+    ProducerNotInitialized: ClassVar[Result]
+    ProducerBusy: ClassVar[Result]
+    TooManyLookupRequestException: ClassVar[Result]
+    InvalidTopicName: ClassVar[Result]
+    InvalidUrl: ClassVar[Result]
+    ServiceUnitNotReady: ClassVar[Result]
+    OperationNotSupported: ClassVar[Result]
+    ProducerBlockedQuotaExceededError: ClassVar[Result]
+    ProducerBlockedQuotaExceededException: ClassVar[Result]
+    ProducerQueueIsFull: ClassVar[Result]
+    MessageTooBig: ClassVar[Result]
+    TopicNotFound: ClassVar[Result]
+    SubscriptionNotFound: ClassVar[Result]
+    ConsumerNotFound: ClassVar[Result]
+    UnsupportedVersionError: ClassVar[Result]
+    TopicTerminated: ClassVar[Result]
+    CryptoError: ClassVar[Result]
+    IncompatibleSchema: ClassVar[Result]
+    ConsumerAssignError: ClassVar[Result]
+    CumulativeAcknowledgementNotAllowedError: ClassVar[Result]
+    TransactionCoordinatorNotFoundError: ClassVar[Result]
+    InvalidTxnStatusError: ClassVar[Result]
+    NotAllowedError: ClassVar[Result]
+    TransactionConflict: ClassVar[Result]
+    TransactionNotFound: ClassVar[Result]
+    ProducerFenced: ClassVar[Result]
+    MemoryBufferIsFull: ClassVar[Result]
+    Interrupted: ClassVar[Result]
+
+
+_SCHEMA_TYPE_VALUES = (-4, -3, -1, 0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 15, 20)
+
+
+class SchemaType(Enumeration, values=_SCHEMA_TYPE_VALUES):
+    """What the payload of a topic is. The numbers are Pulsar's and have gaps."""
+
+    __slots__ = ()
+    AUTO_PUBLISH: ClassVar[SchemaType]
+    AUTO_CONSUME: ClassVar[SchemaType]
+    BYTES: ClassVar[SchemaType]
+    NONE: ClassVar[SchemaType]
+    STRING: ClassVar[SchemaType]
+    JSON: ClassVar[SchemaType]
+    PROTOBUF: ClassVar[SchemaType]
+    AVRO: ClassVar[SchemaType]
+    INT8: ClassVar[SchemaType]
+    INT16: ClassVar[SchemaType]
+    INT32: ClassVar[SchemaType]
+    INT64: ClassVar[SchemaType]
+    FLOAT: ClassVar[SchemaType]
+    DOUBLE: ClassVar[SchemaType]
+    KEY_VALUE: ClassVar[SchemaType]
+    PROTOBUF_NATIVE: ClassVar[SchemaType]
+
+
+class HashingScheme(Enumeration):
+    """How a key chooses its partition. Not in the official Python client."""
+
+    __slots__ = ()
+    JavaStringHash: ClassVar[HashingScheme]
+    Murmur3_32Hash: ClassVar[HashingScheme]
+
+
+class SubscriptionMode(Enumeration):
+    """Whether a subscription outlives its consumers. Not in the official Python client."""
+
+    __slots__ = ()
+    Durable: ClassVar[SubscriptionMode]
+    NonDurable: ClassVar[SubscriptionMode]
+
+
+def result_of(error: BaseException) -> Result:
+    """The result that stands for an exception: the nearest official class, else UnknownError."""
+    for kind in type(error).__mro__:
+        result = Result.__members__.get(kind.__name__)
+        if result is not None and kind.__module__ == "pulsarx.errors":
+            return result
+    return Result.UnknownError

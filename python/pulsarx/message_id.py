@@ -1,0 +1,7 @@
+"""Where a message is: `MessageId`. Everybody may use it."""
+
+from __future__ import annotations
+
+from pulsarx._pycore.message_id import MessageId
+
+__all__ = ["MessageId"]

@@ -1,0 +1,301 @@
+# cython: embedsignature=True
+"""Where a message is, its order, its bytes and its texts.
+
+The bytes are Pulsar's MessageIdData:
+    field  name                     written when     read
+        1  ledger_id     varint     always           required
+        2  entry_id      varint     always           required
+        3  partition     varint     not -1           absent: -1
+        4  batch_index   varint     not -1           absent: -1
+        5  ack_set       repeated   never            skipped
+        6  batch_size    varint     not 0            absent: 0
+        7  first chunk   message    never            skipped: a chunked message is at its last chunk
+Java also writes batch_size 0, and -1 in full; both are read.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.number cimport PyNumber_Index
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from pulsarx._core.byte_reader cimport (
+    ByteReader, byte_reader_block, byte_reader_left, byte_reader_start, byte_reader_take,
+    byte_reader_varint,
+)
+from pulsarx._core.byte_writer cimport ByteWriter, byte_writer_start, byte_writer_varint
+from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK
+
+cdef enum:
+    SERIALIZED_SIZE_MAX = 64          # five fields of one tag byte and at most ten bytes
+    TAG_LEDGER_ID = 0x08
+    TAG_ENTRY_ID = 0x10
+    TAG_PARTITION = 0x18
+    TAG_BATCH_INDEX = 0x20
+    TAG_BATCH_SIZE = 0x30
+    WIRE_VARINT = 0
+    WIRE_FIXED64 = 1
+    WIRE_BLOCK = 2
+    WIRE_FIXED32 = 5
+    HAS_LEDGER_ID = 1
+    HAS_ENTRY_ID = 2
+
+cdef struct Fields:
+    int64_t ledger_id
+    int64_t entry_id
+    int32_t partition
+    int32_t batch_index
+    int32_t batch_size
+
+
+@cython.final
+@cython.no_gc
+@cython.freelist(256)
+cdef class MessageId:
+    """Position of one message in a topic. Any thread may use it; it never changes.
+
+    Ordered by ledger, entry, partition, batch index; the size of the batch is no part of it.
+    Differs from the official client where that is broken: hashable, picklable, equal to no other
+    type, and `<` agrees with `==`.
+    """
+
+    earliest = message_id_new(-1, -1, -1, -1, 0)
+    latest = message_id_new(0x7FFFFFFFFFFFFFFF, 0x7FFFFFFFFFFFFFFF, -1, -1, 0)
+
+    def __init__(self, partition=-1, ledger_id=-1, entry_id=-1, batch_index=-1):
+        # Converting alone would take a float and cut it.
+        self.c_ledger_id = PyNumber_Index(ledger_id)
+        self.c_entry_id = PyNumber_Index(entry_id)
+        self.c_partition = PyNumber_Index(partition)
+        self.c_batch_index = PyNumber_Index(batch_index)
+        self.c_batch_size = 0
+
+    def ledger_id(self):
+        return self.c_ledger_id
+
+    def entry_id(self):
+        return self.c_entry_id
+
+    def partition(self):
+        """-1 when the topic is not partitioned."""
+        return self.c_partition
+
+    def batch_index(self):
+        """-1 when the message did not travel in a batch."""
+        return self.c_batch_index
+
+    def batch_size(self):
+        """How many messages the batch had; 0 when that is not known."""
+        return self.c_batch_size
+
+    def serialize(self):
+        """Bytes to store and to `deserialize` later, as Pulsar's Python client writes them."""
+        cdef uint8_t room[SERIALIZED_SIZE_MAX]
+        cdef ByteWriter writer
+        byte_writer_start(&writer, room, SERIALIZED_SIZE_MAX)
+        _write_field(&writer, TAG_LEDGER_ID, self.c_ledger_id)
+        _write_field(&writer, TAG_ENTRY_ID, self.c_entry_id)
+        if self.c_partition != -1:
+            _write_field(&writer, TAG_PARTITION, self.c_partition)
+        if self.c_batch_index != -1:
+            _write_field(&writer, TAG_BATCH_INDEX, self.c_batch_index)
+        if self.c_batch_size != 0:
+            _write_field(&writer, TAG_BATCH_SIZE, self.c_batch_size)
+        return PyBytes_FromStringAndSize(<char*>room, writer.at - room)
+
+    @staticmethod
+    def deserialize(message_id_bytes, topic=None):
+        """The id that was serialized here, by the official client or by Java; else ValueError.
+
+        topic: accepted for consumers of several topics; the id does not keep it.
+        """
+        cdef Fields fields
+        if not isinstance(message_id_bytes, bytes):
+            kind = type(message_id_bytes).__name__
+            raise TypeError(f"message_id_bytes must be bytes, not {kind}")
+        if topic is not None and not isinstance(topic, str):
+            raise TypeError(f"topic must be str or None, not {type(topic).__name__}")
+        if _read_fields(<uint8_t*>PyBytes_AS_STRING(message_id_bytes),
+                        PyBytes_GET_SIZE(message_id_bytes), &fields) != STATUS_OK:
+            raise ValueError(f"not a serialized message id: {message_id_bytes[:40]!r}")
+        return message_id_new(fields.ledger_id, fields.entry_id, fields.partition,
+                              fields.batch_index, fields.batch_size)
+
+    @classmethod
+    def wrap(cls, msg_id):
+        """The id itself: native and wrapped ids are one type here."""
+        if not isinstance(msg_id, MessageId):
+            raise TypeError(f"msg_id must be a MessageId, not {type(msg_id).__name__}")
+        return msg_id
+
+    @classmethod
+    def from_text(cls, text):
+        """The id in `ledger:entry:partition[:batch index]` or `(ledger,entry,partition,batch)`."""
+        if not isinstance(text, str):
+            raise TypeError(f"text must be str, not {type(text).__name__}")
+        bracketed = text.startswith("(") and text.endswith(")")
+        parts = text[1:len(text) - 1].split(",") if bracketed else text.split(":")
+        if len(parts) != 4 and (bracketed or len(parts) != 3):
+            raise ValueError(f"not a message id: {text!r}")
+        if not all(_is_decimal(part) for part in parts):
+            raise ValueError(f"not a message id: {text!r}")
+        numbers = [int(part) for part in parts]
+        try:
+            return message_id_new(numbers[0], numbers[1], numbers[2],
+                                  numbers[3] if len(numbers) == 4 else -1, 0)
+        except OverflowError:
+            raise ValueError(f"not a message id, a number is too large: {text!r}") from None
+
+    def to_text(self):
+        """`ledger:entry:partition`, and `:batch index` where there is one, as Java writes it."""
+        text = f"{self.c_ledger_id}:{self.c_entry_id}:{self.c_partition}"
+        return text if self.c_batch_index < 0 else f"{text}:{self.c_batch_index}"
+
+    def __str__(self):
+        return f"({self.c_ledger_id},{self.c_entry_id},{self.c_partition},{self.c_batch_index})"
+
+    def __repr__(self):
+        return self.__str__()
+
+    def __hash__(self):
+        # The odd constants spread neighbouring ids; -1 is not allowed as a hash.
+        cdef uint64_t mixed = <uint64_t>self.c_ledger_id * <uint64_t>0x9E3779B97F4A7C15
+        mixed = (mixed ^ <uint64_t>self.c_entry_id) * <uint64_t>0xBF58476D1CE4E5B9
+        mixed = (mixed ^ <uint32_t>self.c_partition) * <uint64_t>0x94D049BB133111EB
+        mixed = (mixed ^ <uint32_t>self.c_batch_index) * <uint64_t>0x9E3779B97F4A7C15
+        mixed ^= mixed >> 32
+        return <Py_hash_t>(mixed >> 1)
+
+    def __eq__(self, other):
+        if not isinstance(other, MessageId):
+            return NotImplemented
+        return _compare(self, <MessageId>other) == 0
+
+    def __ne__(self, other):
+        if not isinstance(other, MessageId):
+            return NotImplemented
+        return _compare(self, <MessageId>other) != 0
+
+    def __lt__(self, other):
+        if not isinstance(other, MessageId):
+            return NotImplemented
+        return _compare(self, <MessageId>other) < 0
+
+    def __le__(self, other):
+        if not isinstance(other, MessageId):
+            return NotImplemented
+        return _compare(self, <MessageId>other) <= 0
+
+    def __gt__(self, other):
+        if not isinstance(other, MessageId):
+            return NotImplemented
+        return _compare(self, <MessageId>other) > 0
+
+    def __ge__(self, other):
+        if not isinstance(other, MessageId):
+            return NotImplemented
+        return _compare(self, <MessageId>other) >= 0
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        return _message_id_restore, (self.c_ledger_id, self.c_entry_id, self.c_partition,
+                                     self.c_batch_index, self.c_batch_size)
+
+
+cdef MessageId message_id_new(int64_t ledger_id, int64_t entry_id, int32_t partition,
+                              int32_t batch_index, int32_t batch_size):
+    cdef MessageId made = MessageId.__new__(MessageId)
+    made.c_ledger_id = ledger_id
+    made.c_entry_id = entry_id
+    made.c_partition = partition
+    made.c_batch_index = batch_index
+    made.c_batch_size = batch_size
+    return made
+
+
+def _message_id_restore(int64_t ledger_id, int64_t entry_id, int32_t partition,
+                        int32_t batch_index, int32_t batch_size):
+    """What pickle calls. Its name and arguments are part of what is pickled."""
+    return message_id_new(ledger_id, entry_id, partition, batch_index, batch_size)
+
+
+cdef inline int _compare(MessageId left, MessageId right) noexcept:
+    if left.c_ledger_id != right.c_ledger_id:
+        return -1 if left.c_ledger_id < right.c_ledger_id else 1
+    if left.c_entry_id != right.c_entry_id:
+        return -1 if left.c_entry_id < right.c_entry_id else 1
+    if left.c_partition != right.c_partition:
+        return -1 if left.c_partition < right.c_partition else 1
+    if left.c_batch_index != right.c_batch_index:
+        return -1 if left.c_batch_index < right.c_batch_index else 1
+    return 0
+
+
+cdef bint _is_decimal(str part):
+    digits = part[1:] if part[:1] == "-" else part
+    return digits.isascii() and digits.isdigit()
+
+
+cdef inline void _write_field(ByteWriter* writer, int tag, int64_t value) noexcept nogil:
+    byte_writer_varint(writer, <uint64_t>tag)
+    byte_writer_varint(writer, <uint64_t>value)
+
+
+cdef int _read_fields(const uint8_t* data, size_t size, Fields* fields) noexcept nogil:
+    """Fields may come in any order and more than once: the last one counts, as in protobuf."""
+    cdef ByteReader reader
+    cdef uint64_t tag = 0
+    cdef uint64_t value = 0
+    cdef int status
+    cdef int seen = 0
+    fields.ledger_id = -1
+    fields.entry_id = -1
+    fields.partition = -1
+    fields.batch_index = -1
+    fields.batch_size = 0
+    byte_reader_start(&reader, data, size)
+    while byte_reader_left(&reader) > 0:
+        status = byte_reader_varint(&reader, &tag)
+        if status != STATUS_OK:
+            return status
+        if tag & 7 != WIRE_VARINT:
+            status = _skip_field(&reader, tag)
+            if status != STATUS_OK:
+                return status
+            continue
+        status = byte_reader_varint(&reader, &value)
+        if status != STATUS_OK:
+            return status
+        if tag == TAG_LEDGER_ID:
+            fields.ledger_id = <int64_t>value
+            seen |= HAS_LEDGER_ID
+        elif tag == TAG_ENTRY_ID:
+            fields.entry_id = <int64_t>value
+            seen |= HAS_ENTRY_ID
+        elif tag == TAG_PARTITION:
+            fields.partition = <int32_t>value
+        elif tag == TAG_BATCH_INDEX:
+            fields.batch_index = <int32_t>value
+        elif tag == TAG_BATCH_SIZE:
+            fields.batch_size = <int32_t>value
+        elif tag >> 3 == 0:
+            return STATUS_CORRUPT
+    return STATUS_OK if seen == HAS_LEDGER_ID | HAS_ENTRY_ID else STATUS_CORRUPT
+
+
+cdef int _skip_field(ByteReader* reader, uint64_t tag) noexcept nogil:
+    cdef const uint8_t* skipped
+    cdef uint32_t size = 0
+    if tag >> 3 == 0:
+        return STATUS_CORRUPT
+    if tag & 7 == WIRE_BLOCK:
+        return byte_reader_block(reader, &skipped, &size)
+    if tag & 7 == WIRE_FIXED64:
+        return byte_reader_take(reader, 8, &skipped)
+    if tag & 7 == WIRE_FIXED32:
+        return byte_reader_take(reader, 4, &skipped)
+    return STATUS_CORRUPT
