@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pulsarx import errors
 from pulsarx._pycore.consumer_arrow import ConsumerArrow
-from pulsarx.clock import real_clock
+from pulsarx.clock import Deadline
 from pulsarx.message_id import MessageId
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ class Consumer(ConsumerArrow):
     """
 
     def __init__(
-        self, dispatcher: Dispatcher, subscription: Subscription, clock: Any, options: ConsumerOptions, name: str
+        self, dispatcher: Dispatcher, subscription: Subscription, options: ConsumerOptions, name: str
     ) -> None:
-        super().__init__(dispatcher, subscription, clock)
+        super().__init__(dispatcher, subscription)
         self._subscription = subscription
         self._options = options
         self._name = name
@@ -51,15 +51,12 @@ class Consumer(ConsumerArrow):
         policy = self._options.batch_receive_policy
         most = policy.max_num_messages if policy.max_num_messages > 0 else 1 << 31
         most_bytes = policy.max_num_bytes if policy.max_num_bytes > 0 else 1 << 62
-        deadline_ns = real_clock.monotonic_ns() + policy.timeout_ms * 1_000_000 if policy.timeout_ms > 0 else None
+        deadline = Deadline(policy.timeout_ms if policy.timeout_ms > 0 else None)
         found: list[Message] = []
         size = 0
         while len(found) < most and size < most_bytes:
-            left_ms = None
-            if deadline_ns is not None:
-                left_ms = max((deadline_ns - real_clock.monotonic_ns()) // 1_000_000, 0)
             try:
-                message = self.receive(left_ms)
+                message = self.receive(deadline.remaining_ms())
             except errors.Timeout:
                 break
             found.append(message)

@@ -420,6 +420,11 @@ cdef class AckTracker:
             raise
 
     @property
+    def is_kept(self) -> bool:
+        """Whether there is a file: some acknowledgement or position was kept."""
+        return self.store is not None and self.store.generation != 0
+
+    @property
     def dirty(self) -> bool:
         """Whether something was acknowledged since the last flush. Any thread."""
         return atomic_load_u32(&self.c_dirty) != 0

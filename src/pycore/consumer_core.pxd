@@ -1,6 +1,6 @@
 """The hot calls of consumers and readers: receive, acknowledge. Beneath pulsarx.Consumer and pulsarx.Reader."""
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from pulsarx._pycore.dispatcher cimport Dispatcher
 from pulsarx._pycore.entry_view cimport EntryView
@@ -15,7 +15,6 @@ cdef enum ConsumerState:
 cdef class ConsumerCore:
     cdef readonly Dispatcher dispatcher
     cdef object subscription             # Subscription or ReaderCursor of the broker
-    cdef object real_clock               # how long a caller waits is real time
     cdef EntryView view                  # the entry being handed out; guarded by the dispatcher's mutex
     cdef uint64_t view_generation
     cdef uint32_t view_at                # offset of its next message in the payload
@@ -27,9 +26,9 @@ cdef class ConsumerCore:
 
     cdef Message take(self)
     cdef bint fill(self) except -1
-    cdef bint wait(self, int64_t deadline_ns) except -1
+    cdef bint wait(self, object deadline) except -1
     cdef bint is_whole(self, EntryView view) noexcept
-    cdef int64_t deadline(self, object timeout_millis) except? -3
+    cdef object deadline(self, object timeout_millis)
     cdef bint settle(self, int status, uint64_t ledger_id, uint64_t message) except -1
     cdef int check_open(self) except -1
     cdef int check_open_or_closed(self) except -1

@@ -7,6 +7,7 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx import errors
+from pulsarx.clock import Deadline
 from pulsarx._core.atomic cimport pthread_mutex_unlock
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_COMPACTED_OUT
@@ -19,17 +20,12 @@ from pulsarx._pycore.message cimport Message, message_new
 from pulsarx._pycore.mutex cimport mutex_lock
 from pulsarx._pycore.raise_status cimport raise_status
 
-cdef enum Wait:
-    WAIT_FOREVER = -1
-
-
 cdef class ConsumerCore:
     """Receives and acknowledges for one consumer or reader. Any thread may call."""
 
-    def __init__(self, Dispatcher dispatcher not None, object subscription, object real_clock):
+    def __init__(self, Dispatcher dispatcher not None, object subscription):
         self.dispatcher = dispatcher
         self.subscription = subscription
-        self.real_clock = real_clock
         self.state = CONSUMER_OPEN
 
     def receive(self, timeout_millis: int | None = None) -> Message:
@@ -54,8 +50,8 @@ cdef class ConsumerCore:
     def receive_later(self, object timeout_millis):
         """The slow half of receive: nothing is there yet."""
         cdef Message message
-        cdef int64_t deadline_ns = self.deadline(timeout_millis)
-        while self.wait(deadline_ns):
+        cdef object deadline = self.deadline(timeout_millis)
+        while self.wait(deadline):
             mutex_lock(&self.dispatcher.mutex)
             try:
                 message = self.take()
@@ -77,7 +73,7 @@ cdef class ConsumerCore:
             raise ValueError(f"max_messages is {wanted}; it must be at least 1")
         if self.state != CONSUMER_OPEN:
             self.check_open()
-        cdef int64_t deadline_ns = -2
+        cdef object deadline = None
         while True:
             mutex_lock(&self.dispatcher.mutex)
             try:
@@ -96,9 +92,9 @@ cdef class ConsumerCore:
                 pthread_mutex_unlock(&self.dispatcher.mutex)
             if found:
                 return found
-            if deadline_ns == -2:
-                deadline_ns = self.deadline(timeout_millis)
-            if not self.wait(deadline_ns):
+            if deadline is None:
+                deadline = self.deadline(timeout_millis)
+            if not self.wait(deadline):
                 return found
 
     cdef Message take(self):
@@ -162,19 +158,19 @@ cdef class ConsumerCore:
             pthread_mutex_unlock(&self.dispatcher.mutex)
         return found
 
-    cdef int64_t deadline(self, object timeout_millis) except? -3:
-        if timeout_millis is None:
-            return WAIT_FOREVER
-        if type(timeout_millis) is not int and type(timeout_millis) is not bool:
-            raise ValueError(f"timeout_millis must be an int, not {type(timeout_millis).__name__}")
-        return self.real_clock.monotonic_ns() + max(<object>timeout_millis, 0) * 1_000_000
+    cdef object deadline(self, object timeout_millis):
+        if timeout_millis is not None and not isinstance(timeout_millis, int):
+            raise ValueError("Argument timeout_millis is expected to be of type 'int' "
+                             f"and not '{type(timeout_millis).__name__}'")
+        return Deadline(timeout_millis)
 
-    cdef bint wait(self, int64_t deadline_ns) except -1:
+    cdef bint wait(self, object deadline) except -1:
         """Sleep until something may have changed; False when the deadline has passed. No mutex held."""
         cdef int64_t left_ns = -1
         cdef int status
-        if deadline_ns != WAIT_FOREVER:
-            left_ns = <int64_t>(deadline_ns - <int64_t>self.real_clock.monotonic_ns())
+        cdef object left = deadline.remaining_seconds()
+        if left is not None:
+            left_ns = <int64_t>(left * 1e9)
             if left_ns <= 0:
                 return False
         cdef uint32_t seen = wait_event_enter(self.dispatcher.tail.c_event)

@@ -6,6 +6,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from pulsarx._core.atomic cimport pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_unlock
 from pulsarx._core.entry_frame cimport EntryFrame
 from pulsarx._core.ledger_read cimport ledger_read_entry
+from pulsarx._core.limits cimport LEDGER_HEADER_SIZE
 from pulsarx._core.status cimport STATUS_END, STATUS_OK
 from pulsarx._pycore.ack_tracker cimport AckTracker
 from pulsarx._pycore.entry_view cimport EntryContext, EntryView, entry_view_new
@@ -136,7 +137,7 @@ cdef class Dispatcher:
         if span is None:
             return False
         if self.span is None or span.ledger_id != self.span.ledger_id:
-            self.offset = span.file.first_offset
+            self.offset = LEDGER_HEADER_SIZE
         self.span = span
         self.passed_ledger_id = span.ledger_id
         return True
@@ -144,7 +145,7 @@ cdef class Dispatcher:
     cdef int pass_damage(self, int status, uint64_t next_offset, uint64_t end) except -1:
         cdef uint64_t damaged = self.offset
         if next_offset == 0:
-            next_offset = self.span.file.next_frame(damaged, end)
+            next_offset = self.span.file.pass_damaged(damaged, end)
         self.offset = next_offset
         raise_status(status, 0, (
             f"read the entry at offset {damaged} of ledger {self.span.ledger_id} of {self.context.topic_name}; "

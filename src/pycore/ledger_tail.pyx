@@ -49,7 +49,7 @@ cdef class LedgerTail:
     def listen(self, PublishedEnds ends, int slot) -> None:
         """Sleep on the slot another process publishes into (a folder opened read-only)."""
         self.event_owner = ends
-        self.c_event = ends.event(slot)
+        self.c_event = &ends.c_slot(slot).event
 
     def __repr__(self) -> str:
         return f"LedgerTail(writer={self.writer!r})"
@@ -85,7 +85,7 @@ cdef class LedgerSpan:
         self.ledger_id = ledger_id
         self.file = file
         self.slot_owner = ends
-        self.c_slot = ends.slot(slot)
+        self.c_slot = ends.c_slot(slot)
         self.c_end = &self.c_slot.end
         return self
 

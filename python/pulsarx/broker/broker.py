@@ -25,7 +25,7 @@ from pulsarx.broker.completions import Completions
 from pulsarx.broker.data_directory import DataDirectory, MemoryDirectory
 from pulsarx.broker.retention import RetentionPolicy
 from pulsarx.broker.topic import Topic
-from pulsarx.clock import real_clock
+from pulsarx.clock import system_clock
 from pulsarx.topic_name import TopicName
 
 if TYPE_CHECKING:
@@ -68,7 +68,9 @@ class Broker:
             self.directory = DataDirectory.open(location, read_only=False, files=self.files)
         try:
             self.catalogue = Catalogue.open(self.directory, self.files, now_ms=self.clock.now_ms())
-            self.ends = PublishedEnds.create(self.directory.ends_path, self.catalogue.epoch)
+            ends_path = self.directory.ends_path
+            epoch = self.catalogue.epoch
+            self.ends = PublishedEnds.memory(epoch) if ends_path is None else PublishedEnds.create(ends_path, epoch)
         except BaseException:
             self.directory.close()
             raise
@@ -77,7 +79,7 @@ class Broker:
 
     def after_flush_interval(self, flush: Callable[[], None]) -> None:
         """Call flush when the flush interval (real time) is over."""
-        real_clock.call_at(real_clock.now_ms() + self.settings.flush_interval_ms, flush)
+        system_clock().call_after(self.settings.flush_interval_ms, flush)
 
     def next_producer_name(self) -> str:
         """As Pulsar standalone names them: cluster, instance, number. Unique within an epoch of the folder."""
@@ -130,10 +132,14 @@ class Broker:
     def open_tracker(self, record: SubscriptionRecord) -> AckTracker:
         """The cursor of a subscription as it was left; a new one begins where its record says."""
         prefix = self.directory.cursor_prefix(record.cursor_id)
-        store = CursorStore.open(prefix, self.files) if prefix is not None else CursorStore.memory()
-        tracker = AckTracker(store)
-        if store.is_new:
-            tracker.reset(record.ledger_id, record.ordinal)
+        if prefix is None:
+            return AckTracker(None)
+        identity = record.cursor_id.to_bytes(8, "little") + self.directory.uuid[:8]
+        tracker = AckTracker(CursorStore(self.files, prefix, identity))
+        for text in tracker.damage:
+            import logging
+
+            logging.getLogger("pulsarx").error("subscription %s: %s", record.name, text)
         return tracker
 
     def retention_of(self, record: TopicRecord) -> tuple[RetentionPolicy, bool]:

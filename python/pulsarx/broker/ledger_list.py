@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Position = tuple[int, int]
 LATEST = (1 << 63) - 1
+ENTRY_BATCH = 1  # the frame's flag: its entry is a batch
 
 
 class LedgerList:
@@ -94,11 +95,14 @@ class LedgerList:
         span = self.span(ledger)
         offset = span.file.find_entry(entry_id, span.end)
         frame = span.file.frame(offset, span.end)
+        if frame is None:
+            return (ledger.ledger_id, messages, 0)
+        first, count = frame["first_message"], frame["message_count"]
         if batch_index < 0:
-            return (ledger.ledger_id, frame.first_message, frame.message_count)
-        if batch_index >= frame.message_count:
-            return (ledger.ledger_id, frame.first_message + frame.message_count, 0)
-        return (ledger.ledger_id, frame.first_message + batch_index, 1)
+            return (ledger.ledger_id, first, count)
+        if batch_index >= count:
+            return (ledger.ledger_id, first + count, 0)
+        return (ledger.ledger_id, first + batch_index, 1)
 
     def position_of(self, message_id: MessageId, inclusive: bool) -> Position:
         """Where reading starts for an id: at it, or behind it; earliest and latest are themselves.
@@ -120,8 +124,9 @@ class LedgerList:
                 continue
             span = self.span(ledger)
             offset = span.file.find_publish_time(publish_time_ms, span.end)
-            if offset < span.end:
-                return (ledger.ledger_id, span.file.frame(offset, span.end).first_message)
+            frame = span.file.frame(offset, span.end)
+            if frame is not None:
+                return (ledger.ledger_id, frame["first_message"])
         return self.end_position()
 
     def last_message_id(self) -> MessageId:
@@ -132,7 +137,10 @@ class LedgerList:
                 continue
             span = self.span(ledger)
             frame = span.file.frame(span.file.find_entry(entries - 1, span.end), span.end)
-            return MessageId(-1, ledger.ledger_id, entries - 1, frame.last_batch_index)
+            batch_index = -1
+            if frame is not None and frame["flags"] & ENTRY_BATCH:
+                batch_index = frame["message_count"] - 1
+            return MessageId(-1, ledger.ledger_id, entries - 1, batch_index)
         return MessageId()
 
     def message_count(self) -> int:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from pulsarx._pycore.consumer_core import ConsumerCore
 from pulsarx._pycore.dispatcher import Dispatcher
 from pulsarx._pycore.entry_view import EntryContext
-from pulsarx.clock import real_clock
 
 if TYPE_CHECKING:
     from pulsarx.broker.foreign_topic import ForeignTopic
@@ -25,7 +24,7 @@ class ReaderCursor:
 
     def attach(self, position: Position, kind: type[ConsumerCore]) -> ConsumerCore:
         self.dispatcher.move(*position)
-        return kind(self.dispatcher, self, real_clock)
+        return kind(self.dispatcher, self)
 
     def seek(self, position: Position) -> None:
         self.dispatcher.move(*position)

@@ -17,7 +17,6 @@ from pulsarx._pycore.consumer_core import ConsumerCore
 from pulsarx._pycore.dispatcher import Dispatcher
 from pulsarx._pycore.entry_view import EntryContext
 from pulsarx._pycore.message_id import MessageId
-from pulsarx.clock import real_clock
 
 if TYPE_CHECKING:
     from pulsarx.broker.catalogue_state import SubscriptionRecord
@@ -51,7 +50,7 @@ class Subscription:
             )
         self.dispatcher.use(EntryContext(self.topic.name, schema, self.topic.ledger.tail))
         self.dispatcher.rewind()
-        consumer = kind(self.dispatcher, self, real_clock)
+        consumer = kind(self.dispatcher, self)
         self._consumer = weakref.ref(consumer)
         return consumer
 
@@ -152,9 +151,9 @@ class Subscription:
 def sync_tracker(tracker: AckTracker, topic: Topic) -> None:
     """Tell the tracker which ledgers the topic has; what it knows already changes nothing."""
     ledgers = topic.ledger.ledgers()
+    if ledgers:
+        tracker.forget_ledgers(ledgers[0].ledger_id)
     for ledger in ledgers:
         tracker.add_ledger(ledger.ledger_id)
         if ledger.state == "sealed":
             tracker.seal_ledger(ledger.ledger_id, ledger.message_count)
-    if ledgers:
-        tracker.forget_ledgers(ledgers[0].ledger_id)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.consumer_core import ConsumerCore
     from pulsarx._pycore.producer_core import ProducerCore
     from pulsarx.broker.broker import Broker
-    from pulsarx.broker.catalogue_state import TopicRecord
+    from pulsarx.broker.catalogue_state import SubscriptionRecord, TopicRecord
     from pulsarx.broker.ledger_list import Position
     from pulsarx.clock import Timer
 
@@ -104,9 +104,12 @@ class Topic:
             self.subscriptions[name] = made
             return made
 
-    def _open_tracker(self, record: Any) -> AckTracker:
+    def _open_tracker(self, record: SubscriptionRecord) -> AckTracker:
+        """The cursor as it was left; one without a file begins where the catalogue says."""
         tracker = self.broker.open_tracker(record)
         sync_tracker(tracker, self)
+        if not tracker.is_kept and record.ledger_id in tracker.ledger_ids:
+            tracker.reset(record.ledger_id, record.ordinal)
         return tracker
 
     def unsubscribe(self, name: str) -> None:
