@@ -23,6 +23,8 @@ class Consumer(ConsumerArrow):
     from the core class. What is not acknowledged when the consumer closes goes to the next one of the subscription.
     """
 
+    _client: object = None  # kept alive by what it made
+
     def __init__(
         self, dispatcher: Dispatcher, subscription: Subscription, options: ConsumerOptions, name: str
     ) -> None:

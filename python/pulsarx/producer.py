@@ -19,6 +19,8 @@ class Producer(ProducerBulk):
     A producer that is garbage-collected sends what it holds and unregisters, as `close()` does.
     """
 
+    _client: object = None  # kept alive by what it made
+
     def __init__(self, broker: Broker, topic: Topic, options: ProducerOptions, name: str) -> None:
         super().__init__(
             topic,

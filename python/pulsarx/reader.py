@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 class Reader:
     """Reads the messages of one topic in order. Any thread may call. Holds no ledger: what is trimmed is passed over."""
 
+    _client: object = None  # kept alive by what it made
+
     def __init__(self, core: ConsumerArrow, cursor: ReaderCursor, options: ReaderOptions) -> None:
         self._core = core
         self._cursor = cursor

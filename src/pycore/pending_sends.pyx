@@ -38,7 +38,7 @@ cdef class PendingSends:
         return self.entries[0] if self.entries else None
 
     cdef tuple newest(self):
-        return self.entries[-1] if self.entries else None
+        return self.entries[len(self.entries) - 1] if self.entries else None
 
     cdef int fail(self, object error) except -1:
         """The flush failed: everybody who waits is told, nothing stays pending."""

@@ -1,1 +1,20 @@
-"""The groups and verbs of pulsar-admin, reached as `client.admin`."""
+"""Administration, in the groups and verbs of pulsar-admin: what `Client.admin` returns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsarx.admin.namespaces import Namespaces
+from pulsarx.admin.topics import Topics
+
+if TYPE_CHECKING:
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.foreign_broker import ForeignBroker
+
+
+class Admin:
+    """The groups. Any thread may call."""
+
+    def __init__(self, broker: Broker | ForeignBroker) -> None:
+        self.namespaces = Namespaces(broker)
+        self.topics = Topics(broker)

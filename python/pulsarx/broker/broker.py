@@ -48,6 +48,8 @@ class BrokerSettings(NamedTuple):
 class Broker:
     """Any thread may call."""
 
+    read_only = False
+
     def __init__(self, location: str | None, settings: BrokerSettings) -> None:
         """location: a folder, None for memory."""
         self.settings = settings
@@ -144,15 +146,18 @@ class Broker:
 
     def retention_of(self, record: TopicRecord) -> tuple[RetentionPolicy, bool]:
         """The retention policy in force on a topic and whether it was set explicitly."""
-        namespace = "/".join(record.name.split("://", 1)[1].split("/")[:2])
-        policies = self.catalogue.state.namespaces.get(namespace, {})
+        return self.retention_in("/".join(record.name.split("://", 1)[1].split("/")[:2]))
+
+    def retention_in(self, namespace: str) -> tuple[RetentionPolicy, bool]:
+        """The retention policy of a namespace and whether it was set explicitly."""
+        policies = self.catalogue.state.namespaces.get(namespace)
+        if policies is None:
+            raise errors.TopicNotFound(f"there is no namespace {namespace}")
         found = policies.get("retention")
         if found is not None:
             return RetentionPolicy(found["time_minutes"], found["size_mb"]), True
         options = self.options
-        policy = RetentionPolicy(
-            options.default_retention_time_in_minutes, options.default_retention_size_in_mb
-        )
+        policy = RetentionPolicy(options.default_retention_time_in_minutes, options.default_retention_size_in_mb)
         return policy, policy != RetentionPolicy()
 
     def set_retention(self, namespace: str, policy: RetentionPolicy) -> None:
@@ -167,6 +172,9 @@ class Broker:
                 topic.trim()
 
     # Life -------------------------------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """The owner's catalogue is always up to date."""
 
     def check_open(self) -> None:
         if self.state == "FORKED":

@@ -168,6 +168,20 @@ class Topic:
 
             self._trim_timer = self.broker.clock.call_at(self.broker.clock.now_ms() + interval_ms, due)
 
+    def publisher_count(self) -> int:
+        return len(self.producers())
+
+    def subscription_statistics(self) -> dict[str, dict[str, Any]]:
+        return {
+            name: {
+                "type": "Exclusive",
+                "msg_backlog": each.backlog(),
+                "mark_delete_position": each.mark_delete(),
+                "consumers": 0 if each.consumer is None else 1,
+            }
+            for name, each in sorted(self.subscriptions.items())
+        }
+
     def close(self) -> None:
         """Send open batches, write positions, seal the ledger."""
         # Not under the lock: callbacks of what is still on its way may want it.

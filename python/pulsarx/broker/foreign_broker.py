@@ -1,0 +1,82 @@
+"""A folder opened beside its owner: reads what the owner publishes, changes nothing. What `read_only=True` opens."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from pulsarx import errors
+from pulsarx._pycore.file_system import FileSystem
+from pulsarx._pycore.published_ends import PublishedEnds
+from pulsarx.broker.catalogue import Catalogue
+from pulsarx.broker.data_directory import DataDirectory
+from pulsarx.broker.foreign_topic import ForeignTopic
+from pulsarx.broker.retention import RetentionPolicy
+
+if TYPE_CHECKING:
+    from pulsarx.topic_name import TopicName
+
+
+class ForeignBroker:
+    """Any thread may call. Each read-only client has its own."""
+
+    read_only = True
+
+    def __init__(self, folder: str) -> None:
+        self.files = FileSystem()
+        self.decompressed_size_max = 1 << 27
+        self.directory = DataDirectory.open(folder, read_only=True, files=self.files)
+        self.catalogue = Catalogue.open_read_only(self.directory, self.files)
+        self.topics: dict[str, ForeignTopic] = {}
+        self.lock = threading.RLock()
+        self.state = "OPEN"
+        self.reference_count = 1
+        self.ends: PublishedEnds | None = None
+        self._find_ends()
+
+    def _find_ends(self) -> None:
+        """The published ends, if somebody lives who publishes them."""
+        owner = self.directory.owner()
+        if owner is None or self.directory.ends_path is None:
+            self.ends = None
+        elif self.ends is None:
+            self.ends = PublishedEnds.open(self.directory.ends_path)
+
+    def refresh(self) -> bool:
+        """Read what the owner committed since; whether there was anything."""
+        with self.lock:
+            before = self.catalogue.number
+            self._find_ends()
+            self.catalogue.refresh()
+            return bool(self.catalogue.number != before)
+
+    def topic(self, name: TopicName, *, create: bool = False) -> ForeignTopic:
+        self.check_open()
+        with self.lock:
+            full = str(name)
+            found = self.topics.get(full)
+            if found is None:
+                self.refresh()
+                record = self.catalogue.state.topics.get(full)
+                if record is None:
+                    raise errors.TopicNotFound(f"{full} in {self.directory.path}, which is opened read_only")
+                found = self.topics[full] = ForeignTopic(self, record)
+            return found
+
+    def retention_in(self, namespace: str) -> tuple[RetentionPolicy, bool]:
+        policies = self.catalogue.state.namespaces.get(namespace)
+        if policies is None:
+            raise errors.TopicNotFound(f"there is no namespace {namespace}")
+        found = policies.get("retention")
+        return (RetentionPolicy(), False) if found is None else (RetentionPolicy(**found), True)
+
+    def set_retention(self, namespace: str, policy: RetentionPolicy) -> None:
+        raise errors.OperationNotSupported("set_retention: the client was opened read_only")
+
+    def check_open(self) -> None:
+        if self.state != "OPEN":
+            raise errors.AlreadyClosed("client")
+
+    def close(self) -> None:
+        self.state = "CLOSED"
+        self.directory.close()

@@ -1,0 +1,99 @@
+"""A topic of a folder that another process owns, or nobody: readable up to the published end, nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pulsarx._pycore.ledger_file import LedgerFile
+from pulsarx._pycore.ledger_tail import LedgerSpan, LedgerTail
+from pulsarx.broker.ledger_list import LedgerList
+from pulsarx.broker.reader_cursor import ReaderCursor
+
+if TYPE_CHECKING:
+    from pulsarx.broker.catalogue_state import LedgerRecord, TopicRecord
+    from pulsarx.broker.foreign_broker import ForeignBroker
+
+
+class ForeignLedger(LedgerList):
+    """The ledgers of a topic as the catalogue and the published ends tell them. Any thread may call."""
+
+    def __init__(self, broker: ForeignBroker, record: TopicRecord) -> None:
+        super().__init__(record)
+        self.broker = broker
+        self.tail = LedgerTail(self)
+        self._recovered: dict[int, tuple[LedgerSpan, int, int]] = {}
+        self._listen()
+
+    def ledgers(self) -> list[LedgerRecord]:
+        found = self.broker.catalogue.state.topics.get(self.name)
+        return [] if found is None else list(found.ledgers)
+
+    def _listen(self) -> None:
+        """Sleep on the slot of the ledger that is open now."""
+        ends = self.broker.ends
+        for ledger in self.ledgers():
+            if ledger.state == "open" and ends is not None and ends.find(ledger.ledger_id):
+                self.tail.listen(ends, ledger.slot)
+
+    def span_after(self, current: LedgerSpan | None, passed_ledger_id: int, offset: int) -> LedgerSpan | None:
+        found = super().span_after(current, passed_ledger_id, offset)
+        if found is None and self.broker.refresh():
+            self._listen()
+            found = super().span_after(current, passed_ledger_id, offset)
+        return found
+
+    def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
+        if ledger.state == "sealed":
+            return LedgerSpan.sealed(ledger.ledger_id, self._open(ledger), ledger.size)
+        ends = self.broker.ends
+        if ends is not None and ends.find(ledger.ledger_id):
+            return LedgerSpan.published(ledger.ledger_id, self._open(ledger), ends, ledger.slot)
+        return self._recover(ledger)[0]
+
+    def _open(self, ledger: LedgerRecord) -> LedgerFile:
+        path = self.broker.directory.ledger_path(ledger.ledger_id)
+        if ledger.state == "sealed":
+            return LedgerFile.open(path, ledger.ledger_id)
+        return LedgerFile.open(path, ledger.ledger_id, growing=True)
+
+    def _recover(self, ledger: LedgerRecord) -> tuple[LedgerSpan, int, int]:
+        """No owner lives, so no published end can be trusted: look how far the file is whole. Writes nothing."""
+        found = self._recovered.get(ledger.ledger_id)
+        if found is None:
+            file = self._open(ledger)
+            recovery = file.recover()
+            span = LedgerSpan.sealed(ledger.ledger_id, file, recovery.end)
+            found = (span, recovery.entry_count, recovery.message_count)
+            self._recovered[ledger.ledger_id] = found
+        return found
+
+    def published_counts(self, ledger: LedgerRecord) -> tuple[int, int]:
+        if ledger.state == "sealed":
+            return ledger.entry_count, ledger.message_count
+        ends = self.broker.ends
+        if ends is not None:
+            ledger_id, epoch, _, entries, messages, _ = ends.read(ledger.slot)
+            if ledger_id == ledger.ledger_id and epoch == ends.epoch_now:
+                return entries, messages
+        _, entries, messages = self._recover(ledger)
+        return entries, messages
+
+
+class ForeignTopic:
+    """What a reader needs of a topic. Any thread may call."""
+
+    def __init__(self, broker: ForeignBroker, record: TopicRecord) -> None:
+        self.broker = broker
+        self.record = record
+        self.name: str = record.name
+        self.decompressed_size_max = broker.decompressed_size_max
+        self.ledger = ForeignLedger(broker, record)
+
+    def reader_cursor(self, schema: object) -> ReaderCursor:
+        return ReaderCursor(self, schema)
+
+    def publisher_count(self) -> None:
+        """Only the owner knows."""
+
+    def subscription_statistics(self) -> dict[str, dict[str, Any]]:
+        return {name: {"type": "Exclusive"} for name in sorted(self.record.subscriptions)}
