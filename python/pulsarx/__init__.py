@@ -1,1 +1,89 @@
-"""Apache Pulsar's messaging model as an embedded library: open a folder, publish, subscribe, acknowledge."""
+"""Apache Pulsar's messaging model as an embedded library: topics in a folder, no server, no JVM.
+
+    import pulsarx
+
+    with pulsarx.Client("events") as client:
+        producer = client.create_producer("orders")
+        consumer = client.subscribe("orders", "billing", initial_position=pulsarx.InitialPosition.Earliest)
+        producer.send(b"hello")
+        message = consumer.receive()
+        consumer.acknowledge(message)
+
+Names, arguments, defaults and exceptions are those of the official `pulsar-client`.
+"""
+
+from __future__ import annotations
+
+from pulsarx.authentication import (
+    Authentication,
+    AuthenticationAthenz,
+    AuthenticationBasic,
+    AuthenticationOauth2,
+    AuthenticationTLS,
+    AuthenticationToken,
+)
+from pulsarx.client import Client
+from pulsarx.clock import ManualClock, SystemClock
+from pulsarx.consumer import Consumer
+from pulsarx.enumerations import (
+    BatchingType,
+    CompressionType,
+    ConsumerCryptoFailureAction,
+    ConsumerType,
+    InitialPosition,
+    KeySharedMode,
+    LoggerLevel,
+    PartitionsRoutingMode,
+    ProducerAccessMode,
+    RegexSubscriptionMode,
+    Result,
+)
+from pulsarx.errors import *  # noqa: F403
+from pulsarx.loggers import ConsoleLogger, FileLogger
+from pulsarx.message import Message
+from pulsarx.message_id import MessageId
+from pulsarx.options import BrokerOptions
+from pulsarx.policies import (
+    ConsumerBatchReceivePolicy,
+    ConsumerDeadLetterPolicy,
+    ConsumerKeySharedPolicy,
+)
+from pulsarx.producer import Producer
+from pulsarx.reader import Reader
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Authentication",
+    "AuthenticationAthenz",
+    "AuthenticationBasic",
+    "AuthenticationOauth2",
+    "AuthenticationTLS",
+    "AuthenticationToken",
+    "BatchingType",
+    "BrokerOptions",
+    "Client",
+    "CompressionType",
+    "ConsoleLogger",
+    "Consumer",
+    "ConsumerBatchReceivePolicy",
+    "ConsumerCryptoFailureAction",
+    "ConsumerDeadLetterPolicy",
+    "ConsumerKeySharedPolicy",
+    "ConsumerType",
+    "FileLogger",
+    "InitialPosition",
+    "KeySharedMode",
+    "LoggerLevel",
+    "ManualClock",
+    "Message",
+    "MessageId",
+    "PartitionsRoutingMode",
+    "Producer",
+    "ProducerAccessMode",
+    "Reader",
+    "RegexSubscriptionMode",
+    "Result",
+    "SystemClock",
+    "__version__",
+]
