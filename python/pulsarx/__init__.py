@@ -1,1 +1,1 @@
-"""Apache Pulsar's messaging model as an embedded library: open a folder, publish, subscribe, acknowledge."""
+"""Apache Pulsar's messaging model, embedded: open a folder, publish, subscribe."""
