@@ -44,9 +44,9 @@ def extensions() -> list[Extension]:
 class BuildExtensions(build_ext):
     """Translates to C, compiles in parallel, and starts afresh when the mode changed."""
 
-    def finalize_options(self) -> None:
-        super().finalize_options()
-        self.parallel = self.parallel or os.cpu_count() or 1
+    def initialize_options(self) -> None:
+        super().initialize_options()
+        self.parallel = os.cpu_count()  # `-j` may say otherwise
 
     def run(self) -> None:
         link_tree()
@@ -72,7 +72,7 @@ class BuildExtensions(build_ext):
         fresh = version.exists() and version.read_text() == Cython.__version__
         made = cythonize(
             self.extensions,
-            nthreads=self.parallel,
+            nthreads=os.cpu_count() or 1,
             force=not fresh,
             build_dir=MODE.c_folder,
             include_path=[str(TREE.relative_to(ROOT))],

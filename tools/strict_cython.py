@@ -1,4 +1,4 @@
-"""Makes Cython strict: its warnings are errors, and one of its hints. Called before anything is compiled.
+"""Makes Cython strict: its warnings are errors, and one of its hints. For every build here.
 
 The hint: a nogil function without noexcept takes the GIL to look for an exception,
 48 ns a call instead of 2.5.

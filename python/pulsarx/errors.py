@@ -171,7 +171,12 @@ TransactionCoordinatorNotFoundError = _official(
     "TransactionCoordinatorNotFoundError", "ResultTransactionCoordinatorNotFoundError"
 )
 TransactionNotFound = _official("TransactionNotFound", "ResultTransactionNotFound")
-UnknownError = _official("UnknownError")
+
+
+class UnknownError(PulsarException):
+    """Nothing better is known."""
+
+    _result = "UnknownError"
 
 
 class InterruptedByKeyboard(Interrupted, KeyboardInterrupt):

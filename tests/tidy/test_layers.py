@@ -23,9 +23,12 @@ class Layer(NamedTuple):
 LIBRARIES = "numpy mmh3 lz4 zstandard snappy pyarrow"
 LEAVES = (
     "status invariant limits atomic byte_reader byte_writer position crc32c murmur3 ring permits "
-    "timer_wheel file_ops wait_event published_end ack_bits"
+    "timer_wheel file_ops wait_event published_end ack_bits proto_field"
 )
 FORMATS = "entry_frame message_metadata single_metadata cursor_record ledger_footer"
+GROUND = (
+    "errors clock randomness topic_name argument_check authentication loggers not_yet service_url"
+)
 VALUES = (
     "message message_* options *_options schema schema.* compression enumerations policies *_policy"
 )
@@ -36,7 +39,7 @@ LAYERS = [
     Layer("leaves", f"_core: {LEAVES}", "leaves", "libc posix"),
     Layer("formats", f"_core: {FORMATS}", "leaves", "libc posix"),
     Layer("structures", "_core: *", "leaves formats", "libc posix"),
-    Layer("ground", "errors clock randomness topic_name", "ground", "stdlib"),
+    Layer("ground", GROUND, "ground", "stdlib"),
     Layer("pycore", "_pycore: *", "leaves formats structures pycore", "libc posix cpython stdlib"),
     Layer("broker", "broker broker.*", "pycore ground values broker", f"stdlib {LIBRARIES}"),
     Layer(
@@ -135,7 +138,7 @@ def complaints(module: str, imported: list[tuple[int, str, bool]]) -> list[str]:
             allowed = top in {"__future__", "cython"} or bool(kinds & set(layer.and_also.split()))
         if not allowed:
             found.append(f"{module}:{line} ({layer.name}) may not import {target}")
-    return found
+    return list(dict.fromkeys(found))
 
 
 def library() -> list[tuple[str, str, list[tuple[int, str, bool]]]]:
