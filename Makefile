@@ -2,12 +2,13 @@
 PYTHON := .venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help build quickstart test lint bench wheel clean distclean
+.PHONY: help build quickstart test lint format bench wheel clean distclean
 
 help:
 	@echo "make quickstart  replay 336,776 flights through a durable topic"
 	@echo "make test        all tests; PYTEST_ARGS='-k ledger' for some"
 	@echo "make lint        ruff, mypy, the tidy tests"
+	@echo "make format      what lint asks for and ruff can do itself"
 	@echo "make bench       every claim about speed, as a table"
 	@echo "make wheel       a wheel in dist/, tried in a fresh environment"
 	@echo "make build       only build, in place; PULSARX_DEBUG=1 and others: CONTRIBUTING.md"
@@ -31,6 +32,11 @@ lint:
 	MYPYPATH= $(PYTHON) -m mypy -p pulsarx
 	$(PYTHON) -m mypy setup.py tools
 	$(PYTHON) -m pytest -q tests/tidy
+
+format:
+	@tools/bootstrap test lint
+	$(PYTHON) -m ruff check --fix .
+	$(PYTHON) -m ruff format .
 
 bench:
 	@tools/bootstrap bench

@@ -1,6 +1,6 @@
-"""Builds one extension module for each .pyx of src/core and src/pycore. What is not code is in pyproject.toml.
+"""Builds one extension for each .pyx of src/core and src/pycore. The rest is in pyproject.toml.
 
-The folders' import names come from a tree of links (tools/link_tree.py), the flags from tools/build_mode.py.
+Import names come from a tree of links (tools/link_tree.py), flags from tools/build_mode.py.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ def extensions() -> list[Extension]:
 
 
 class BuildExtensions(build_ext):
-    """Translates to C first, compiles in parallel, and starts afresh when the mode is another than last time."""
+    """Translates to C, compiles in parallel, and starts afresh when the mode changed."""
 
-    def finalize_options(self) -> None:
-        super().finalize_options()
-        self.parallel = self.parallel or os.cpu_count() or 1
+    def initialize_options(self) -> None:
+        super().initialize_options()
+        self.parallel = os.cpu_count()  # `-j` may say otherwise
 
     def run(self) -> None:
         link_tree()
         stamp = ROOT / "build" / "mode"
-        # The output folder belongs to it: an editable install builds elsewhere than `build_ext --inplace`.
+        # The folder belongs to it: an editable install builds elsewhere than `build_ext`.
         wanted = f"{MODE} {sys.version} {Path(self.build_lib).resolve()}\n"
         if not stamp.exists() or stamp.read_text() != wanted:
             stamp.unlink(missing_ok=True)
@@ -61,7 +61,7 @@ class BuildExtensions(build_ext):
         stamp.write_text(wanted)
 
     def translate(self) -> None:
-        """Turn the .pyx sources of the extensions into C ones. Generated C outlives a change of mode."""
+        """Turn the .pyx sources of the extensions into C; each mode keeps its own."""
         import Cython
         from Cython.Build import cythonize
 
@@ -72,7 +72,7 @@ class BuildExtensions(build_ext):
         fresh = version.exists() and version.read_text() == Cython.__version__
         made = cythonize(
             self.extensions,
-            nthreads=self.parallel,
+            nthreads=os.cpu_count() or 1,
             force=not fresh,
             build_dir=MODE.c_folder,
             include_path=[str(TREE.relative_to(ROOT))],

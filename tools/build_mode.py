@@ -1,10 +1,10 @@
 """The ways to build, as one table. setup.py and tests/core compile with what stands here.
 
-  mode        chosen by                             for
-  release     nothing                               users, benchmarks
-  debug       PULSARX_DEBUG=1                       gdb, perf: lines of the pyx
-  coverage    PULSARX_COVERAGE=1                    lines covered, nogil ones too; C beside the pyx
-  sanitize    PULSARX_SANITIZE=address,undefined    out of bounds, use after free, undefined behaviour
+mode        chosen by                             for
+release     nothing                               users, benchmarks
+debug       PULSARX_DEBUG=1                       gdb, perf: lines of the pyx
+coverage    PULSARX_COVERAGE=1                    lines covered, nogil ones too; C beside the pyx
+sanitize    PULSARX_SANITIZE=address,undefined    out of bounds, use after free, undefined behaviour
 """
 
 from __future__ import annotations

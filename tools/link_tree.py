@@ -1,7 +1,8 @@
-"""Makes build/tree/pulsarx, where every folder carries its import name. setup.py and the tests call it.
+"""Makes build/tree/pulsarx, where every folder carries its import name. The build calls it.
 
-Cython finds pxd files by import name only, and mypy and `PYTHONPATH=build/tree` want the same, so the tree is made
-of symbolic links to the sources; copies where the file system refuses links. Linking again costs a few milliseconds.
+Cython finds pxd files by import name only, and mypy and `PYTHONPATH=build/tree` want the same, so
+the tree is made of symbolic links to the sources, of copies where the file system refuses links.
+Linking again costs a few milliseconds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The second half of tools/bootstrap, run by the .venv's Python: `prepare.py [extra...]`.
 
-Installs what pyproject.toml asks for, builds the extensions in place and puts build/tree on the .venv's path. Each step
-is skipped while its inputs are what they were.
+Installs what pyproject.toml asks for, builds the extensions in place and puts build/tree on the
+.venv's path. Each step is skipped while its inputs are what they were.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def main(extras: list[str]) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         tree = link_tree()
         install(extras)
-        # Not an editable install: its import hook costs milliseconds at each start and hides the types from mypy.
+        # Not an editable install: its import hook costs time at each start and hides types.
         path_file = Path(sysconfig.get_paths()["purelib"]) / "pulsarx.pth"
         path_file.write_text(f"{tree}\n")
         build()

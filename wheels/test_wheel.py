@@ -1,4 +1,4 @@
-"""Tries a wheel as a user would: `test_wheel.py dist/x.whl` in a fresh environment, without arguments in this one."""
+"""Tries a wheel: `test_wheel.py dist/x.whl` in a fresh environment; no argument: in this one."""
 
 from __future__ import annotations
 

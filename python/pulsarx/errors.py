@@ -1,14 +1,16 @@
 """Every exception of the library. A leaf: imports nothing of ours, so that the core may import it.
 
-The first group has the names and texts of the official client. The second adds what an embedded broker can meet;
-each is a subclass of an official one, so that code written for the official client catches it.
+The first group has the names and texts of the official client. The second adds what an embedded
+broker can meet; each is a subclass of an official one, so that code written for the official client
+catches it.
 """
 
 from __future__ import annotations
 
 
 class PulsarException(Exception):
-    """Base of all. Its text starts with `Pulsar error: ` and the name of the result, as in the official client."""
+    """Base of all. Its text starts with `Pulsar error: ` and the name of the result, as in the
+    official client."""
 
     _result = "UnknownError"
 
@@ -101,7 +103,8 @@ class ProducerBusy(PulsarException):
 
 
 class ProducerQueueIsFull(PulsarException):
-    """`max_pending_messages` are on their way and `block_if_queue_full` is off. Wait and send again."""
+    """`max_pending_messages` are on their way and `block_if_queue_full` is off. Wait and send
+    again."""
 
     _result = "ProducerQueueIsFull"
 
@@ -168,11 +171,17 @@ TransactionCoordinatorNotFoundError = _official(
     "TransactionCoordinatorNotFoundError", "ResultTransactionCoordinatorNotFoundError"
 )
 TransactionNotFound = _official("TransactionNotFound", "ResultTransactionNotFound")
-UnknownError = _official("UnknownError")
+
+
+class UnknownError(PulsarException):
+    """Nothing better is known."""
+
+    _result = "UnknownError"
 
 
 class InterruptedByKeyboard(Interrupted, KeyboardInterrupt):
-    """Ctrl-C during a blocking call: both what the official client raises and what Python users expect."""
+    """Ctrl-C during a blocking call: both what the official client raises and what Python users
+    expect."""
 
 
 class StorageError(BrokerPersistenceError):
@@ -208,7 +217,8 @@ class NewerFormatError(UnsupportedVersionError):
 
 
 class ForkedError(AlreadyClosed):
-    """This process was forked from the owner of the client. Open a client of its own in the child."""
+    """This process was forked from the owner of the client. Open a client of its own in the
+    child."""
 
 
 class InternalError(UnknownError):

@@ -11,9 +11,12 @@ cdef struct BatchMessage:
     uint32_t payload_size
     uint32_t flags                   # MetadataFlags of the message
 
-cdef int batch_decode_next(const uint8_t* data, uint32_t size, uint32_t* at, BatchMessage* message) noexcept nogil
+cdef int batch_decode_next(const uint8_t* data, uint32_t size, uint32_t* at,
+                           BatchMessage* message) noexcept nogil
 """Take the message that starts at at[0] and move at[0] behind it.
 
-Reads only what a walk needs (sizes and flags): decode the rest with single_metadata_decode on demand.
-Tuned for headers as our own encoder writes them. STATUS_END at the end of the payload; at is unmoved on failure.
+Reads only what a walk needs (sizes and flags): decode the rest with single_metadata_decode on
+demand.
+Tuned for headers as our own encoder writes them. STATUS_END at the end of the payload; at is
+unmoved on failure.
 """

@@ -13,7 +13,8 @@ cdef struct ByteReader:
     const uint8_t* end
 
 
-cdef inline void byte_reader_start(ByteReader* self, const uint8_t* data, size_t size) noexcept nogil:
+cdef inline void byte_reader_start(ByteReader* self, const uint8_t* data,
+                                   size_t size) noexcept nogil:
     self.at = data
     self.end = data + size
 
@@ -22,7 +23,8 @@ cdef inline size_t byte_reader_left(const ByteReader* self) noexcept nogil:
     return <size_t>(self.end - self.at)
 
 
-cdef inline int byte_reader_take(ByteReader* self, size_t size, const uint8_t** bytes) noexcept nogil:
+cdef inline int byte_reader_take(ByteReader* self, size_t size,
+                                 const uint8_t** bytes) noexcept nogil:
     if size > <size_t>(self.end - self.at):
         return STATUS_TRUNCATED
     bytes[0] = self.at
@@ -57,7 +59,8 @@ cdef inline int byte_reader_varint(ByteReader* self, uint64_t* value) noexcept n
     return STATUS_TRUNCATED
 
 
-cdef inline int byte_reader_block(ByteReader* self, const uint8_t** bytes, uint32_t* size) noexcept nogil:
+cdef inline int byte_reader_block(ByteReader* self, const uint8_t** bytes,
+                                  uint32_t* size) noexcept nogil:
     """Take a protobuf length-delimited field: a varint size, then that many bytes."""
     cdef ByteReader ahead = self[0]
     cdef uint64_t claimed = 0

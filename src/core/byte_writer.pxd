@@ -27,7 +27,8 @@ cdef inline uint32_t varint_size(uint64_t value) noexcept nogil:
     return size
 
 
-cdef inline void byte_writer_bytes(ByteWriter* self, const uint8_t* data, size_t size) noexcept nogil:
+cdef inline void byte_writer_bytes(ByteWriter* self, const uint8_t* data,
+                                   size_t size) noexcept nogil:
     invariant(<size_t>(self.end - self.at) >= size)
     memcpy(self.at, data, size)
     self.at += size
@@ -52,6 +53,7 @@ cdef inline void byte_writer_varint(ByteWriter* self, uint64_t value) noexcept n
     self.at += 1
 
 
-cdef inline void byte_writer_block(ByteWriter* self, const uint8_t* data, uint32_t size) noexcept nogil:
+cdef inline void byte_writer_block(ByteWriter* self, const uint8_t* data,
+                                   uint32_t size) noexcept nogil:
     byte_writer_varint(self, size)
     byte_writer_bytes(self, data, size)

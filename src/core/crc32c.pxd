@@ -1,6 +1,8 @@
-"""CRC-32C (Castagnoli), the checksum of Pulsar's entries and of every file here. Everybody may use it.
+"""CRC-32C (Castagnoli), the checksum of Pulsar's entries and of every file here. Everybody may use
+it.
 
-Hardware where the processor has it (checked once at run time), a table otherwise. crc32c("123456789") = 0xe3069283.
+Hardware where the processor has it (checked once at run time), a table otherwise.
+crc32c("123456789") = 0xe3069283.
 """
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t

@@ -11,7 +11,8 @@ cdef extern from *:
     #include <stdlib.h>
     #define invariant(condition) \\
         do { if (__builtin_expect(!(condition), 0)) { \\
-            fprintf(stderr, "pulsarx: invariant violated: %s (%s:%d)\\n", #condition, __FILE__, __LINE__); \\
+            fprintf(stderr, "pulsarx: invariant violated: %s (%s:%d)\\n", \\
+                    #condition, __FILE__, __LINE__); \\
             abort(); } } while (0)
     #endif
     """

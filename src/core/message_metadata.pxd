@@ -1,7 +1,7 @@
 """MessageMetadata, the header of an entry. Layout in FORMAT.md; source: PulsarApi.proto.
 
-An entry: 0x0e01 u16 | crc32c u32 | metadata size u32 | MessageMetadata | payload, integers big endian;
-the checksum covers everything after itself and may be absent (then no 0x0e01 either).
+An entry: 0x0e01 u16 | crc32c u32 | metadata size u32 | MessageMetadata | payload, integers big
+endian; the checksum covers everything after itself and may be absent (then no 0x0e01 either).
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -40,7 +40,10 @@ cdef struct EntryParts:
     bint has_checksum
 
 cdef uint32_t message_metadata_size(const MessageMetadata* metadata) noexcept nogil
-cdef void message_metadata_encode(const MessageMetadata* metadata, ByteWriter* writer) noexcept nogil
-cdef int message_metadata_decode(const uint8_t* data, uint32_t size, MessageMetadata* metadata) noexcept nogil
-cdef int entry_decode(const uint8_t* entry, uint32_t size, bint verify, EntryParts* parts) noexcept nogil
+cdef void message_metadata_encode(const MessageMetadata* metadata,
+                                  ByteWriter* writer) noexcept nogil
+cdef int message_metadata_decode(const uint8_t* data, uint32_t size,
+                                 MessageMetadata* metadata) noexcept nogil
+cdef int entry_decode(const uint8_t* entry, uint32_t size, bint verify,
+                      EntryParts* parts) noexcept nogil
 """Take an entry apart. verify: check its checksum too (STATUS_CORRUPT when it does not hold)."""

@@ -1,6 +1,7 @@
 """MurmurHash3 x86 32 bit, the hash of sticky keys and of one routing scheme. Everybody may use it.
 
-murmur3_32(0, "Order-3459134") = 3112179635. Source: Pulsar Murmur3_32Hash (which clears the sign bit of this value).
+murmur3_32(0, "Order-3459134") = 3112179635. Source: Pulsar Murmur3_32Hash (which clears the sign
+bit of this value).
 """
 
 from libc.stdint cimport uint8_t, uint32_t

@@ -1,4 +1,5 @@
-"""The 64-byte slot in which the end of an open ledger is published. One writer; any process may read.
+"""The 64-byte slot in which the end of an open ledger is published. One writer; any process may
+read.
 
   offset  size  field           meaning
        0     8  ledger_id       whose end this is; 0: the slot is free

@@ -1,4 +1,4 @@
-"""Compiles one Cython test module: `compile_module.py <test_x.pyx> <folder of the .so> <folder of the C>`.
+"""Compiles one Cython test module: `compile_module.py <pyx> <folder of the .so> <folder of the C>`.
 
 A process of its own, so that what the compilers say can be shown whole when they refuse.
 """

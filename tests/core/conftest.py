@@ -1,7 +1,8 @@
-"""Compiles tests/core/test_*.pyx and hands each of their `test_` functions to pytest, fixtures and marks included.
+"""Compiles tests/core/test_*.pyx and hands their `test_` functions to pytest, fixtures included.
 
-A module is compiled again when it, a pxd or header of the project, the mode or a compiler changed. Results are kept in
-build/tests. They call the compiled core, so that one must have been built (`make test` does).
+A module is compiled again when it, a pxd or header of the project, the mode or a compiler changed;
+results are kept in build/tests. They call the compiled core, so that one must have been built
+(`make test` does).
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def _as_python_function(function: Any) -> Any:
 
 
 class CythonTestModule(pytest.Module):
-    """A test_*.pyx. Compiling begins when the file is met and is waited for when its tests are wanted."""
+    """A test_*.pyx. Compiling begins when it is met, and is waited for when it is collected."""
 
     compiling: Future[Path]
 

@@ -22,7 +22,8 @@ from pulsarx._pycore.published_ends import PublishedEnds
 from pulsarx.broker.background import Background
 from pulsarx.broker.catalogue import Catalogue
 from pulsarx.broker.completions import Completions
-from pulsarx.broker.data_directory import DataDirectory, MemoryDirectory
+from pulsarx.broker.data_directory import DataDirectory
+from pulsarx.broker.memory_directory import MemoryDirectory
 from pulsarx.broker.retention import RetentionPolicy
 from pulsarx.broker.topic import Topic
 from pulsarx.clock import system_clock
@@ -65,11 +66,11 @@ class Broker:
         self._producer_count = 0
         self.files = FileSystem()
         if location is None:
-            self.directory: DataDirectory | MemoryDirectory = MemoryDirectory()
+            self.directory: DataDirectory | MemoryDirectory = MemoryDirectory(now_ms=self.clock.now_ms())
         else:
-            self.directory = DataDirectory.open(location, read_only=False, files=self.files)
+            self.directory = DataDirectory.open(location, files=self.files, now_ms=self.clock.now_ms())
         try:
-            self.catalogue = Catalogue.open(self.directory, self.files, now_ms=self.clock.now_ms())
+            self.catalogue = Catalogue.open(self.directory)
             ends_path = self.directory.ends_path
             epoch = self.catalogue.epoch
             self.ends = PublishedEnds.memory(epoch) if ends_path is None else PublishedEnds.create(ends_path, epoch)
@@ -119,7 +120,6 @@ class Broker:
                     "op": "create_topic",
                     "topic": str(name),
                     "topic_id": self.catalogue.allocate_id(),
-                    "created_ms": self.clock.now_ms(),
                 }
             ]
         )
@@ -133,10 +133,10 @@ class Broker:
 
     def open_tracker(self, record: SubscriptionRecord) -> AckTracker:
         """The cursor of a subscription as it was left; a new one begins where its record says."""
-        prefix = self.directory.cursor_prefix(record.cursor_id)
-        if prefix is None:
+        if isinstance(self.directory, MemoryDirectory):
             return AckTracker(None)
-        identity = record.cursor_id.to_bytes(8, "little") + self.directory.uuid[:8]
+        prefix = f"{self.directory.path}/cursors/{record.cursor_id}"
+        identity = record.cursor_id.to_bytes(8, "little") + bytes.fromhex(self.directory.folder_id)[:8]
         tracker = AckTracker(CursorStore(self.files, prefix, identity))
         for text in tracker.damage:
             import logging
@@ -144,9 +144,9 @@ class Broker:
             logging.getLogger("pulsarx").error("subscription %s: %s", record.name, text)
         return tracker
 
-    def retention_of(self, record: TopicRecord) -> tuple[RetentionPolicy, bool]:
+    def retention_of(self, topic: str) -> tuple[RetentionPolicy, bool]:
         """The retention policy in force on a topic and whether it was set explicitly."""
-        return self.retention_in("/".join(record.name.split("://", 1)[1].split("/")[:2]))
+        return self.retention_in("/".join(topic.split("://", 1)[1].split("/")[:2]))
 
     def retention_in(self, namespace: str) -> tuple[RetentionPolicy, bool]:
         """The retention policy of a namespace and whether it was set explicitly."""

@@ -25,8 +25,8 @@ class ForeignBroker:
     def __init__(self, folder: str) -> None:
         self.files = FileSystem()
         self.decompressed_size_max = 1 << 27
-        self.directory = DataDirectory.open(folder, read_only=True, files=self.files)
-        self.catalogue = Catalogue.open_read_only(self.directory, self.files)
+        self.directory = DataDirectory.open(folder, files=self.files, read_only=True)
+        self.catalogue = Catalogue.open(self.directory)
         self.topics: dict[str, ForeignTopic] = {}
         self.lock = threading.RLock()
         self.state = "OPEN"
@@ -45,10 +45,10 @@ class ForeignBroker:
     def refresh(self) -> bool:
         """Read what the owner committed since; whether there was anything."""
         with self.lock:
-            before = self.catalogue.number
+            before = self.catalogue.state.number
             self._find_ends()
             self.catalogue.refresh()
-            return bool(self.catalogue.number != before)
+            return bool(self.catalogue.state.number != before)
 
     def topic(self, name: TopicName, *, create: bool = False) -> ForeignTopic:
         self.check_open()

@@ -18,15 +18,11 @@ class ForeignLedger(LedgerList):
     """The ledgers of a topic as the catalogue and the published ends tell them. Any thread may call."""
 
     def __init__(self, broker: ForeignBroker, record: TopicRecord) -> None:
-        super().__init__(record)
+        super().__init__(record.name, broker.catalogue)
         self.broker = broker
         self.tail = LedgerTail(self)
         self._recovered: dict[int, tuple[LedgerSpan, int, int]] = {}
         self._listen()
-
-    def ledgers(self) -> list[LedgerRecord]:
-        found = self.broker.catalogue.state.topics.get(self.name)
-        return [] if found is None else list(found.ledgers)
 
     def _listen(self) -> None:
         """Sleep on the slot of the ledger that is open now."""
@@ -84,7 +80,6 @@ class ForeignTopic:
 
     def __init__(self, broker: ForeignBroker, record: TopicRecord) -> None:
         self.broker = broker
-        self.record = record
         self.name: str = record.name
         self.decompressed_size_max = broker.decompressed_size_max
         self.ledger = ForeignLedger(broker, record)
@@ -96,4 +91,5 @@ class ForeignTopic:
         """Only the owner knows."""
 
     def subscription_statistics(self) -> dict[str, dict[str, Any]]:
-        return {name: {"type": "Exclusive"} for name in sorted(self.record.subscriptions)}
+        record = self.broker.catalogue.state.topics[self.name]
+        return {name: {"type": each.type} for name, each in sorted(record.subscriptions.items())}

@@ -12,7 +12,8 @@ from pulsarx._pycore.message_id import MessageId
 
 if TYPE_CHECKING:
     from pulsarx._pycore.ledger_tail import LedgerSpan
-    from pulsarx.broker.catalogue_state import LedgerRecord, TopicRecord
+    from pulsarx.broker.catalogue import Catalogue
+    from pulsarx.broker.catalogue_state import LedgerRecord
 
 Position = tuple[int, int]
 LATEST = (1 << 63) - 1
@@ -22,14 +23,15 @@ ENTRY_BATCH = 1  # the frame's flag: its entry is a batch
 class LedgerList:
     """Finds spans and positions. Any thread may call."""
 
-    def __init__(self, record: TopicRecord) -> None:
-        self.record = record
-        self.name: str = record.name
+    def __init__(self, name: str, catalogue: Catalogue) -> None:
+        self.name = name
+        self.catalogue = catalogue
         self._spans: weakref.WeakValueDictionary[int, LedgerSpan] = weakref.WeakValueDictionary()
 
     def ledgers(self) -> list[LedgerRecord]:
-        """A copy of the list, oldest first."""
-        return list(self.record.ledgers)
+        """All of them as the catalogue has them now, oldest first; the list never changes."""
+        record = self.catalogue.state.topics.get(self.name)
+        return [] if record is None else record.ledgers
 
     def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
         raise NotImplementedError

@@ -21,20 +21,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pulsarx.broker.broker import Broker
-    from pulsarx.broker.catalogue_state import LedgerRecord, TopicRecord
+    from pulsarx.broker.catalogue_state import LedgerRecord
 
 
 class ManagedLedger(LedgerList):
     """The ledgers of one topic of an owned data directory. Any thread; its lock orders changes of the list."""
 
-    def __init__(self, broker: Broker, record: TopicRecord, on_change: Callable[[int], None]) -> None:
-        """on_change: told the id of each new ledger before the first entry goes there."""
-        super().__init__(record)
+    def __init__(self, broker: Broker, name: str, on_change: Callable[[int], None]) -> None:
+        """on_change: told the id of each ledger that came or was sealed; of a new one before its first entry."""
+        super().__init__(name, broker.catalogue)
         self.broker = broker
         self.lock = threading.RLock()
         self.tail = LedgerTail(self)
         self._on_change = on_change
         self._writers: dict[int, LedgerWriter] = {}
+        self._in_memory: dict[int, LedgerWriter] = {}  # sealed ones that no file holds
         self._flush_armed = False
         self._closed = False
         for ledger in self.ledgers():
@@ -70,7 +71,7 @@ class ManagedLedger(LedgerList):
         ledger_id = broker.catalogue.allocate_id()
         slot = broker.ends.allocate()
         identity = broker.randomness.uuid_bytes()
-        path = broker.directory.ledger_path(ledger_id, create=True)
+        path = broker.directory.prepare_ledger_path(ledger_id)
         try:
             writer = LedgerWriter.create(
                 path,
@@ -88,13 +89,13 @@ class ManagedLedger(LedgerList):
             broker.ends.release(slot)
             raise
         addition = {"op": "add_ledger", "topic": self.name, "ledger_id": ledger_id}
-        addition |= {"uuid": identity.hex(), "slot": slot, "created_ms": broker.clock.now_ms()}
+        addition |= {"uuid": identity.hex(), "slot": slot}
         try:
             broker.catalogue.commit([addition])
         except BaseException:
             writer.close()
             broker.ends.release(slot)
-            broker.directory.remove_ledger(ledger_id)
+            self._unlink(ledger_id)
             raise
         self._writers[ledger_id] = writer
         self._on_change(ledger_id)
@@ -136,13 +137,12 @@ class ManagedLedger(LedgerList):
         empty = writer.entry_count == 0
         del self._writers[writer.ledger_id]
         self.tail.detach(writer)
-        if empty:
-            writer.close()
-            self.broker.directory.remove_ledger(writer.ledger_id)
-        elif not self.broker.directory.in_memory:
-            writer.close()
+        if not empty and writer.path is None:
+            self._in_memory[writer.ledger_id] = writer
         else:
-            self.broker.directory.keep(writer)
+            writer.close()
+        if empty:
+            self._unlink(writer.ledger_id)
         self.broker.ends.release(writer.slot)
 
     def _recover(self, ledger: LedgerRecord) -> None:
@@ -153,7 +153,7 @@ class ManagedLedger(LedgerList):
             self.broker.catalogue.commit(
                 [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": [ledger.ledger_id]}]
             )
-            self.broker.directory.remove_ledger(ledger.ledger_id)
+            self._unlink(ledger.ledger_id)
             return
         report_recovery(self.name, ledger.ledger_id, recovery)
         summary = seal_recovered(path, recovery)
@@ -167,7 +167,7 @@ class ManagedLedger(LedgerList):
         writer = self._writers.get(ledger.ledger_id)
         if writer is not None:
             return LedgerSpan.growing(writer, writer.map())
-        kept = self.broker.directory.kept(ledger.ledger_id)
+        kept = self._in_memory.get(ledger.ledger_id)
         if kept is not None:
             return LedgerSpan.sealed(ledger.ledger_id, kept.map(), ledger.size)
         path = self.broker.directory.ledger_path(ledger.ledger_id)
@@ -200,7 +200,15 @@ class ManagedLedger(LedgerList):
                 [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": ledger_ids}]
             )
             for ledger_id in ledger_ids:
-                self.broker.directory.remove_ledger(ledger_id)
+                self._in_memory.pop(ledger_id, None)
+                self._unlink(ledger_id)
+
+    def _unlink(self, ledger_id: int) -> None:
+        """The catalogue does not know the ledger (any more): its file goes."""
+        path = self.broker.directory.ledger_path(ledger_id)
+        if path is not None:
+            self.broker.files.unlink(path)
+            self.broker.directory.flush_entry(path)
 
     def close(self) -> None:
         """Seal what is open. Idempotent."""

@@ -29,14 +29,13 @@ class Topic:
 
     def __init__(self, broker: Broker, record: TopicRecord) -> None:
         self.broker = broker
-        self.record = record
         self.name: str = record.name
         self.lock = threading.RLock()
         self.decompressed_size_max = broker.decompressed_size_max
         self.subscriptions: dict[str, Subscription] = {}
         self._producers: dict[str, weakref.ref[ProducerCore]] = {}
         self._trim_timer: Timer | None = None
-        self.ledger = ManagedLedger(broker, record, self._ledger_changed)
+        self.ledger = ManagedLedger(broker, self.name, self._ledger_changed)
         for each in record.subscriptions.values():
             self.subscriptions[each.name] = Subscription(self, each, self._open_tracker(each))
 
@@ -97,9 +96,9 @@ class Topic:
             cursor_id = self.broker.catalogue.allocate_id()
             creation: dict[str, Any] = {"op": "create_subscription", "topic": self.name, "name": name}
             creation |= {"cursor_id": cursor_id, "created_ms": self.broker.clock.now_ms()}
-            creation |= {"ledger_id": ledger_id, "ordinal": ordinal}
+            creation |= {"initial_ledger_id": ledger_id or -1, "initial_message": ordinal}
             self.broker.catalogue.commit([creation])
-            record = self.record.subscriptions[name]
+            record = self.broker.catalogue.state.topics[self.name].subscriptions[name]
             made = Subscription(self, record, self._open_tracker(record))
             self.subscriptions[name] = made
             return made
@@ -108,8 +107,8 @@ class Topic:
         """The cursor as it was left; one without a file begins where the catalogue says."""
         tracker = self.broker.open_tracker(record)
         sync_tracker(tracker, self)
-        if not tracker.is_kept and record.ledger_id in tracker.ledger_ids:
-            tracker.reset(record.ledger_id, record.ordinal)
+        if not tracker.is_kept and record.initial_ledger_id in tracker.ledger_ids:
+            tracker.reset(record.initial_ledger_id, record.initial_message)
         return tracker
 
     def unsubscribe(self, name: str) -> None:
@@ -135,7 +134,7 @@ class Topic:
 
     def retention(self) -> tuple[RetentionPolicy, bool]:
         """The policy in force, and whether somebody set it."""
-        return self.broker.retention_of(self.record)
+        return self.broker.retention_of(self.name)
 
     def trim(self) -> list[int]:
         """Remove the ledgers nobody needs any more; returns their ids."""

@@ -1,0 +1,237 @@
+"""Who may import whom. The table is the law; a module that fits no row fails."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from fnmatch import fnmatch
+from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
+
+import pytest
+from source_files import LIBRARY, ROOT, files, module_name, without_strings
+
+
+class Layer(NamedTuple):
+    name: str
+    modules: str  # names or patterns below pulsarx
+    may_import: str  # names of layers; its own is allowed where it is named, and never in circles
+    and_also: str = ""  # what is not ours
+
+
+LIBRARIES = "numpy mmh3 lz4 zstandard snappy pyarrow"
+LEAVES = (
+    "status invariant limits atomic byte_reader byte_writer position crc32c murmur3 ring permits "
+    "timer_wheel file_ops wait_event published_end ack_bits proto_field"
+)
+FORMATS = "entry_frame message_metadata single_metadata cursor_record ledger_footer"
+GROUND = "errors clock randomness topic_name argument_check authentication service_url"
+VALUES = "message message_* options *_options schema schema.* compression enumerations policies *_policy loggers not_yet"
+
+# From the ground up; the first row that names a module is its row.
+LAYERS = [
+    #     name          modules                        may import                        and also
+    Layer("leaves", f"_core: {LEAVES}", "leaves", "libc posix"),
+    Layer("formats", f"_core: {FORMATS}", "leaves", "libc posix"),
+    Layer("structures", "_core: *", "leaves formats", "libc posix"),
+    Layer("ground", GROUND, "ground", "stdlib"),
+    Layer("pycore", "_pycore: *", "leaves formats structures pycore", "libc posix cpython stdlib"),
+    Layer("broker", "broker broker.*", "pycore ground values broker", f"stdlib {LIBRARIES}"),
+    Layer(
+        "spark", "spark spark.*", "ground values broker api spark", "stdlib pyspark pyarrow numpy"
+    ),
+    Layer("outside", "server.* cli.* console.*", "ground values broker api outside", "stdlib"),
+    Layer("values", VALUES, "pycore ground values", f"stdlib {LIBRARIES}"),
+    Layer(
+        "api", "*", "pycore ground values broker api", f"stdlib {LIBRARIES} pulsar _pulsar pytest"
+    ),
+]
+
+# Single permissions beside the table: importer, imported.
+PERMITTED = [
+    ("_core.ledger_*", "_core.ledger_*"),  # one family: append, flush, prepare, seal, read
+    ("_core.ledger_*", "_core.mapped_file"),
+    ("_core.message_metadata", "_core.single_metadata"),
+    ("_pycore.*", "errors"),
+]
+
+
+def layer_of(module: str) -> Layer:
+    short = module.removeprefix("pulsarx").lstrip(".")
+    for layer in LAYERS:
+        prefix, _, names = layer.modules.rpartition(": ")
+        patterns = [f"{prefix}.{name}" if prefix else name for name in names.split()]
+        if short in {"_core", "_pycore"} and prefix == short:
+            return layer  # the package itself, an empty __init__
+        if any(fnmatch(short, pattern) for pattern in patterns) and not (
+            short.startswith("_") and not prefix
+        ):
+            return layer
+    raise AssertionError(f"{module} is in no layer")
+
+
+def imports(text: str, module: str, suffix: str, known: set[str]) -> list[tuple[int, str, bool]]:
+    """(line, imported module, whether at import time) of each import that is not type-only."""
+    if suffix in {".py", ".pyi"}:
+        found = _python_imports(text, module)
+    else:
+        found = _cython_imports(text)
+    # `from pulsarx import errors` imports pulsarx.errors.
+    return [
+        (line, f"{source}.{name}" if f"{source}.{name}" in known else source, at_once)
+        for line, source, name, at_once in found
+    ]
+
+
+def _cython_imports(text: str) -> list[tuple[int, str, str, bool]]:
+    found = []
+    pattern = r"^( *)(?:from +([\w.]+) +c?import +\(?([^()\n]*(?:\n[^()]*\))?)|c?import +([\w.]+))"
+    for match in re.finditer(pattern, without_strings(text), re.MULTILINE):
+        line = text[: match.start()].count("\n") + 1
+        indent, source, names, plain = match.groups()
+        for name in re.findall(r"[\w*]+", names or "*"):
+            found.append((line, source or plain, name, not indent))
+    return found
+
+
+def _python_imports(text: str, module: str) -> list[tuple[int, str, str, bool]]:
+    tree = ast.parse(text)
+    type_only = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for inner in ast.walk(node)
+    }
+    at_once = set(tree.body)
+    found = []
+    for node in ast.walk(tree):
+        if node in type_only:
+            continue
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name, "", node in at_once) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            source = node.module or ""
+            if node.level:
+                source = ".".join([*module.split(".")[: -node.level], *source.split(".")]).strip(
+                    "."
+                )
+            found += [(node.lineno, source, alias.name, node in at_once) for alias in node.names]
+    return found
+
+
+def complaints(module: str, imported: list[tuple[int, str, bool]]) -> list[str]:
+    layer = layer_of(module)
+    found = []
+    for line, target, _ in imported:
+        top = target.split(".")[0]
+        if top == "pulsarx":
+            pair = (module.removeprefix("pulsarx."), target.removeprefix("pulsarx."))
+            permitted = any(fnmatch(pair[0], a) and fnmatch(pair[1], b) for a, b in PERMITTED)
+            allowed = permitted or layer_of(target).name in layer.may_import.split()
+        else:
+            kinds = {top} | ({"stdlib"} if top in sys.stdlib_module_names else set())
+            allowed = top in {"__future__", "cython"} or bool(kinds & set(layer.and_also.split()))
+        if not allowed:
+            found.append(f"{module}:{line} ({layer.name}) may not import {target}")
+    return list(dict.fromkeys(found))
+
+
+def library() -> list[tuple[str, str, list[tuple[int, str, bool]]]]:
+    """(module, suffix, what it imports) of each file of the library."""
+    paths = [path for path in files(LIBRARY) if path.suffix not in {".h", ".pyi"}]
+    known = {module_name(path) for path in paths}
+    found = []
+    for path in paths:
+        module = module_name(path)
+        inside = f"{module}.__init__" if path.stem == "__init__" else module
+        imported = imports(path.read_text(), inside, path.suffix, known)
+        found.append((module, path.suffix, [i for i in imported if i[1] != module]))
+    return found
+
+
+def test_every_import_follows_the_table():
+    wrong = [text for module, _, imported in library() for text in complaints(module, imported)]
+    assert not wrong, "\n".join(wrong)
+
+
+def circle(modules: list[tuple[str, str, list[tuple[int, str, bool]]]]) -> list[str]:
+    """The modules of one circle, of contracts (pxd) or of Python modules.
+
+    A body (pyx) may import a contract that imports its own, as with headers in C."""
+    graph = {
+        module: {target for _, target, at_once in imported if at_once}
+        for module, suffix, imported in modules
+        if suffix != ".pyx"
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_nothing_is_imported_in_a_circle():
+    assert not circle(library())
+
+
+def test_a_circle_is_found():
+    first, second = [(1, "pulsarx.b", True)], [(1, "pulsarx.a", True)]
+    assert circle([("pulsarx.a", ".py", first), ("pulsarx.b", ".py", second)])
+    assert not circle([("pulsarx.a", ".py", first), ("pulsarx.b", ".pyx", second)])
+
+
+def test_cimports_are_absolute():
+    wrong = [
+        f"{path.relative_to(ROOT)}: {match.group()}"
+        for path in files(LIBRARY, {".pyx", ".pxd"})
+        for match in re.finditer(r"^\s*from +\..*", path.read_text(), re.MULTILINE)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+KNOWN = {"pulsarx.errors", "pulsarx._core.status", "pulsarx.client", "pulsarx._core.mapped_file"}
+KNOWN |= {"pulsarx._pycore.timer", "pulsarx.broker.topic"}
+
+
+@pytest.mark.parametrize(
+    ("module", "suffix", "text"),
+    [
+        ("pulsarx._core.crc32c", ".pxd", "from cpython.bytes cimport PyBytes_AS_STRING"),
+        ("pulsarx._core.crc32c", ".pyx", "import os"),
+        (
+            "pulsarx._core.crc32c",
+            ".pxd",
+            "from pulsarx._core.entry_frame cimport (\n    a,\n    b)",
+        ),
+        ("pulsarx._core.entry_frame", ".pyx", "from pulsarx._core.batch_encode cimport x"),
+        ("pulsarx._core.batch_encode", ".pyx", "from pulsarx._core cimport mapped_file"),
+        ("pulsarx._core.status", ".pxd", "from pulsarx._pycore.timer cimport Timer"),
+        ("pulsarx._pycore.timer", ".pyx", "def f():\n    from pulsarx import client"),
+        ("pulsarx._pycore.timer", ".pyx", "import numpy"),
+        ("pulsarx.errors", ".py", "from pulsarx.message import Message"),
+        ("pulsarx.clock", ".py", "import numpy"),
+        ("pulsarx.message", ".py", "def f():\n    import pulsarx.broker.topic"),
+        ("pulsarx.broker.topic", ".py", "from ..client import Client"),
+        ("pulsarx.spark.options", ".py", "from pulsarx._pycore import timer"),
+        ("pulsarx.client", ".py", "import pyspark.sql"),
+        ("pulsarx.client", ".py", "from pulsarx._core import status"),
+    ],
+)
+def test_a_forbidden_import_is_found(module: str, suffix: str, text: str):
+    assert complaints(module, imports(text, module, suffix, KNOWN))
+
+
+@pytest.mark.parametrize(
+    ("module", "suffix", "text"),
+    [
+        ("pulsarx._core.crc32c", ".pyx", "from libc.stdint cimport uint8_t"),
+        ("pulsarx._core.ledger_read", ".pxd", "from pulsarx._core.mapped_file cimport MappedFile"),
+        ("pulsarx._pycore.timer", ".pyx", "import os\nfrom pulsarx import errors"),
+        ("pulsarx.message", ".py", "if TYPE_CHECKING:\n    from pulsarx.client import Client"),
+        ("pulsarx.client", ".py", "from pulsarx.broker.topic import Topic"),
+        ("pulsarx._core.status", ".pyx", '"""\nimport os\n"""'),
+    ],
+)
+def test_a_permitted_import_is_let_through(module: str, suffix: str, text: str):
+    assert not complaints(module, imports(text, module, suffix, KNOWN))
