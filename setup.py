@@ -64,23 +64,27 @@ class BuildExtensions(build_ext):
         """Turn the .pyx sources of the extensions into C; each mode keeps its own."""
         import Cython
         from Cython.Build import cythonize
+        from Cython.Compiler.Errors import CompileError
 
         # A released sdist must still build when a newer Cython has a new warning.
         if (ROOT / ".git").exists():
             be_strict()
         version = ROOT / "build" / f"cython-{MODE.name}"
-        fresh = version.exists() and version.read_text() == Cython.__version__
-        made = cythonize(
-            self.extensions,
-            nthreads=os.cpu_count() or 1,
-            force=not fresh,
-            build_dir=MODE.c_folder,
-            include_path=[str(TREE.relative_to(ROOT))],
-            compiler_directives=MODE.directives,
-            emit_linenums=True,
-            quiet=False,
-        )
-        version.write_text(Cython.__version__)
+        if not version.exists() or version.read_text() != Cython.__version__:
+            for old in ROOT.glob(f"{MODE.c_folder or 'src'}/**/*.c"):
+                old.unlink()
+            version.write_text(Cython.__version__)
+        try:
+            made = cythonize(
+                self.extensions,
+                nthreads=os.cpu_count() or 1,
+                build_dir=MODE.c_folder,
+                include_path=[str(TREE.relative_to(ROOT))],
+                compiler_directives=MODE.directives,
+                emit_linenums=True,
+            )
+        except CompileError as error:
+            sys.exit(f"setup.py: Cython refuses {error}; its reasons are above")
         sources = {extension.name: extension.sources for extension in made}
         for extension in self.extensions:
             extension.sources = sources[extension.name]
