@@ -17,6 +17,8 @@ cdef class LedgerFile:
     cdef LedgerIndex c_sealed_index      # over the mapping, once c_footer_known
     cdef const LedgerIndex* c_index      # of a sealed file, or of the writer; NULL: none
     cdef bint c_footer_known
+    cdef readonly bint unborn            # created and never written
+    cdef readonly bint growing           # mapped past its end: a writer's map
     cdef readonly uint64_t ledger_id
     cdef readonly object path            # None: in memory
     cdef AppendIndex append_index        # keeps c_index of a file that is being written

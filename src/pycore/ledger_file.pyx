@@ -15,10 +15,14 @@ from pulsarx._core.ledger_index cimport *
 from pulsarx._core.ledger_read cimport *
 from pulsarx._core.limits cimport LEDGER_HEADER_SIZE
 from pulsarx._core.status cimport *
+from pulsarx._pycore.ledger_recovery cimport LedgerRecovery, ledger_recovery_scan
 from pulsarx._pycore.ledger_summary cimport LedgerSummary, ledger_summary
 from pulsarx._pycore.raise_status cimport raise_status
 
 import os
+
+from pulsarx._pycore.ledger_recovery import seal_recovered
+from pulsarx.errors import CorruptDataError
 
 
 cdef class LedgerFile:
@@ -36,7 +40,7 @@ cdef class LedgerFile:
 
     @staticmethod
     def open(path: str, ledger_id: int) -> LedgerFile:
-        """Map a file as it is. An unborn, foreign or newer file raises."""
+        """Map a file as it is. A foreign, newer or damaged header raises; an unborn file has no entries."""
         cdef bytes name = os.fsencode(path)
         cdef LedgerFile self
         cdef uint64_t size = 0
@@ -48,8 +52,6 @@ cdef class LedgerFile:
             error = file_size(fd, &size)
             if error:
                 raise_status(STATUS_IO, error, f"open ledger {ledger_id} at {path}")
-            if size == 0:
-                raise_status(STATUS_UNBORN, 0, f"open ledger {ledger_id} at {path}")
             self = ledger_file_map(fd, size, ledger_id, path)
         finally:
             file_close(fd)
@@ -85,6 +87,8 @@ cdef class LedgerFile:
         cdef int status
         if self.c_footer_known:
             return 0
+        if self.unborn:
+            self.c_raise(STATUS_UNBORN, "summary")
         if not self.c_header.sealed:
             raise_status(STATUS_TORN, 0, f"summary of ledger {self.ledger_id} at {self.path}: not sealed")
         with nogil:
@@ -113,6 +117,12 @@ cdef class LedgerFile:
             found.append((records[position].entry_id, records[position].entry_count, records[position].offset,
                           records[position].next_offset))
         return found
+
+    def recover(self) -> LedgerRecovery:
+        """Scan a file whose owner died; nothing is changed. Not for the map of a writer."""
+        if self.growing:
+            self.c_raise(STATUS_OUT_OF_RANGE, "recover from the map of the writer")
+        return ledger_recovery_scan(self.c_read.base, self.c_read.mapped_size, self.ledger_id, self.path)
 
     def entry(self, offset: int, end: int) -> tuple[dict[str, int], bytes, int] | None:
         """(frame, entry, next_offset) of the entry at offset; None at the end. Checksums verified."""
@@ -186,7 +196,11 @@ cdef object find(LedgerFile self, int kind, uint64_t value, uint64_t end):
     cdef uint64_t offset = 0
     cdef int status
     if self.c_header.sealed and not self.c_footer_known:
-        self.c_footer_load()
+        try:
+            self.c_footer_load()
+        except CorruptDataError:
+            # A damaged index only makes the search slow; summary() reports it.
+            pass
     with nogil:
         status = ledger_read_find(&self.c_read, kind, value, end, self.c_index, &offset)
     if status == STATUS_END:
@@ -214,15 +228,18 @@ cdef LedgerFile ledger_file_map(int fd, uint64_t size, uint64_t ledger_id, objec
     cdef LedgerFile self = LedgerFile.__new__(LedgerFile)
     cdef uint8_t* base = NULL
     cdef int status
-    cdef int error = file_map(fd, size, False, &base)
+    cdef int error = 0
     self.ledger_id = ledger_id
     self.path = path
+    if size > 0:
+        error = file_map(fd, size, False, &base)
     if error:
         raise_status(STATUS_IO, error, f"map ledger {ledger_id} at {path or 'memory'}")
     self.c_read.base = base
     self.c_read.mapped_size = size
     status = ledger_header_decode(base, size, &self.c_header)
-    if status != STATUS_OK:
+    self.unborn = status == STATUS_UNBORN
+    if status != STATUS_OK and not self.unborn:
         self.c_raise(status, "header")
     self.c_read.seed = self.c_header.seed
     self.c_read.populated_end = LEDGER_HEADER_SIZE

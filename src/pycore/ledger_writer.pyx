@@ -182,6 +182,7 @@ cdef class LedgerWriter:
                 self.c_raise(STATUS_CLOSED, "map")
             self.file = ledger_file_map(self.c_ledger.fd, self.c_ledger.size_max + LEDGER_OVERSHOOT_MAX,
                                         self.ledger_id, self.path)
+            self.file.growing = True
             self.file.c_index = self.append_index.c_index
             self.file.append_index = self.append_index
         return self.file

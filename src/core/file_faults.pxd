@@ -1,0 +1,31 @@
+"""A table of file operations that fails by plan, for tests. It wraps the system's; at most one is in force.
+
+A rule names an operation (FileOp), which call of it from now on (1: the next one), and what happens to it.
+"""
+
+from libc.stdint cimport uint32_t, uint64_t
+
+cdef enum FaultLimits:
+    FAULT_RULES_MAX = 32
+
+cdef enum FaultKind:
+    FAULT_ERROR = 1               # the call does nothing and answers error
+    FAULT_SHORT = 2               # write: half of it is written, then error
+    FAULT_STALL = 3               # the call waits for file_faults_release, then runs
+    FAULT_LATE_ERROR = 4          # the call runs, then answers error
+
+cdef void file_faults_install() noexcept nogil
+"""From now on calls go through the plan, which is empty; counts start at zero."""
+
+cdef void file_faults_remove() noexcept nogil
+"""Back to the system's; whoever stalls is released."""
+
+cdef int file_faults_add(uint32_t op, uint32_t kind, uint64_t call, bint sticky, int error) noexcept nogil
+"""sticky: this call and all later ones. STATUS_OUT_OF_RANGE: too many rules or no such operation."""
+
+cdef void file_faults_release() noexcept nogil
+"""Let everybody go who stalls, now and from here on."""
+
+cdef uint64_t file_faults_calls(uint32_t op) noexcept nogil
+cdef uint32_t file_faults_stalled() noexcept nogil
+"""How many calls wait to be released."""

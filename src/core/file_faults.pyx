@@ -1,0 +1,234 @@
+"""Decides for every call whether it fails. Rules are few, so they are looked through one by one."""
+
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from pulsarx._core.atomic cimport *
+from pulsarx._core.file_ops cimport *
+from pulsarx._core.status cimport STATUS_OK, STATUS_OUT_OF_RANGE
+from pulsarx._core.wait_event cimport *
+
+cdef struct FaultRule:
+    uint32_t op
+    uint32_t kind
+    uint64_t first_call
+    bint sticky
+    int error
+
+cdef FaultRule RULES[FAULT_RULES_MAX]
+cdef uint32_t RULE_COUNT = 0
+cdef uint64_t CALLS[FILE_OP_COUNT]
+cdef uint32_t STALLED = 0
+cdef uint32_t RELEASED = 0
+cdef WaitEvent RELEASE_EVENT
+cdef pthread_mutex_t PLAN_MUTEX
+pthread_mutex_init(&PLAN_MUTEX, NULL)
+
+
+cdef void stall() noexcept nogil:
+    cdef uint32_t seen
+    atomic_add_u32(&STALLED, 1)
+    while not atomic_load_u32(&RELEASED):
+        seen = wait_event_enter(&RELEASE_EVENT)
+        if not atomic_load_u32(&RELEASED):
+            wait_event_sleep(&RELEASE_EVENT, seen, -1)
+        wait_event_leave(&RELEASE_EVENT)
+    atomic_sub_u32(&STALLED, 1)
+
+
+cdef uint32_t fault_of(uint32_t op, int* error) noexcept nogil:
+    """The kind of fault of this call, 0 for none. A stall is sat out here."""
+    cdef uint32_t kind = 0
+    cdef uint32_t position
+    cdef const FaultRule* rule
+    pthread_mutex_lock(&PLAN_MUTEX)
+    CALLS[op] += 1
+    for position in range(RULE_COUNT):
+        rule = &RULES[position]
+        if rule.op == op and (CALLS[op] == rule.first_call or (rule.sticky and CALLS[op] > rule.first_call)):
+            kind = rule.kind
+            error[0] = rule.error
+            break
+    pthread_mutex_unlock(&PLAN_MUTEX)
+    if kind == FAULT_STALL:
+        stall()
+        kind = 0
+    return kind
+
+
+cdef int plain_fault(uint32_t op) noexcept nogil:
+    """The errno of this call for operations that know no other fault."""
+    cdef int error = 0
+    return error if fault_of(op, &error) else 0
+
+
+cdef int faulty_open(const char* path, uint32_t flags, int* fd) noexcept nogil:
+    cdef int error = plain_fault(FILE_OP_OPEN)
+    return error if error else file_ops_system().open(path, flags, fd)
+
+
+cdef int faulty_open_memory(int* fd) noexcept nogil:
+    cdef int error = plain_fault(FILE_OP_OPEN_MEMORY)
+    return error if error else file_ops_system().open_memory(fd)
+
+
+cdef int faulty_close(int fd) noexcept nogil:
+    # Closed all the same, as the system does.
+    cdef int error = plain_fault(FILE_OP_CLOSE)
+    cdef int real = file_ops_system().close(fd)
+    return error if error else real
+
+
+cdef int faulty_write(int fd, const uint8_t* data, size_t size, uint64_t offset) noexcept nogil:
+    cdef int error = 0
+    cdef uint32_t kind = fault_of(FILE_OP_WRITE, &error)
+    if kind == FAULT_SHORT:
+        file_ops_system().write(fd, data, size // 2, offset)
+    elif kind == FAULT_LATE_ERROR:
+        file_ops_system().write(fd, data, size, offset)
+    return error if kind else file_ops_system().write(fd, data, size, offset)
+
+
+cdef int faulty_read(int fd, uint8_t* room, size_t size, uint64_t offset, size_t* done) noexcept nogil:
+    cdef int error = plain_fault(FILE_OP_READ)
+    return error if error else file_ops_system().read(fd, room, size, offset, done)
+
+
+cdef int faulty_allocate(int fd, uint64_t offset, uint64_t size) noexcept nogil:
+    cdef int error = plain_fault(FILE_OP_ALLOCATE)
+    return error if error else file_ops_system().allocate(fd, offset, size)
+
+
+cdef int faulty_flush(int fd) noexcept nogil:
+    cdef int error = 0
+    cdef uint32_t kind = fault_of(FILE_OP_FLUSH, &error)
+    if kind == FAULT_LATE_ERROR:
+        file_ops_system().flush(fd)
+    return error if kind else file_ops_system().flush(fd)
+
+
+cdef int faulty_flush_directory(const char* path) noexcept nogil:
+    cdef int error = plain_fault(FILE_OP_FLUSH_DIRECTORY)
+    return error if error else file_ops_system().flush_directory(path)
+
+
+cdef int faulty_rename(const char* source, const char* target) noexcept nogil:
+    cdef int error = 0
+    cdef uint32_t kind = fault_of(FILE_OP_RENAME, &error)
+    if kind == FAULT_LATE_ERROR:
+        file_ops_system().rename(source, target)
+    return error if kind else file_ops_system().rename(source, target)
+
+
+cdef int faulty_link(const char* source, const char* target) noexcept nogil:
+    cdef int error = 0
+    cdef uint32_t kind = fault_of(FILE_OP_LINK, &error)
+    if kind == FAULT_LATE_ERROR:
+        file_ops_system().link(source, target)
+    return error if kind else file_ops_system().link(source, target)
+
+
+cdef int faulty_unlink(const char* path) noexcept nogil:
+    cdef int error = plain_fault(FILE_OP_UNLINK)
+    return error if error else file_ops_system().unlink(path)
+
+
+cdef int faulty_make_directory(const char* path) noexcept nogil:
+    cdef int error = plain_fault(FILE_OP_MAKE_DIRECTORY)
+    return error if error else file_ops_system().make_directory(path)
+
+
+cdef int faulty_size(int fd, uint64_t* size) noexcept nogil:
+    cdef int error = plain_fault(FILE_OP_SIZE)
+    return error if error else file_ops_system().size(fd, size)
+
+
+cdef int faulty_map(int fd, uint64_t size, bint writable, uint8_t** base) noexcept nogil:
+    cdef int error = plain_fault(FILE_OP_MAP)
+    return error if error else file_ops_system().map(fd, size, writable, base)
+
+
+cdef int faulty_unmap(uint8_t* base, uint64_t size) noexcept nogil:
+    return file_ops_system().unmap(base, size)
+
+
+cdef int faulty_populate(const uint8_t* base, uint64_t size) noexcept nogil:
+    cdef int error = plain_fault(FILE_OP_POPULATE)
+    return error if error else file_ops_system().populate(base, size)
+
+
+cdef int faulty_punch_hole(int fd, uint64_t offset, uint64_t size) noexcept nogil:
+    cdef int error = plain_fault(FILE_OP_PUNCH_HOLE)
+    return error if error else file_ops_system().punch_hole(fd, offset, size)
+
+
+cdef FileOps FAULTY
+FAULTY.open = faulty_open
+FAULTY.open_memory = faulty_open_memory
+FAULTY.close = faulty_close
+FAULTY.write = faulty_write
+FAULTY.read = faulty_read
+FAULTY.allocate = faulty_allocate
+FAULTY.flush = faulty_flush
+FAULTY.flush_directory = faulty_flush_directory
+FAULTY.rename = faulty_rename
+FAULTY.link = faulty_link
+FAULTY.unlink = faulty_unlink
+FAULTY.make_directory = faulty_make_directory
+FAULTY.size = faulty_size
+FAULTY.map = faulty_map
+FAULTY.unmap = faulty_unmap
+FAULTY.populate = faulty_populate
+FAULTY.punch_hole = faulty_punch_hole
+
+
+cdef void file_faults_install() noexcept nogil:
+    global RULE_COUNT
+    cdef uint32_t op
+    pthread_mutex_lock(&PLAN_MUTEX)
+    RULE_COUNT = 0
+    for op in range(FILE_OP_COUNT):
+        CALLS[op] = 0
+    pthread_mutex_unlock(&PLAN_MUTEX)
+    atomic_store_u32(&RELEASED, 0)
+    file_ops_replace(&FAULTY)
+
+
+cdef void file_faults_remove() noexcept nogil:
+    file_ops_replace(NULL)
+    file_faults_release()
+
+
+cdef int file_faults_add(uint32_t op, uint32_t kind, uint64_t call, bint sticky, int error) noexcept nogil:
+    global RULE_COUNT
+    cdef int status = STATUS_OK
+    pthread_mutex_lock(&PLAN_MUTEX)
+    if RULE_COUNT == FAULT_RULES_MAX or op >= FILE_OP_COUNT:
+        status = STATUS_OUT_OF_RANGE
+    else:
+        RULES[RULE_COUNT].op = op
+        RULES[RULE_COUNT].kind = kind
+        RULES[RULE_COUNT].first_call = CALLS[op] + call
+        RULES[RULE_COUNT].sticky = sticky
+        RULES[RULE_COUNT].error = error
+        RULE_COUNT += 1
+    pthread_mutex_unlock(&PLAN_MUTEX)
+    return status
+
+
+cdef void file_faults_release() noexcept nogil:
+    atomic_store_u32(&RELEASED, 1)
+    wait_event_wake(&RELEASE_EVENT)
+
+
+cdef uint64_t file_faults_calls(uint32_t op) noexcept nogil:
+    cdef uint64_t calls
+    if op >= FILE_OP_COUNT:
+        return 0
+    pthread_mutex_lock(&PLAN_MUTEX)
+    calls = CALLS[op]
+    pthread_mutex_unlock(&PLAN_MUTEX)
+    return calls
+
+
+cdef uint32_t file_faults_stalled() noexcept nogil:
+    return atomic_load_u32(&STALLED)

@@ -1,0 +1,267 @@
+"""Two passes: the first finds the greatest durable_count, the second judges what does not hold."""
+
+from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from pulsarx._core.crc32c cimport crc32c_u64
+from pulsarx._core.entry_frame cimport EntryFrame, entry_frame_span
+from pulsarx._core.file_ops cimport file_flush, file_punch_hole, file_write
+from pulsarx._core.ledger_footer cimport *
+from pulsarx._core.ledger_index cimport *
+from pulsarx._core.ledger_read cimport *
+from pulsarx._core.ledger_seal cimport ledger_seal_write
+from pulsarx._core.limits cimport ENTRY_ALIGNMENT, ENTRY_FRAME_SIZE, LEDGER_HEADER_SIZE
+from pulsarx._core.status cimport *
+
+cdef enum:
+    PAGE_SIZE = 4096
+
+cdef struct Scan:
+    LedgerRead read
+    uint64_t limit                   # bytes that may hold frames
+    uint64_t offset
+    uint64_t entry_id                # expected at offset
+    uint64_t message_count           # before it
+
+
+cdef bint zeros_at(const uint8_t* base, uint64_t offset, uint64_t limit) noexcept nogil:
+    """Is the place of a frame empty? A place cut short by the end of the file counts by what is left."""
+    cdef uint64_t at
+    for at in range(offset, offset + ENTRY_FRAME_SIZE if limit - offset > ENTRY_FRAME_SIZE else limit):
+        if base[at]:
+            return False
+    return True
+
+
+cdef bint frame_follows(const Scan* scan, const EntryFrame* frame) noexcept nogil:
+    return frame.entry_id > scan.entry_id and frame.first_message > scan.message_count
+
+
+cdef int next_frame(const Scan* scan, uint64_t* offset, EntryFrame* frame) noexcept nogil:
+    """The next valid frame behind the broken one at scan.offset that belongs to a later entry."""
+    cdef uint64_t at = scan.offset
+    cdef int status
+    while True:
+        status = ledger_read_pass(&scan.read, at, scan.limit, &at)
+        if status != STATUS_OK:
+            return status
+        ledger_read_frame(&scan.read, at, scan.limit, frame)
+        if frame_follows(scan, frame):
+            offset[0] = at
+            return STATUS_OK
+
+
+cdef bint frame_expected(const Scan* scan, EntryFrame* frame) noexcept nogil:
+    return (ledger_read_frame(&scan.read, scan.offset, scan.limit, frame) == STATUS_OK
+            and frame.entry_id == scan.entry_id and frame.first_message == scan.message_count)
+
+
+cdef void scan_start(Scan* scan, const LedgerRecover* self, const uint8_t* base, uint64_t size) noexcept nogil:
+    memset(scan, 0, sizeof(Scan))
+    scan.read.base = base
+    scan.read.mapped_size = size
+    scan.read.seed = self.header.seed
+    scan.limit = size & ~<uint64_t>(ENTRY_ALIGNMENT - 1)
+    if self.header.sealed and self.header.seal_end < scan.limit:
+        scan.limit = self.header.seal_end
+    elif self.header.cut and self.header.cut_end < scan.limit:
+        scan.limit = self.header.cut_end
+    scan.offset = LEDGER_HEADER_SIZE
+
+
+cdef uint64_t durable_count_find(const LedgerRecover* self, const uint8_t* base, uint64_t size) noexcept nogil:
+    """The greatest durable_count of all valid frames, whatever lies between them."""
+    cdef Scan scan
+    cdef EntryFrame frame
+    cdef uint64_t durable = 0
+    if self.header.sealed:
+        return UINT64_MAX
+    if self.header.cut:
+        durable = self.header.cut_durable_count
+    scan_start(&scan, self, base, size)
+    while True:
+        if not frame_expected(&scan, &frame):
+            if next_frame(&scan, &scan.offset, &frame) != STATUS_OK:
+                return durable
+        if frame.durable_count > durable:
+            durable = frame.durable_count
+        scan.entry_id = frame.entry_id + 1
+        scan.message_count = frame.first_message + frame.message_count
+        scan.offset += entry_frame_span(frame.entry_size)
+
+
+cdef void entry_note(LedgerRecover* self, const Scan* scan, const EntryFrame* frame) noexcept nogil:
+    """An intact entry, or one whose frame at least holds."""
+    ledger_index_note(&self.index, scan.offset, frame.entry_id, frame.first_message, frame.publish_time_ms)
+    if self.first_publish_ms == 0 and self.last_publish_ms == 0:
+        self.first_publish_ms = frame.publish_time_ms
+        self.last_publish_ms = frame.publish_time_ms
+    elif frame.publish_time_ms > self.last_publish_ms:
+        self.last_publish_ms = frame.publish_time_ms
+
+
+cdef void damage_note(LedgerRecover* self, uint64_t entry_id, uint64_t entry_count, uint64_t offset,
+                      uint64_t next_offset) noexcept nogil:
+    self.damaged_entries += entry_count
+    if self.damage_count < LEDGER_DAMAGE_MAX:
+        self.damage[self.damage_count].entry_id = entry_id
+        self.damage[self.damage_count].entry_count = entry_count
+        self.damage[self.damage_count].offset = offset
+        self.damage[self.damage_count].next_offset = next_offset
+        self.damage_count += 1
+
+
+cdef void digest_note(LedgerRecover* self, const uint8_t* frame) noexcept nogil:
+    cdef uint64_t frame_checksum = 0
+    cdef uint64_t entry_checksum = 0
+    memcpy(&frame_checksum, frame + 4, 4)
+    memcpy(&entry_checksum, frame + ENTRY_FRAME_SIZE + 2, 4)
+    self.digest = crc32c_u64(self.digest, frame_checksum | (entry_checksum << 32))
+
+
+cdef bint place_torn(const LedgerRecover* self, const Scan* scan, bint zeros, bint follows) noexcept nogil:
+    """The rule of the .pxd for the entry expected at scan.offset, which does not hold."""
+    if self.header.sealed or scan.entry_id < self.durable_count:
+        return False
+    if self.header.cut:
+        # A recovery before this one judged with more bytes at hand; what it kept is kept.
+        return False
+    return bool(self.header.flags & LEDGER_SYNC) or zeros or not follows
+
+
+cdef bint frame_step(LedgerRecover* self, Scan* scan) noexcept nogil:
+    """No frame holds at scan.offset: pass over it or cut. False: the scan ends here."""
+    cdef EntryFrame frame
+    cdef uint64_t offset = scan.limit
+    cdef bint follows
+    cdef bint zeros = zeros_at(scan.read.base, scan.offset, scan.limit)
+    follows = next_frame(scan, &offset, &frame) == STATUS_OK
+    if place_torn(self, scan, zeros, follows):
+        return False
+    if not follows:
+        # Known to have been there, but nothing behind it says how many.
+        damage_note(self, scan.entry_id, tail_count(self, scan), scan.offset, scan.limit)
+        scan.entry_id += tail_count(self, scan)
+        scan.offset = scan.limit if self.header.sealed or self.header.cut else scan.offset
+        return False
+    damage_note(self, scan.entry_id, frame.entry_id - scan.entry_id, scan.offset, offset)
+    scan.entry_id = frame.entry_id
+    scan.message_count = frame.first_message
+    scan.offset = offset
+    # A record right behind the damage, so that a search need not look for it.
+    ledger_index_add(&self.index, offset, frame.entry_id, frame.first_message, True)
+    return True
+
+
+cdef uint64_t tail_count(const LedgerRecover* self, const Scan* scan) noexcept nogil:
+    if not self.header.sealed and self.durable_count > scan.entry_id:
+        return self.durable_count - scan.entry_id
+    return 1
+
+
+cdef void scan_judge(LedgerRecover* self, Scan* scan) noexcept nogil:
+    cdef EntryFrame frame, later
+    cdef const uint8_t* entry = NULL
+    cdef uint64_t behind = 0
+    cdef uint64_t unused = 0
+    cdef bint follows
+    while scan.offset < scan.limit:
+        if not frame_expected(scan, &frame):
+            if not frame_step(self, scan):
+                return
+            continue
+        if ledger_read_entry(&scan.read, scan.offset, scan.limit, &frame, &entry, &behind) == STATUS_OK:
+            digest_note(self, scan.read.base + scan.offset)
+        else:
+            follows = next_frame(scan, &unused, &later) == STATUS_OK
+            if place_torn(self, scan, False, follows):
+                return
+            damage_note(self, frame.entry_id, 1, scan.offset, behind)
+        entry_note(self, scan, &frame)
+        scan.entry_id += 1
+        scan.message_count += frame.message_count
+        scan.offset = behind
+
+
+cdef uint64_t torn_find(const uint8_t* base, uint64_t end, uint64_t size) noexcept nogil:
+    cdef uint64_t last = size
+    while last > end and (last & 7) and base[last - 1] == 0:
+        last -= 1
+    while last >= end + 8 and (last & 7) == 0 and (<const uint64_t*>(base + last - 8))[0] == 0:
+        last -= 8
+    while last > end and base[last - 1] == 0:
+        last -= 1
+    return last - end
+
+
+cdef int ledger_recover_scan(LedgerRecover* self, const uint8_t* base, uint64_t size) noexcept nogil:
+    cdef Scan scan
+    cdef int status
+    memset(self, 0, sizeof(LedgerRecover))
+    ledger_index_init(&self.index)
+    status = ledger_header_decode(base, size, &self.header)
+    if status == STATUS_UNBORN:
+        self.unborn = True
+        self.end = LEDGER_HEADER_SIZE
+        return STATUS_OK
+    if status != STATUS_OK:
+        return status
+    self.durable_count = durable_count_find(self, base, size)
+    scan_start(&scan, self, base, size)
+    scan_judge(self, &scan)
+    self.end = scan.offset
+    self.entry_count = scan.entry_id
+    self.message_count = scan.message_count
+    if not self.header.sealed:
+        self.torn_size = torn_find(base, self.end, size)
+    return STATUS_OK
+
+
+cdef int cut_write(LedgerRecover* self, int fd, int* error) noexcept nogil:
+    cdef uint8_t sector[LEDGER_SECTOR_SIZE]
+    ledger_mark_encode(self.header.seed, True, self.end, self.durable_count, sector)
+    error[0] = file_write(fd, sector, LEDGER_SECTOR_SIZE, LEDGER_CUT_OFFSET)
+    if error[0]:
+        return STATUS_IO
+    error[0] = file_flush(fd)
+    return STATUS_POISONED if error[0] else STATUS_OK
+
+
+cdef void footer_fill(const LedgerRecover* self, LedgerFooter* footer) noexcept nogil:
+    memset(footer, 0, sizeof(LedgerFooter))
+    footer.end = self.end
+    footer.entry_count = self.entry_count
+    footer.message_count = self.message_count
+    footer.first_publish_ms = self.first_publish_ms
+    footer.last_publish_ms = self.last_publish_ms
+    footer.digest = self.digest
+    footer.damage_count = self.damage_count
+    footer.torn_size = self.torn_size
+    footer.flags = LEDGER_RECOVERED
+
+
+cdef int ledger_recover_seal(LedgerRecover* self, int fd, uint64_t size, LedgerFooter* footer,
+                             int* error) noexcept nogil:
+    cdef uint64_t footer_end = 0
+    cdef int status
+    error[0] = 0
+    if self.unborn:
+        return STATUS_UNBORN
+    footer_fill(self, footer)
+    if self.header.sealed:
+        return STATUS_DUPLICATE
+    if not self.header.cut:
+        status = cut_write(self, fd, error)
+        if status != STATUS_OK:
+            return status
+    status = ledger_seal_write(fd, self.header.seed, &self.index, self.damage, footer, &footer_end, error)
+    if status != STATUS_OK:
+        return status
+    footer_end = (footer_end + PAGE_SIZE - 1) & ~<uint64_t>(PAGE_SIZE - 1)
+    if size > footer_end:
+        file_punch_hole(fd, footer_end, size - footer_end)
+    return STATUS_OK
+
+
+cdef void ledger_recover_free(LedgerRecover* self) noexcept nogil:
+    ledger_index_free(&self.index)

@@ -1,0 +1,146 @@
+"""FileSystem: whole small files, names and directories through the core's table of file operations.
+
+Failures are OSError (FileExistsError, FileNotFoundError ... by errno) that name the file.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.errno cimport EIO
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from pulsarx._core.file_faults cimport *
+from pulsarx._core.file_ops cimport *
+
+import os
+
+cdef dict OPS = {
+    "open": FILE_OP_OPEN, "open_memory": FILE_OP_OPEN_MEMORY, "close": FILE_OP_CLOSE, "write": FILE_OP_WRITE,
+    "read": FILE_OP_READ, "allocate": FILE_OP_ALLOCATE, "flush": FILE_OP_FLUSH,
+    "flush_directory": FILE_OP_FLUSH_DIRECTORY, "rename": FILE_OP_RENAME, "link": FILE_OP_LINK,
+    "unlink": FILE_OP_UNLINK, "make_directory": FILE_OP_MAKE_DIRECTORY, "size": FILE_OP_SIZE, "map": FILE_OP_MAP,
+    "unmap": FILE_OP_UNMAP, "populate": FILE_OP_POPULATE, "punch_hole": FILE_OP_PUNCH_HOLE,
+}
+cdef dict KINDS = {
+    "error": FAULT_ERROR, "short": FAULT_SHORT, "stall": FAULT_STALL, "late_error": FAULT_LATE_ERROR,
+}
+
+
+cdef int refuse(int error, path, other=None) except -1:
+    if error == 0:
+        return 0
+    if other is None:
+        raise OSError(error, os.strerror(error), path)
+    raise OSError(error, os.strerror(error), path, None, other)
+
+
+cdef class FileSystem:
+    """The file operations of catalogue and cursors. Any thread may call; every call blocks without the GIL."""
+
+    def create(self, path: str, data: bytes, exclusive: bool = True) -> None:
+        """Write a new file whole and flush it. exclusive: FileExistsError when it is there; else it is overwritten.
+
+        Overwriting does not shorten a longer file: use another name and rename.
+        After a failure a file may be left that is not whole; its name is durable after flush_directory.
+        """
+        cdef bytes name = os.fsencode(path)
+        cdef const char* c_name = name
+        cdef const uint8_t* c_data = <const uint8_t*>PyBytes_AS_STRING(data)
+        cdef size_t size = PyBytes_GET_SIZE(data)
+        cdef uint32_t flags = FILE_WRITE | FILE_CREATE
+        cdef int error, close_error
+        cdef int fd = -1
+        if exclusive:
+            flags |= FILE_EXCLUSIVE
+        with nogil:
+            error = file_open(c_name, flags, &fd)
+            if error == 0:
+                error = file_write(fd, c_data, size, 0)
+                if error == 0:
+                    error = file_flush(fd)
+                close_error = file_close(fd)
+                if error == 0:
+                    error = close_error
+        refuse(error, path)
+
+    def read(self, path: str) -> bytes:
+        """The whole file."""
+        cdef bytes name = os.fsencode(path)
+        cdef bytes data = None
+        cdef const char* c_name = name
+        cdef uint8_t* room = NULL
+        cdef uint64_t size = 0
+        cdef size_t done = 0
+        cdef int error
+        cdef int fd = -1
+        refuse(file_open(c_name, FILE_READ, &fd), path)
+        try:
+            refuse(file_size(fd, &size), path)
+            data = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>size)
+            room = <uint8_t*>PyBytes_AS_STRING(data)
+            with nogil:
+                error = file_read(fd, room, size, 0, &done)
+            refuse(error, path)
+        finally:
+            file_close(fd)
+        return data if done == size else data[:done]
+
+    def rename(self, source: str, target: str) -> None:
+        """Give the file another name; a file of that name is replaced."""
+        refuse(file_rename(os.fsencode(source), os.fsencode(target)), source, target)
+
+    def link(self, source: str, target: str) -> None:
+        """A second name; FileExistsError when it is taken."""
+        refuse(file_link(os.fsencode(source), os.fsencode(target)), source, target)
+
+    def unlink(self, path: str) -> None:
+        """Take the name away."""
+        refuse(file_unlink(os.fsencode(path)), path)
+
+    def flush_directory(self, path: str) -> None:
+        """Names created, changed and taken away in this directory are durable when this returns."""
+        cdef bytes name = os.fsencode(path)
+        cdef const char* c_name = name
+        cdef int error
+        with nogil:
+            error = file_flush_directory(c_name)
+        refuse(error, path)
+
+    def make_directory(self, path: str) -> None:
+        """Create a directory; FileExistsError when the name is taken."""
+        refuse(file_make_directory(os.fsencode(path)), path)
+
+    def list(self, path: str) -> list[str]:
+        """The names in a directory, sorted."""
+        return sorted(os.listdir(path))
+
+
+def faults_install() -> None:
+    """Put the faulting table in force, with an empty plan. For tests."""
+    file_faults_install()
+
+
+def faults_remove() -> None:
+    """Back to the system's table; stalled calls go on."""
+    file_faults_remove()
+
+
+def faults_add(op: str, call: int = 1, *, kind: str = "error", error: int = EIO, sticky: bool = False) -> None:
+    """The call-th next call of op fails. kind: error, short (half a write), stall, late_error (done, yet refused)."""
+    if op not in OPS or kind not in KINDS:
+        raise ValueError(f"op: one of {sorted(OPS)}, not {op}; kind: one of {sorted(KINDS)}, not {kind}")
+    if file_faults_add(OPS[op], KINDS[kind], call, sticky, error) != 0:
+        raise ValueError(f"more than {<int>FAULT_RULES_MAX} faults")
+
+
+def faults_release() -> None:
+    """Let stalled calls go on, now and later."""
+    file_faults_release()
+
+
+def faults_calls(op: str) -> int:
+    """How often op was called since the plan is in force."""
+    return file_faults_calls(OPS[op])
+
+
+def faults_stalled() -> int:
+    """How many calls are stalled now."""
+    return file_faults_stalled()

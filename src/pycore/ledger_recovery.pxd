@@ -1,0 +1,12 @@
+"""What recovery found in a ledger file. A value; anybody may read it."""
+
+from libc.stdint cimport uint8_t, uint64_t
+
+from pulsarx._core.ledger_recover cimport LedgerRecover
+
+cdef class LedgerRecovery:
+    cdef LedgerRecover* c_recover        # owned
+    cdef readonly object ledger_id, path
+    cdef uint64_t c_size                 # of the file when it was scanned
+
+cdef LedgerRecovery ledger_recovery_scan(const uint8_t* base, uint64_t size, object ledger_id, object path)
