@@ -1,7 +1,7 @@
 """Which messages of one ledger are acknowledged: everything below `contiguous`, and a bitmap of what lies above.
 
-One thread at a time. The bitmap exists only while something above `contiguous` is acknowledged; it is grown by doubling and
-moves along, so memory stays at one to two bits for each message between `contiguous` and the highest acknowledged one.
+One thread at a time. The bitmap exists only while something above `contiguous` is acknowledged; it grows by a quarter
+and moves along, so memory stays at 1 to 1.25 bits for each message between `contiguous` and the highest acknowledged one.
 A bit below `contiguous` means nothing.
 """
 
@@ -26,6 +26,9 @@ cdef struct AckBits:
 cdef void ack_bits_init(AckBits* self) noexcept nogil
 cdef void ack_bits_free(AckBits* self) noexcept nogil
 
+cdef int ack_bits_add_bounded(AckBits* self, uint64_t first, uint64_t count, uint64_t bound,
+                              uint64_t* newly) noexcept nogil
+
 cdef inline int ack_bits_add(AckBits* self, uint64_t first, uint64_t count, uint64_t bound,
                              uint64_t* newly) noexcept nogil:
     """Acknowledge count messages from first on; newly: how many of them were not acknowledged before.
@@ -37,9 +40,6 @@ cdef inline int ack_bits_add(AckBits* self, uint64_t first, uint64_t count, uint
         newly[0] = count
         return STATUS_OK
     return ack_bits_add_bounded(self, first, count, bound, newly)
-
-cdef int ack_bits_add_bounded(AckBits* self, uint64_t first, uint64_t count, uint64_t bound,
-                              uint64_t* newly) noexcept nogil
 
 cdef int ack_bits_through(AckBits* self, uint64_t end, uint64_t* newly) noexcept nogil
 """Acknowledge everything below end. DUPLICATE: it was. Cannot run out of memory."""
