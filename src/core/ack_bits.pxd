@@ -1,7 +1,7 @@
 """Which messages of one ledger are acknowledged: everything below `contiguous`, and a bitmap of what lies above.
 
-One thread at a time. The bitmap exists only while something above `contiguous` is acknowledged; it is grown by doubling and
-moves along, so memory stays at one to two bits for each message between `contiguous` and the highest acknowledged one.
+One thread at a time. The bitmap exists only while something above `contiguous` is acknowledged; it grows by a quarter
+and moves along, so memory stays at 1 to 1.25 bits for each message between `contiguous` and the highest acknowledged one.
 A bit below `contiguous` means nothing.
 """
 

@@ -61,11 +61,11 @@ cdef int move_window(AckBits* self, uint64_t start, uint64_t live) noexcept nogi
     """Let the bitmap start at word start and have room for live words."""
     cdef uint64_t shift = start - self.first_word
     cdef uint64_t kept = 0
-    cdef uint64_t capacity = 2 * live
+    cdef uint64_t capacity = live + (live >> 2) + 4
     cdef uint64_t* words
     if shift < self.used_words:
         kept = self.used_words - shift
-    # Doubling what is live, not what is allocated, bounds the memory by two bits a message and shrinks it again.
+    # A quarter more than what is live, not than what is allocated: 1.25 bits a message, and it shrinks again.
     if capacity > self.capacity_words or capacity * 4 < self.capacity_words:
         words = <uint64_t*>calloc(capacity, 8)
         if words != NULL:

@@ -4,7 +4,7 @@ Header and snapshot are written once, before the file gets its name. The tail is
 thread at a time: no system call, and a process killed at any instant leaves either the old record or the new one.
 """
 
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 from pulsarx._core.ack_bits cimport AckBits
 from pulsarx._core.byte_reader cimport ByteReader
@@ -23,6 +23,7 @@ cdef enum CursorRecordKind:
     CURSOR_RUN = 1          # [first, first + count) of the ledger
     CURSOR_THROUGH = 2      # all earlier ledgers, and of this one everything below first + count
     CURSOR_BEFORE = 3       # all earlier ledgers and nothing of this one; first 0, count 1
+    CURSOR_MASK = 4         # of the 32 messages from first (a multiple of 32) on those whose bit is set in count
 
 cdef enum CursorSectionTag:
     CURSOR_SECTION_LEDGERS = 1
@@ -49,7 +50,11 @@ cdef struct CursorTail:
     uint64_t capacity           # slots
     uint64_t used               # slots up to and including the last that is not empty
     uint64_t base_ledger_id
-    uint64_t last_ledger_id     # the record that may be extended, while last_kind is not 0
+    uint64_t fresh              # slots from here on were written by this process
+    uint16_t* places            # borrowed: where the mask record of 32 messages may be; NULL: no masks
+    uint64_t place_count        # a power of two
+    uint64_t last_slot          # the run that may be extended, while last_kind is not 0
+    uint64_t last_ledger_id
     uint64_t last_first
     uint64_t last_end
     uint32_t last_kind
@@ -73,10 +78,17 @@ cdef int cursor_tail_read(CursorTail* self, uint64_t slot, CursorRecord* record)
 
 cdef int cursor_tail_append(CursorTail* self, uint32_t kind, uint64_t ledger_id, uint64_t first,
                             uint64_t count) noexcept nogil
-"""Record it, by extending the last record where that says the same.
+"""Record a CURSOR_RUN, CURSOR_THROUGH or CURSOR_BEFORE, by extending the last one where that says the same.
 
 FOLD: no room, or the ledger is too far from the base; nothing was recorded. Survives a kill from here on.
 count: 1..CURSOR_RUN_MAX.
+"""
+
+cdef int cursor_tail_scatter(CursorTail* self, uint64_t ledger_id, uint64_t first, uint64_t count,
+                             bint only_known) noexcept nogil
+"""Record a few messages of one aligned group of 32 by their bits, in the group's record if this process wrote one.
+
+END: not within one group, or there is no such record and only_known: append a run instead. FOLD: as append.
 """
 
 cdef inline bint cursor_tail_extends(const CursorTail* self, uint32_t kind, uint64_t ledger_id, uint64_t first,

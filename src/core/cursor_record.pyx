@@ -3,7 +3,7 @@
 Little endian throughout, as the processors this runs on.
 """
 
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
 
 from pulsarx._core.ack_bits cimport (
@@ -138,10 +138,16 @@ cdef int cursor_tail_read(CursorTail* self, uint64_t slot, CursorRecord* record)
     if word1 == 0:
         return STATUS_END
     invariant(slot < self.capacity)
-    self.used = slot + 1 if slot >= self.used else self.used
+    if slot >= self.used:
+        self.used = slot + 1
+        self.fresh = self.used
     if word1 != checked_count(crc32c_u64(self.seed, word0), count, slot):
         return STATUS_CORRUPT
-    if kind < CURSOR_RUN or kind > CURSOR_BEFORE or count == 0 or first + count > <uint64_t>CURSOR_MESSAGE_END:
+    if kind < CURSOR_RUN or kind > CURSOR_MASK or count == 0:
+        return STATUS_CORRUPT
+    if kind == CURSOR_MASK and first & 31:
+        return STATUS_CORRUPT
+    if kind != CURSOR_MASK and first + count > <uint64_t>CURSOR_MESSAGE_END:
         return STATUS_CORRUPT
     record.kind = kind
     record.ledger_id = self.base_ledger_id + (word0 >> 37 & (CURSOR_LEDGER_SPAN - 1))
@@ -150,27 +156,64 @@ cdef int cursor_tail_read(CursorTail* self, uint64_t slot, CursorRecord* record)
     return STATUS_OK
 
 
+cdef inline uint64_t word0_of(const CursorTail* self, uint32_t kind, uint64_t ledger_id, uint64_t first) noexcept nogil:
+    return <uint64_t>kind << 61 | (ledger_id - self.base_ledger_id) << 37 | first
+
+
+cdef inline uint32_t put_record(CursorTail* self, uint64_t word0, uint64_t count) noexcept nogil:
+    """Write into the next slot; answers the checksum of word 0."""
+    cdef uint32_t checksum = crc32c_u64(self.seed, word0)
+    self.slots[2 * self.used] = word0
+    # Word 1 makes it a record: whoever is killed before this store has not acknowledged.
+    atomic_store_u64(self.slots + 2 * self.used + 1, checked_count(checksum, count, self.used))
+    self.used += 1
+    return checksum
+
+
 cdef int cursor_tail_append(CursorTail* self, uint32_t kind, uint64_t ledger_id, uint64_t first,
                             uint64_t count) noexcept nogil:
-    cdef uint64_t word0
     if cursor_tail_extends(self, kind, ledger_id, first, count):
         self.last_end = first + count
-        atomic_store_u64(self.slots + 2 * self.used - 1,
-                         checked_count(self.last_checksum, self.last_end - self.last_first, self.used - 1))
+        atomic_store_u64(self.slots + 2 * self.last_slot + 1,
+                         checked_count(self.last_checksum, self.last_end - self.last_first, self.last_slot))
         return STATUS_OK
     if not cursor_tail_has_room(self, ledger_id):
         return STATUS_FOLD
     invariant(count - 1 < CURSOR_RUN_MAX and first + count <= <uint64_t>CURSOR_MESSAGE_END)
-    word0 = <uint64_t>kind << 61 | (ledger_id - self.base_ledger_id) << 37 | first
-    self.last_checksum = crc32c_u64(self.seed, word0)
-    self.slots[2 * self.used] = word0
-    # Word 1 makes it a record: whoever is killed before this store has not acknowledged.
-    atomic_store_u64(self.slots + 2 * self.used + 1, checked_count(self.last_checksum, count, self.used))
-    self.used += 1
+    self.last_slot = self.used
+    self.last_checksum = put_record(self, word0_of(self, kind, ledger_id, first), count)
     self.last_kind = kind
     self.last_ledger_id = ledger_id
     self.last_first = first
     self.last_end = first + count
+    return STATUS_OK
+
+
+cdef int cursor_tail_scatter(CursorTail* self, uint64_t ledger_id, uint64_t first, uint64_t count,
+                             bint only_known) noexcept nogil:
+    cdef uint64_t shift = first & 31
+    cdef uint64_t mask, word0, word1, slot
+    cdef uint32_t checksum
+    cdef uint16_t* place
+    if self.places == NULL or count > 32 - shift:
+        return STATUS_END
+    mask = ((<uint64_t>1 << count) - 1) << shift
+    word0 = word0_of(self, CURSOR_MASK, ledger_id, first - shift)
+    place = &self.places[((first >> 5) ^ ledger_id << 5) & (self.place_count - 1)]
+    slot = place[0]
+    if slot >= self.fresh and slot < self.used and self.slots[2 * slot] == word0:
+        word1 = self.slots[2 * slot + 1]
+        checksum = crc32c_u64(self.seed, word0)
+        # A page may have come back damaged from the disk: never sign what is not ours.
+        if word1 == checked_count(checksum, <uint32_t>word1, slot):
+            atomic_store_u64(self.slots + 2 * slot + 1, checked_count(checksum, <uint32_t>word1 | mask, slot))
+            return STATUS_OK
+    if only_known:
+        return STATUS_END
+    if not cursor_tail_has_room(self, ledger_id):
+        return STATUS_FOLD
+    place[0] = <uint16_t>self.used
+    put_record(self, word0, mask)
     return STATUS_OK
 
 

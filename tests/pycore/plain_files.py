@@ -19,8 +19,6 @@ class PlainFiles:
         self._may_fail("create")
         with open(path, "xb" if exclusive else "wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
 
     def read(self, path: str) -> bytes:
         with open(path, "rb") as file:

@@ -1,0 +1,95 @@
+"""ack_bits beside a set of ordinals, and the edges of its words."""
+
+import random
+
+from libc.stdint cimport uint64_t
+
+from pulsarx._core.ack_bits cimport (
+    AckBits, ack_bits_add, ack_bits_clamp, ack_bits_count, ack_bits_free, ack_bits_has, ack_bits_hole_count,
+    ack_bits_init, ack_bits_memory_size, ack_bits_next_unacknowledged, ack_bits_through,
+)
+from pulsarx._core.status cimport STATUS_DUPLICATE, STATUS_OK, STATUS_OUT_OF_RANGE
+
+
+cdef int check(const AckBits* bits, set model, uint64_t size) except -1:
+    cdef uint64_t at
+    holes = 0
+    next_free = size
+    for at in range(size - 1, -1, -1) if size else ():
+        held = at in model
+        assert ack_bits_has(bits, at) == held, at
+        if not held:
+            next_free = at
+        assert ack_bits_next_unacknowledged(bits, at, size) == next_free, at
+        holes += held and at > 0 and at - 1 not in model
+    assert ack_bits_count(bits) == len(model)
+    assert ack_bits_hole_count(bits) == holes
+    assert not ack_bits_has(bits, size)
+    assert not ack_bits_has(bits, bits.contiguous)
+    return 0
+
+
+def test_it_is_a_set():
+    cdef AckBits bits
+    cdef uint64_t newly = 0
+    cdef uint64_t first, count, size
+    cdef int status
+    for seed in range(150):
+        chance = random.Random(seed)
+        size = chance.choice((1, 63, 64, 65, 128, 700))
+        ack_bits_init(&bits)
+        model = set()
+        for _ in range(60):
+            first = chance.randrange(size)
+            count = chance.choice((1, 1, 1, 2, 7, 64, 130, size))
+            what = chance.random()
+            if what < 0.05:
+                ack_bits_clamp(&bits, first)
+                model = {at for at in model if at < first}
+            elif what < 0.15:
+                fresh = set(range(first)) - model
+                status = ack_bits_through(&bits, first, &newly)
+                assert (status == STATUS_OK and newly == len(fresh)) or (status == STATUS_DUPLICATE and not fresh), seed
+                model |= fresh
+            elif first + count > size:
+                assert ack_bits_add(&bits, first, count, size, &newly) == STATUS_OUT_OF_RANGE
+            else:
+                fresh = set(range(first, first + count)) - model
+                status = ack_bits_add(&bits, first, count, size, &newly)
+                if fresh:
+                    assert status == STATUS_OK and newly == len(fresh), seed
+                else:
+                    assert status == STATUS_DUPLICATE, seed
+                model |= fresh
+            check(&bits, model, size)
+        ack_bits_free(&bits)
+
+
+def test_random_order_ends_contiguous_and_gives_the_memory_back():
+    cdef AckBits bits
+    cdef uint64_t newly = 0
+    cdef uint64_t largest = 0
+    ack_bits_init(&bits)
+    order = list(range(100_000))
+    random.Random(3).shuffle(order)
+    for at in order:
+        assert ack_bits_add(&bits, at, 1, 100_000, &newly) == STATUS_OK
+        largest = max(largest, ack_bits_memory_size(&bits))
+    assert bits.contiguous == 100_000 and bits.beyond == 0
+    assert largest <= 100_000 * 1.25 / 8 + 64
+    assert ack_bits_memory_size(&bits) <= 512
+    ack_bits_free(&bits)
+
+
+def test_bounds():
+    cdef AckBits bits
+    cdef uint64_t newly = 77
+    ack_bits_init(&bits)
+    assert ack_bits_add(&bits, 0, 0, 10, &newly) == STATUS_OUT_OF_RANGE
+    assert ack_bits_add(&bits, 0, 11, 10, &newly) == STATUS_OUT_OF_RANGE
+    assert ack_bits_add(&bits, 10, 1, 10, &newly) == STATUS_OUT_OF_RANGE
+    assert ack_bits_add(&bits, <uint64_t>-1, 2, 10, &newly) == STATUS_OUT_OF_RANGE
+    assert ack_bits_add(&bits, 2, <uint64_t>-1, 10, &newly) == STATUS_OUT_OF_RANGE
+    assert ack_bits_add(&bits, 0, 1, 0, &newly) == STATUS_OUT_OF_RANGE
+    assert newly == 77 and ack_bits_count(&bits) == 0 and ack_bits_memory_size(&bits) == 0
+    ack_bits_free(&bits)

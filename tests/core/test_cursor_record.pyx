@@ -1,0 +1,186 @@
+"""The bytes of a cursor file: what is written is read, and nothing else is."""
+
+import random
+
+from libc.stdint cimport uint8_t, uint16_t, uint64_t
+from libc.string cimport memset
+
+from pulsarx._core.ack_bits cimport (
+    AckBits, ack_bits_add, ack_bits_count, ack_bits_free, ack_bits_has, ack_bits_init,
+)
+from pulsarx._core.byte_reader cimport ByteReader, byte_reader_left, byte_reader_start
+from pulsarx._core.byte_writer cimport ByteWriter, byte_writer_start
+from pulsarx._core.cursor_record cimport (
+    CURSOR_BEFORE, CURSOR_MASK, CURSOR_MESSAGE_END, CURSOR_RUN, CURSOR_RUN_MAX, CURSOR_THROUGH, CursorHeader,
+    CursorRecord, CursorTail, cursor_header_decode, cursor_header_encode, cursor_ledger_decode, cursor_ledger_encode,
+    cursor_ledger_size, cursor_tail_append, cursor_tail_read, cursor_tail_scatter, cursor_tail_start,
+)
+from pulsarx._core.status cimport (
+    STATUS_CORRUPT, STATUS_END, STATUS_FOLD, STATUS_FOREIGN, STATUS_OK, STATUS_TRUNCATED, STATUS_UNBORN,
+)
+
+cdef uint64_t room[16]
+cdef uint16_t places[8]
+
+
+cdef CursorHeader header_of(uint64_t generation):
+    cdef CursorHeader header
+    memset(&header, 0, sizeof(header))
+    header.generation = generation
+    header.base_ledger_id = 1000
+    header.snapshot_size = 10
+    header.tail_offset = 8192
+    header.tail_size = 4096
+    return header
+
+
+cdef void start(CursorTail* tail, uint64_t generation):
+    cdef CursorHeader header = header_of(generation)
+    memset(room, 0, sizeof(room))
+    memset(places, 0, sizeof(places))
+    cursor_tail_start(tail, &header, room, 8)
+    tail.places = places
+    tail.place_count = 8
+
+
+cdef list records(CursorTail* tail):
+    cdef CursorRecord record
+    cdef int status
+    found = []
+    for slot in range(8):
+        status = cursor_tail_read(tail, slot, &record)
+        if status == STATUS_OK:
+            found.append((record.kind, record.ledger_id, record.first, record.count))
+        elif status == STATUS_CORRUPT:
+            found.append("damaged")
+    return found
+
+
+def test_in_order_acknowledgements_share_a_record():
+    cdef CursorTail tail
+    start(&tail, 1)
+    for at in range(50):
+        assert cursor_tail_append(&tail, CURSOR_RUN, 1000, at, 1) == STATUS_OK
+    assert cursor_tail_append(&tail, CURSOR_RUN, 1001, 50, 7) == STATUS_OK
+    assert cursor_tail_append(&tail, CURSOR_THROUGH, 1003, 4, 1) == STATUS_OK
+    assert cursor_tail_append(&tail, CURSOR_THROUGH, 1003, 9, 1) == STATUS_OK
+    assert cursor_tail_append(&tail, CURSOR_BEFORE, 1004, 0, 1) == STATUS_OK
+    assert records(&tail) == [
+        (CURSOR_RUN, 1000, 0, 50), (CURSOR_RUN, 1001, 50, 7), (CURSOR_THROUGH, 1003, 4, 6), (CURSOR_BEFORE, 1004, 0, 1)]
+
+
+def test_a_run_ends_where_its_count_is_full():
+    cdef CursorTail tail
+    start(&tail, 1)
+    assert cursor_tail_append(&tail, CURSOR_RUN, 1000, 0, CURSOR_RUN_MAX) == STATUS_OK
+    assert cursor_tail_append(&tail, CURSOR_RUN, 1000, CURSOR_RUN_MAX, 1) == STATUS_OK
+    assert cursor_tail_append(&tail, CURSOR_RUN, 1000 + 16777215, <uint64_t>CURSOR_MESSAGE_END - 1, 1) == STATUS_OK
+    assert records(&tail) == [
+        (CURSOR_RUN, 1000, 0, 2 ** 32 - 1), (CURSOR_RUN, 1000, 2 ** 32 - 1, 1),
+        (CURSOR_RUN, 1000 + 16777215, 2 ** 37 - 1, 1)]
+    assert cursor_tail_append(&tail, CURSOR_RUN, 1000 + 16777216, 0, 1) == STATUS_FOLD
+    assert cursor_tail_append(&tail, CURSOR_RUN, 999, 0, 1) == STATUS_FOLD
+
+
+def test_scattered_acknowledgements_share_the_record_of_their_group():
+    cdef CursorTail tail
+    start(&tail, 1)
+    assert cursor_tail_scatter(&tail, 1000, 70, 1, True) == STATUS_END
+    for at in (70, 5, 95, 64, 0, 31):
+        assert cursor_tail_scatter(&tail, 1000, at, 1, False) == STATUS_OK
+    assert cursor_tail_scatter(&tail, 1000, 80, 3, True) == STATUS_OK
+    assert cursor_tail_scatter(&tail, 1000, 30, 3, False) == STATUS_END
+    assert records(&tail) == [
+        (CURSOR_MASK, 1000, 64, 1 | 1 << 6 | 1 << 31 | 7 << 16), (CURSOR_MASK, 1000, 0, 1 | 1 << 5 | 1 << 31)]
+
+
+def test_a_full_tail_asks_for_a_fold_and_still_extends():
+    cdef CursorTail tail
+    start(&tail, 1)
+    for at in range(7):
+        assert cursor_tail_scatter(&tail, 1000, 40 * at, 1, False) == STATUS_OK
+    assert cursor_tail_append(&tail, CURSOR_RUN, 1000, 1000, 1) == STATUS_OK
+    assert cursor_tail_append(&tail, CURSOR_RUN, 1000, 2000, 1) == STATUS_FOLD
+    assert cursor_tail_scatter(&tail, 1000, 9999, 1, False) == STATUS_FOLD
+    assert cursor_tail_append(&tail, CURSOR_RUN, 1000, 1001, 5) == STATUS_OK
+    assert cursor_tail_scatter(&tail, 1000, 1, 1, False) == STATUS_OK
+    assert records(&tail)[0] == (CURSOR_MASK, 1000, 0, 3)
+    assert records(&tail)[7] == (CURSOR_RUN, 1000, 1000, 6)
+
+
+def test_no_single_or_double_flip_in_a_record_is_read():
+    cdef CursorTail tail
+    cdef uint64_t kept0, kept1
+    start(&tail, 1)
+    cursor_tail_append(&tail, CURSOR_RUN, 1000, 5, 3)
+    kept0, kept1 = room[0], room[1]
+    for one in range(128):
+        for other in range(one, 128):
+            room[0], room[1] = kept0, kept1
+            room[one // 64] ^= <uint64_t>1 << one % 64
+            if other != one:
+                room[other // 64] ^= <uint64_t>1 << other % 64
+            assert records(&tail) == ["damaged"]
+
+
+def test_a_record_holds_in_its_own_slot_and_generation_only():
+    cdef CursorTail tail
+    cdef CursorHeader header = header_of(2)
+    start(&tail, 1)
+    cursor_tail_append(&tail, CURSOR_RUN, 1000, 5, 3)
+    room[2], room[3] = room[0], room[1]
+    assert records(&tail) == [(CURSOR_RUN, 1000, 5, 3), "damaged"]
+    cursor_tail_start(&tail, &header, room, 8)
+    assert records(&tail) == ["damaged", "damaged"]
+
+
+def test_headers():
+    cdef uint8_t block[4096]
+    cdef CursorHeader header = header_of(12)
+    cdef CursorHeader back
+    cursor_header_encode(&header, block)
+    assert cursor_header_decode(block, 12288, &back) == STATUS_OK
+    assert back.generation == 12 and back.base_ledger_id == 1000 and back.tail_offset == 8192
+    assert cursor_header_decode(block, 4095, &back) == STATUS_TRUNCATED
+    assert cursor_header_decode(block, 4100, &back) == STATUS_TRUNCATED
+    for at in range(4096):
+        block[at] ^= 4
+        assert cursor_header_decode(block, 12288, &back) == (STATUS_FOREIGN if at < 8 else STATUS_CORRUPT)
+        block[at] ^= 4
+    memset(block, 0, 4096)
+    assert cursor_header_decode(block, 12288, &back) == STATUS_UNBORN
+
+
+def test_ledgers_of_a_snapshot_come_back_and_no_cut_one_does():
+    cdef AckBits bits, back
+    cdef ByteWriter writer
+    cdef ByteReader reader
+    cdef uint64_t newly = 0
+    cdef uint64_t delta = 0
+    cdef uint64_t size, at
+    cdef bytearray encoded
+    cdef uint8_t* bytes_at
+    for seed in range(60):
+        chance = random.Random(seed)
+        ack_bits_init(&bits)
+        for _ in range(chance.choice((0, 1, 5, 40))):
+            ack_bits_add(&bits, chance.randrange(3000), chance.choice((1, 30, 64, 400)), 1 << 20, &newly)
+        size = cursor_ledger_size(seed, &bits)
+        encoded = bytearray(size)
+        bytes_at = encoded
+        byte_writer_start(&writer, bytes_at, size)
+        cursor_ledger_encode(seed, &bits, &writer)
+        assert writer.at == writer.end
+        byte_reader_start(&reader, bytes_at, size)
+        ack_bits_init(&back)
+        assert cursor_ledger_decode(&reader, &delta, &back) == STATUS_OK
+        assert byte_reader_left(&reader) == 0 and delta == seed
+        assert back.contiguous == bits.contiguous and ack_bits_count(&back) == ack_bits_count(&bits)
+        for at in range(4000):
+            assert ack_bits_has(&bits, at) == ack_bits_has(&back, at)
+        ack_bits_free(&back)
+        for cut in range(0, size, 1 + size // 50):
+            byte_reader_start(&reader, bytes_at, cut)
+            assert cursor_ledger_decode(&reader, &delta, &back) == STATUS_TRUNCATED
+            ack_bits_free(&back)
+        ack_bits_free(&bits)
