@@ -1,0 +1,7 @@
+"""How values become payloads and back."""
+
+from __future__ import annotations
+
+from pulsarx.schema.schema import BytesSchema, Schema, SchemaInfo, StringSchema
+
+__all__ = ["BytesSchema", "Schema", "SchemaInfo", "StringSchema"]
