@@ -53,11 +53,12 @@ class BrokerOption:
             raise ValueError(
                 f"{self.name} must be {self.type.__name__}, not {type(value).__name__}: {value!r}"
             )
-        if self.lowest is not None and self.highest is not None:
-            if not self.lowest <= value <= self.highest:
-                raise ValueError(
-                    f"{self.name} must be from {self.lowest} to {self.highest}, not {value}"
-                )
+        if self.lowest is None or self.highest is None:
+            return value
+        if not self.lowest <= value <= self.highest:
+            raise ValueError(
+                f"{self.name} must be from {self.lowest} to {self.highest}, not {value}"
+            )
         return value
 
 
