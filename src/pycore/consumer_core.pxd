@@ -22,7 +22,6 @@ cdef class ConsumerCore:
     cdef bint view_filtered              # some of its messages are not wanted
     cdef uint32_t state                  # ConsumerState
     cdef bint flush_armed                # a flush of the acknowledgements is due already
-    cdef uint64_t marked                 # ledgers wholly acknowledged when that was last told to the broker
 
     cdef Message take(self)
     cdef bint fill(self) except -1

@@ -10,10 +10,11 @@ from pulsarx import errors
 from pulsarx.clock import Deadline
 from pulsarx._core.atomic cimport pthread_mutex_unlock
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
+from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_COMPACTED_OUT
 from pulsarx._core.status cimport STATUS_DUPLICATE, STATUS_FOLD, STATUS_INTERRUPTED, STATUS_OK, STATUS_TIMEOUT
 from pulsarx._core.wait_event cimport wait_event_enter, wait_event_leave, wait_event_sleep
-from pulsarx._pycore.ack_tracker cimport LedgerAcks
+from pulsarx._pycore.ack_tracker cimport AckTracker
 from pulsarx._pycore.dispatcher cimport Dispatcher
 from pulsarx._pycore.entry_view cimport EntryView
 from pulsarx._pycore.message cimport Message, message_new
@@ -143,7 +144,7 @@ cdef class ConsumerCore:
         if self.dispatcher.tracker is None:
             return view.ledger_id != self.dispatcher.skip_ledger_id or (
                 view.first_message >= self.dispatcher.skip_messages)
-        cdef LedgerAcks* acks = self.dispatcher.tracker.find(view.ledger_id)
+        cdef LedgerAcks* acks = cursor_state_find(&self.dispatcher.tracker.c_state, view.ledger_id)
         return acks == NULL or (acks.bits.beyond == 0 and acks.bits.contiguous <= view.first_message)
 
     def has_message(self) -> bool:
@@ -283,7 +284,7 @@ cdef class ConsumerCore:
             mutex_lock(&self.dispatcher.mutex)
             status = self.dispatcher.tracker.acknowledge(ledger_id, first, count, &newly)
             pthread_mutex_unlock(&self.dispatcher.mutex)
-            if status == STATUS_OK and self.flush_armed and self.marked == self.dispatcher.tracker.c_mark_index:
+            if status == STATUS_OK and self.flush_armed and not has_crossed(self.dispatcher.tracker):
                 return 0
             if not self.settle(status, ledger_id, first):
                 return 0
@@ -300,8 +301,7 @@ cdef class ConsumerCore:
         if status != STATUS_OK and status != STATUS_DUPLICATE:
             raise_status(status, 0, f"acknowledge message {message} of ledger {ledger_id} "
                                     f"of {self.dispatcher.context.topic_name}")
-        if self.marked != self.dispatcher.tracker.c_mark_index:
-            self.marked = self.dispatcher.tracker.c_mark_index
+        if has_crossed(self.dispatcher.tracker):
             self.subscription.ledger_acknowledged()
         if not self.flush_armed and self.dispatcher.tracker.c_dirty:
             self.flush_armed = self.subscription.arm_flush(self)
@@ -343,6 +343,12 @@ cdef class ConsumerCore:
     @property
     def is_open(self) -> bool:
         return self.state == CONSUMER_OPEN
+
+
+cdef inline bint has_crossed(AckTracker tracker) noexcept:
+    """Whether the ledger acknowledged last is a sealed one with nothing left: it may be time to trim."""
+    cdef LedgerAcks* ledger = tracker.c_state.last
+    return ledger != NULL and ledger.sealed and ledger.bits.contiguous == ledger.message_count
 
 
 cdef int check_signals() except -1:

@@ -60,7 +60,7 @@ def test_a_member_is_its_number() -> None:
     assert ConsumerType.Shared == InitialPosition.Earliest
     assert ConsumerType.Shared != 2
     assert ConsumerType.Shared != "Shared"
-    assert ConsumerType.Shared != None
+    assert ConsumerType.Shared != None  # noqa: E711
     assert int(ConsumerType.KeyShared) == 3
     assert [10, 20, 30][ConsumerType.Failover] == 30
     assert hash(SchemaType.BYTES) == hash(-1)

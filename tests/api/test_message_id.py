@@ -167,7 +167,7 @@ def test_other_types_are_never_equal_and_have_no_order() -> None:
     message_id = MessageId(1, 2, 3, 4)
     assert message_id != "(2,3,1,4)"
     assert message_id != (2, 3, 1, 4)
-    assert message_id != None
+    assert message_id != None  # noqa: E711
     with pytest.raises(TypeError):
         message_id < 5  # type: ignore[operator]  # noqa: B015
     with pytest.raises(TypeError):

@@ -1,1 +1,7 @@
-"""Turns values into payloads and back. Named as in the official client."""
+"""How values become payloads and back."""
+
+from __future__ import annotations
+
+from pulsarx.schema.schema import BytesSchema, Schema, SchemaInfo, StringSchema
+
+__all__ = ["BytesSchema", "Schema", "SchemaInfo", "StringSchema"]

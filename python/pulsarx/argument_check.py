@@ -1,0 +1,43 @@
+"""Checks of arguments that raise what the official client raises. The API layer uses them."""
+
+from __future__ import annotations
+
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+
+
+def check_type(kind: type, value: object, name: str) -> None:
+    """ValueError unless the value is of the type; True and False count as int."""
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} must be {kind.__name__}, not {type(value).__name__}: {value!r}")
+
+
+def check_type_or_none(kind: type, value: object, name: str) -> None:
+    if value is not None and not isinstance(value, kind):
+        raise ValueError(
+            f"{name} must be {kind.__name__} or None, not {type(value).__name__}: {value!r}"
+        )
+
+
+def native_type(kind: type, value: object, name: str) -> None:
+    """TypeError unless the value is of the type: where the official client leaves it to C++."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be {kind.__name__}, not {type(value).__name__}: {value!r}")
+
+
+def native_integer(value: object, name: str, lowest: int, highest: int) -> int:
+    """TypeError unless an integer within the bounds of the C++ type."""
+    if not isinstance(value, int):
+        raise TypeError(f"{name} must be int, not {type(value).__name__}: {value!r}")
+    if not lowest <= value <= highest:
+        raise TypeError(f"{name} must be from {lowest} to {highest}, not {value}")
+    return int(value)
+
+
+def check_properties(properties: object, name: str = "properties") -> None:
+    """None, or a dict of str to str."""
+    check_type_or_none(dict, properties, name)
+    if isinstance(properties, dict):
+        for key, value in properties.items():
+            if not isinstance(key, str) or not isinstance(value, str):
+                raise TypeError(f"{name} must map str to str, not {key!r} to {value!r}")

@@ -1,0 +1,183 @@
+"""What a broker can be told: Pulsar's broker.conf keys in snake_case, in one table.
+
+Client(folder, broker_options=BrokerOptions(max_message_size=1_000_000)). Two clients of one folder
+in one process must agree, so options compare by value and never change.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
+
+INT32_MAX = 2**31 - 1
+ENTRY_SIZE_MAX = 2**30
+CENTURY_MINUTES = 36_525 * 1440
+
+
+class BrokerOption:
+    """A row of the table. lowest and highest: None where the type says it all."""
+
+    __slots__ = (
+        "name",
+        "default",
+        "type",
+        "lowest",
+        "highest",
+        "persisted",
+        "changeable_live",
+        "doc",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        default: int | bool,
+        lowest: int | None,
+        highest: int | None,
+        persisted: bool,
+        changeable_live: bool,
+        doc: str,
+    ) -> None:
+        self.name = name
+        self.default = default
+        self.type = type(default)
+        self.lowest = lowest
+        self.highest = highest
+        self.persisted = persisted
+        self.changeable_live = changeable_live
+        self.doc = doc
+
+    def check(self, value: object) -> int | bool:
+        if not isinstance(value, int) or isinstance(value, bool) != (self.type is bool):
+            raise ValueError(
+                f"{self.name} must be {self.type.__name__}, not {type(value).__name__}: {value!r}"
+            )
+        if self.lowest is None or self.highest is None:
+            return value
+        if not self.lowest <= value <= self.highest:
+            raise ValueError(
+                f"{self.name} must be from {self.lowest} to {self.highest}, not {value}"
+            )
+        return value
+
+
+# persisted: kept in the catalogue, so that a later start without the option finds the same value.
+# live: may be changed while the broker runs.
+# fmt: off
+_ROWS = (
+    # name, default, lowest, highest, persisted, live, doc
+    ("max_message_size", 5_242_880, 1, ENTRY_SIZE_MAX // 2, False, False,
+     "Largest payload of a message in bytes; larger ones raise MessageTooBig."),
+    ("allow_auto_topic_creation", True, None, None, False, True,
+     "A producer or consumer creates the topic it names."),
+    ("allow_auto_subscription_creation", True, None, None, False, True,
+     "A consumer creates the subscription it names."),
+    ("default_retention_time_in_minutes", 0, -1, INT32_MAX, False, True,
+     "How long acknowledged messages are kept; -1: for ever. 0 with size 0: not at all."),
+    ("default_retention_size_in_mb", 0, -1, INT32_MAX, False, True,
+     "How much of the acknowledged messages is kept; -1: without limit."),
+    ("retention_check_interval_in_seconds", 120, 1, INT32_MAX, False, True,
+     "How often ledgers are looked through for what may be trimmed."),
+    ("managed_ledger_max_entries_per_ledger", 50_000, 1, INT32_MAX, False, True,
+     "Entries after which the next ledger is begun."),
+    ("managed_ledger_max_size_per_ledger_mbytes", 256, 1, 65_536, False, True,
+     "MiB after which the next ledger is begun. Pulsar: 2048; less bounds the time of recovery."),
+    ("managed_ledger_max_ledger_rollover_time_minutes", 240, 1, CENTURY_MINUTES, False, True,
+     "Age after which the next ledger is begun with the next entry."),
+)
+# fmt: on
+
+BROKER_OPTIONS: Final = {row[0]: BrokerOption(*row) for row in _ROWS}
+
+
+class BrokerOptions:
+    """Options of a broker, each by its name. Immutable; any thread may use them."""
+
+    __slots__ = ("_values",)
+
+    max_message_size: int
+    allow_auto_topic_creation: bool
+    allow_auto_subscription_creation: bool
+    default_retention_time_in_minutes: int
+    default_retention_size_in_mb: int
+    retention_check_interval_in_seconds: int
+    managed_ledger_max_entries_per_ledger: int
+    managed_ledger_max_size_per_ledger_mbytes: int
+    managed_ledger_max_ledger_rollover_time_minutes: int
+
+    _values: dict[str, int | bool]
+
+    def __init__(self, **options: Any) -> None:
+        """ValueError for a name that is no option, a wrong type or a value out of bounds."""
+        values = {name: row.default for name, row in BROKER_OPTIONS.items()}
+        for name, value in options.items():
+            row = BROKER_OPTIONS.get(name)
+            if row is None:
+                raise ValueError(_unknown(name))
+            values[name] = row.check(value)
+        object.__setattr__(self, "_values", values)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return object.__getattribute__(self, "_values")[name]
+        except KeyError:
+            raise AttributeError(_unknown(name)) from None
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(
+            f"BrokerOptions cannot be changed; make others: options.replace({name}={value!r})"
+        )
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("BrokerOptions cannot be changed")
+
+    def replace(self, **options: Any) -> BrokerOptions:
+        """The same options but for the given ones."""
+        return BrokerOptions(**{**self._values, **options})
+
+    def differences(self, other: BrokerOptions) -> dict[str, tuple[int | bool, int | bool]]:
+        """name: (mine, the other's), for the text of an error."""
+        return {
+            name: (value, other._values[name])
+            for name, value in self._values.items()
+            if value != other._values[name]
+        }
+
+    def as_dict(self) -> dict[str, int | bool]:
+        return dict(self._values)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, BrokerOptions):
+            return NotImplemented
+        return self._values == other._values
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._values.values()))
+
+    def __dir__(self) -> list[str]:
+        return [*object.__dir__(self), *self._values]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self._values,)
+
+    def __repr__(self) -> str:
+        """Only what differs from the defaults."""
+        changed = (
+            f"{name}={value!r}"
+            for name, value in self._values.items()
+            if value != BROKER_OPTIONS[name].default
+        )
+        return f"BrokerOptions({', '.join(changed)})"
+
+
+def _restore(values: dict[str, int | bool]) -> BrokerOptions:
+    return BrokerOptions(**values)
+
+
+def _unknown(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, BROKER_OPTIONS, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(BROKER_OPTIONS)}"
+    return f"BrokerOptions has no option {name!r}; {hint}"

@@ -1,0 +1,63 @@
+"""What the official client can and this version cannot: one table, which later versions empty.
+
+Each option is accepted at the values that mean "off"; any other raises OperationNotSupported.
+"""
+
+from __future__ import annotations
+
+from pulsarx.enumerations import BatchingType, ConsumerType, ProducerAccessMode
+from pulsarx.errors import OperationNotSupported
+
+_UNSET = (None,)
+_OFF = (False,)
+
+# (call, option): (values that ask for nothing, what is missing)
+NOT_YET: dict[tuple[str, str], tuple[tuple[object, ...], str]] = {
+    ("create_producer", "chunking_enabled"): (_OFF, "chunking of large messages"),
+    ("create_producer", "encryption_key"): ((None, ""), "encryption from end to end"),
+    ("create_producer", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
+    ("create_producer", "access_mode"): (
+        (ProducerAccessMode.Shared,),
+        "a producer that has a topic to itself",
+    ),
+    ("create_producer", "batching_type"): ((BatchingType.Default,), "batches by key"),
+    ("create_producer", "message_router"): (_UNSET, "a partitioned topic"),
+    ("subscribe", "consumer_type"): (
+        (ConsumerType.Exclusive,),
+        "a subscription shared by several consumers",
+    ),
+    ("subscribe", "message_listener"): (_UNSET, "a message listener"),
+    ("subscribe", "unacked_messages_timeout_ms"): (
+        (None, 0),
+        "redelivery of what is not acknowledged in time",
+    ),
+    ("subscribe", "is_read_compacted"): (_OFF, "reading a compacted topic"),
+    ("subscribe", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
+    ("subscribe", "key_shared_policy"): (_UNSET, "a Key_Shared subscription"),
+    ("subscribe", "dead_letter_policy"): (_UNSET, "a dead letter topic"),
+    ("create_reader", "reader_listener"): (_UNSET, "a reader listener"),
+    ("create_reader", "is_read_compacted"): (_OFF, "reading a compacted topic"),
+    ("create_reader", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
+}
+# Topics of subscribe that are no single name, by the type of the argument.
+NOT_YET_TOPICS: dict[str, str] = {
+    "list": "a consumer of several topics",
+    "Pattern": "a consumer of all topics that match a pattern",
+}
+
+
+def refuse_what_is_not_there_yet(call: str, values: dict[str, object]) -> None:
+    """values: the checked arguments of the call."""
+    for (row_call, name), (off_values, what) in NOT_YET.items():
+        if row_call == call and values[name] not in off_values:
+            raise _error(f"{call}({name}={values[name]!r})", what)
+
+
+def refuse_topics_not_there_yet(topic: object) -> None:
+    what = NOT_YET_TOPICS.get(type(topic).__name__)
+    if what is not None:
+        raise _error(f"subscribe(topic={topic!r})", what)
+
+
+def _error(where: str, what: str) -> OperationNotSupported:
+    return OperationNotSupported(f"{where}: {what} is not there in this version of PulsarX")

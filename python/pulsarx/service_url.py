@@ -1,0 +1,111 @@
+"""What a client's URL means: a folder, a broker in memory, or a cluster. For the client.
+
+some/folder  ./x  /x  ~/x  Path("x")     a folder; relative to where the process is now
+file:x  file:/x  file:///x               a folder, with %20 and the like decoded
+memory:  memory:name                     a broker of this process
+pulsar://  pulsar+ssl://  http(s)://     a cluster: not in this version
+"""
+
+from __future__ import annotations
+
+import os
+
+from pulsarx.errors import InvalidUrl, OperationNotSupported
+
+CLUSTER_SCHEMES = ("pulsar", "pulsar+ssl", "http", "https")
+HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
+
+
+class ServiceUrl:
+    """A parsed URL: either a folder or the name of a broker in memory. Immutable."""
+
+    __slots__ = ("folder", "memory_name", "text")
+
+    folder: str | None
+    """Absolute path, or None."""
+    memory_name: str | None
+    """Name of the broker in memory, '' for the unnamed one, or None."""
+    text: str
+    """What was given, for error texts."""
+
+    def __init__(self, text: str, folder: str | None, memory_name: str | None) -> None:
+        self.text = text
+        self.folder = folder
+        self.memory_name = memory_name
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both lead to the same place, however they are written."""
+        if not isinstance(other, ServiceUrl):
+            return NotImplemented
+        return (self.folder, self.memory_name) == (other.folder, other.memory_name)
+
+    def __hash__(self) -> int:
+        return hash((self.folder, self.memory_name))
+
+    def __repr__(self) -> str:
+        return f"<ServiceUrl {self.text}>"
+
+
+def parse_service_url(service_url: str | os.PathLike[str]) -> ServiceUrl:
+    """ValueError for another type, InvalidUrl for what cannot be understood."""
+    if isinstance(service_url, os.PathLike):
+        path = os.fspath(service_url)
+        if not isinstance(path, str):
+            raise ValueError(f"service_url must be a path of str, not of {type(path).__name__}")
+        return ServiceUrl(path, _absolute(path, path), None)
+    if not isinstance(service_url, str):
+        raise ValueError(
+            f"service_url must be str or os.PathLike, not {type(service_url).__name__}"
+        )
+    name, colon, rest = service_url.partition(":")
+    scheme = name.lower()
+    if not colon or not _is_scheme(scheme):
+        return ServiceUrl(service_url, _absolute(service_url, service_url), None)
+    if scheme == "file":
+        return ServiceUrl(service_url, _absolute(_file_path(service_url, rest), service_url), None)
+    if scheme == "memory":
+        if not all(character.isalnum() or character in "-=._" for character in rest):
+            raise InvalidUrl(
+                f"{service_url!r}: the name of a broker in memory has letters, digits and - = . _"
+            )
+        return ServiceUrl(service_url, None, rest)
+    if scheme in CLUSTER_SCHEMES:
+        raise OperationNotSupported(
+            f"{service_url!r}: this version only opens folders and memory; "
+            "for a cluster use the package pulsar-client"
+        )
+    raise InvalidUrl(
+        f"{service_url!r}: unknown scheme {name!r}; give a folder, file:..., memory: or "
+        f"memory:name (for a folder of that name write ./{service_url})"
+    )
+
+
+def _is_scheme(name: str) -> bool:
+    letters = name.replace("+", "").replace("-", "").replace(".", "")
+    return name[:1].isalpha() and name.isascii() and letters.isalnum()
+
+
+def _absolute(path: str, given: str) -> str:
+    if not path.strip():
+        raise InvalidUrl(f"{given!r}: the path of a folder is missing")
+    if "\0" in path:
+        raise InvalidUrl(f"{given!r}: a path holds no zero byte")
+    return os.path.abspath(os.path.expanduser(path))
+
+
+def _file_path(given: str, rest: str) -> str:
+    if rest.startswith("//"):
+        host, slash, path = rest[2:].partition("/")
+        if host.lower() not in ("", "localhost") or not slash:
+            raise InvalidUrl(f"{given!r}: a file URL names no host; write file:///folder")
+        rest = slash + path
+    if "?" in rest or "#" in rest:
+        raise InvalidUrl(f"{given!r}: a file URL has no query or fragment; write %3F and %23")
+    first, *escaped = rest.encode("utf-8", "surrogateescape").split(b"%")
+    raw = bytearray(first)
+    for part in escaped:
+        if len(part) < 2 or not HEX_DIGITS.issuperset(part[:2]):
+            raise InvalidUrl(f"{given!r}: % must be followed by two hexadecimal digits")
+        raw.append(int(part[:2], 16))
+        raw += part[2:]
+    return os.fsdecode(bytes(raw))

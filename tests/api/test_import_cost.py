@@ -1,0 +1,22 @@
+"""Facts about what importing the options costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+EXPENSIVE = ("asyncio", "concurrent.futures", "dataclasses", "difflib", "enum", "inspect", "json",
+             "logging", "numpy", "random", "re", "typing", "urllib.parse", "uuid")  # fmt: skip
+
+
+def test_importing_the_options_loads_nothing_expensive() -> None:
+    program = (
+        "import sys; before = set(sys.modules); import pulsarx.options; "
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    # Isolated: what site packages load at the start is not ours.
+    found = subprocess.run(
+        [sys.executable, "-S", "-c", program], capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stderr
+    assert set(found.stdout.split()).isdisjoint(EXPENSIVE)
