@@ -23,7 +23,6 @@ from pulsarx.options import ClientOptions, ConsumerOptions, ProducerOptions, Rea
 from pulsarx.producer import Producer
 from pulsarx.reader import Reader
 from pulsarx.schema import BytesSchema
-from pulsarx.service_url import parse_service_url
 from pulsarx.topic_name import TopicName
 
 if TYPE_CHECKING:
@@ -76,10 +75,10 @@ class Client:
         Raises FolderOwnedError (another process has it; names its pid), FolderError, NewerFormatError,
         InvalidConfiguration (a client of this process has it open with other options), InvalidUrl.
         """
-        given = {name: value for name, value in locals().items() if name not in ("self", "service_url")}
+        given = {name: value for name, value in locals().items() if name != "self"}
         options = ClientOptions(**given)
         self._closed = False
-        self._url = parse_service_url(service_url)
+        self._url = options.service_url
         self._members: weakref.WeakSet[Producer | Consumer | Reader] = weakref.WeakSet()
         self._consumer_count = 0
         self.read_only = read_only
@@ -133,7 +132,7 @@ class Client:
         given = {name: value for name, value in locals().items() if name != "self"}
         options = ProducerOptions(**given)
         broker = self._writable("create a producer")
-        found = broker.topic(TopicName.parse(topic))
+        found = broker.topic(TopicName.of(topic))
 
         def make(name: str) -> Producer:
             return Producer(broker, found, options, name)
@@ -178,7 +177,7 @@ class Client:
         given = {name: value for name, value in locals().items() if name != "self"}
         options = ConsumerOptions(**given)
         broker = self._writable("subscribe")
-        found = broker.topic(TopicName.parse(options.topic))
+        found = broker.topic(TopicName.of(options.topic))
         self._consumer_count += 1
         name = options.consumer_name or f"{self._consumer_count:x}-{broker.randomness.token(5)}"
 
@@ -210,7 +209,7 @@ class Client:
         given = {name: value for name, value in locals().items() if name != "self"}
         options = ReaderOptions(**given)
         self._check_open()
-        found = self._broker.topic(TopicName.parse(topic), create=not self.read_only)
+        found = self._broker.topic(TopicName.of(topic), create=not self.read_only)
         cursor = found.reader_cursor(options.schema)
         position = found.ledger.position_of(options.start_message_id, options.start_message_id_inclusive)
         reader = Reader(cursor.attach(position), cursor, options)
@@ -219,7 +218,7 @@ class Client:
     def get_topic_partitions(self, topic: str) -> list[str]:
         """The names of a topic's partitions: the topic itself, as topics have none in this version."""
         self._check_open()
-        return [str(TopicName.parse(topic))]
+        return [str(TopicName.of(topic))]
 
     @property
     def admin(self) -> Admin:

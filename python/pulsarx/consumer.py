@@ -9,11 +9,17 @@ from pulsarx._pycore.consumer_arrow import ConsumerArrow
 from pulsarx.clock import Deadline
 from pulsarx.message_id import MessageId
 
+from pulsarx.policies import BatchReceivePolicy
+
 if TYPE_CHECKING:
     from pulsarx._pycore.dispatcher import Dispatcher
     from pulsarx._pycore.message import Message
     from pulsarx.broker.subscription import Subscription
     from pulsarx.options import ConsumerOptions
+
+
+# Messages without limit, 10 MiB, 100 ms: the official client's default.
+DEFAULT_BATCH_RECEIVE = BatchReceivePolicy(-1, 10 << 20, 100)
 
 
 class Consumer(ConsumerArrow):
@@ -32,6 +38,8 @@ class Consumer(ConsumerArrow):
         self._subscription = subscription
         self._options = options
         self._name = name
+        given = options.batch_receive_policy
+        self._policy = DEFAULT_BATCH_RECEIVE if given is None else given.policy()
 
     def topic(self) -> str:
         """Full name of the topic."""
@@ -50,10 +58,10 @@ class Consumer(ConsumerArrow):
 
     def batch_receive(self) -> list[Message]:
         """Messages until one bound of the batch receive policy is reached: number, bytes or time (real)."""
-        policy = self._options.batch_receive_policy
-        most = policy.max_num_messages if policy.max_num_messages > 0 else 1 << 31
-        most_bytes = policy.max_num_bytes if policy.max_num_bytes > 0 else 1 << 62
-        deadline = Deadline(policy.timeout_ms if policy.timeout_ms > 0 else None)
+        policy = self._policy
+        most = policy.getMaxNumMessages() if policy.getMaxNumMessages() > 0 else 1 << 31
+        most_bytes = policy.getMaxNumBytes() if policy.getMaxNumBytes() > 0 else 1 << 62
+        deadline = Deadline(policy.getTimeoutMs() if policy.getTimeoutMs() > 0 else None)
         found: list[Message] = []
         size = 0
         while len(found) < most and size < most_bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsarx._pycore.producer_bulk import ProducerBulk
+from pulsarx.compression import compress
 
 if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
@@ -29,6 +30,7 @@ class Producer(ProducerBulk):
             name,
             broker.clock,
             broker.completions,
+            compress,
             {"sync": 1, "interval": 2, "os": 3}[broker.durability],
             broker.options.max_message_size,
         )

@@ -7,7 +7,6 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx import errors
-from pulsarx.clock import Deadline
 from pulsarx._core.atomic cimport pthread_mutex_unlock
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
@@ -163,7 +162,7 @@ cdef class ConsumerCore:
         if timeout_millis is not None and not isinstance(timeout_millis, int):
             raise ValueError("Argument timeout_millis is expected to be of type 'int' "
                              f"and not '{type(timeout_millis).__name__}'")
-        return Deadline(timeout_millis)
+        return self.subscription.deadline(timeout_millis)
 
     cdef bint wait(self, object deadline) except -1:
         """Sleep until something may have changed; False when the deadline has passed. No mutex held."""

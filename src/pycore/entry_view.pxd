@@ -14,6 +14,7 @@ cdef class EntryContext:
     """What all entries of one consumer share."""
     cdef readonly str topic_name
     cdef readonly object schema
+    cdef object decompress               # (kind, data, uncompressed size, limit) -> bytes
     cdef readonly object topic           # the topic's LedgerTail: tells messages of one topic from another's
 
 

@@ -15,7 +15,8 @@ from pulsarx._pycore.raise_status cimport raise_status
 cdef class EntryContext:
     """What all entries of one consumer share."""
 
-    def __init__(self, str topic_name, object schema, object topic):
+    def __init__(self, str topic_name, object schema, object topic, object decompress):
+        self.decompress = decompress
         self.topic_name = topic_name
         self.schema = schema
         self.topic = topic
@@ -62,8 +63,7 @@ cdef EntryView entry_view_new(LedgerFile file, EntryContext context, uint64_t le
 
 
 cdef int entry_view_decompress(EntryView view, EntryParts* parts, uint32_t decompressed_size_max) except -1:
-    from pulsarx.compression import decompress
-    view.plain = decompress(parts.metadata.compression, parts.payload[:parts.payload_size],
+    view.plain = view.context.decompress(parts.metadata.compression, parts.payload[:parts.payload_size],
                             parts.metadata.uncompressed_size, decompressed_size_max)
     view.c_payload = <const uint8_t*>PyBytes_AS_STRING(view.plain)
     view.payload_size = <uint32_t>PyBytes_GET_SIZE(view.plain)

@@ -24,4 +24,3 @@ cdef int64_t outgoing_deliver_at(object clock, object deliver_at, object deliver
 
 cdef int outgoing_check_replication(object replication_clusters, object disable_replication) except -1
 cdef uint32_t outgoing_sticky_hash(const MessageMetadata* metadata) noexcept
-cdef bytes outgoing_compress(uint32_t compression, const uint8_t* payload, uint32_t size)

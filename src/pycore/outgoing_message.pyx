@@ -123,8 +123,3 @@ cdef uint32_t outgoing_sticky_hash(const MessageMetadata* metadata) noexcept:
     if metadata.flags & METADATA_PARTITION_KEY:
         return murmur3_32(0, metadata.partition_key, metadata.partition_key_size)
     return murmur3_32(0, b"NON_KEY", 7)
-
-
-cdef bytes outgoing_compress(uint32_t compression, const uint8_t* payload, uint32_t size):
-    from pulsarx.compression import compress
-    return compress(compression, payload[:size])

@@ -31,6 +31,7 @@ cdef class ProducerCore:
     cdef object topic                    # of the broker
     cdef object clock
     cdef object schema
+    cdef object compress                 # (kind, data) -> bytes
     cdef object timer                    # of the open batch's deadline; None: not armed
     cdef object failure                  # of a batch nobody waited for; raised by the next flush
     cdef list callbacks                  # of the open batch: (batch index, callback)

@@ -24,7 +24,7 @@ from pulsarx._pycore.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.message_id cimport message_id_new
 from pulsarx._pycore.mutex cimport mutex_lock
 from pulsarx._pycore.outgoing_message cimport (
-    PropertyScratch, outgoing_check_replication, outgoing_compress, outgoing_content, outgoing_deliver_at,
+    PropertyScratch, outgoing_check_replication, outgoing_content, outgoing_deliver_at,
     outgoing_describe, outgoing_sticky_hash,
 )
 from pulsarx._pycore.pending_sends cimport PendingSends
@@ -42,12 +42,14 @@ cdef class ProducerCore:
         memset(&self.batch, 0, sizeof(self.batch))
 
     def __init__(self, object topic, LedgerTail tail not None, object options, str name not None,
-                 object clock, object completions, uint32_t durability, uint32_t message_size_max):
+                 object clock, object completions, object compress, uint32_t durability,
+                 uint32_t message_size_max):
         """options: a ProducerOptions. name: unique on the topic while this producer lives."""
         self.topic = topic
         self.tail = tail
         self.clock = clock
         self.pending = PendingSends(completions)
+        self.compress = compress
         self.schema = options.schema
         self.bytes_schema = options.schema_is_bytes
         self.name_utf8 = name.encode()
@@ -269,7 +271,7 @@ cdef class ProducerCore:
                 metadata.flags |= METADATA_DELIVER_AT
                 metadata.deliver_at_ms = deliver_at_ms
             if self.compression and size:
-                packed = outgoing_compress(self.compression, payload, size)
+                packed = self.compress(self.compression, payload[:size])
                 metadata.compression = self.compression
                 metadata.uncompressed_size = size
                 payload = <const uint8_t*>PyBytes_AS_STRING(packed)
@@ -348,7 +350,7 @@ cdef class ProducerCore:
         cdef bytes packed
         cdef int status
         batch_encode_plain_payload(&self.batch, &plain, &size)
-        packed = outgoing_compress(self.compression, plain, size)
+        packed = self.compress(self.compression, plain[:size])
         envelope.compression = self.compression
         status = batch_encode_compressed(&self.batch, envelope, <const uint8_t*>PyBytes_AS_STRING(packed),
                                          <uint32_t>PyBytes_GET_SIZE(packed), entry, entry_size)

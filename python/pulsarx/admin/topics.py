@@ -29,4 +29,4 @@ class Topics:
         """Entries, messages and bytes stored, ledgers, producers, and of each subscription its backlog in messages."""
         self._broker.check_open()
         self._broker.refresh()
-        return topic_statistics(self._broker.topic(TopicName.parse(topic), create=False))
+        return topic_statistics(self._broker.topic(TopicName.of(topic), create=False))
