@@ -1,6 +1,7 @@
 # cython: language_level=3
 """Body of ledger_tail.pxd."""
 
+cimport cython
 from libc.stdint cimport uint64_t
 
 from pulsarx._core.atomic cimport atomic_store_u32, pthread_mutex_unlock
@@ -12,6 +13,7 @@ from pulsarx._pycore.mutex cimport mutex_lock
 from pulsarx._pycore.published_ends cimport PublishedEnds
 
 
+@cython.no_gc_clear
 cdef class LedgerTail:
     """Where a topic grows. Made and switched by its managed ledger; hot calls only look."""
 
@@ -25,6 +27,7 @@ cdef class LedgerTail:
         self.attached = []
 
     def __dealloc__(self):
+        # No gc_clear: the list must still be there, or a writer would go on to wake freed memory.
         cdef LedgerWriter writer
         for writer in self.attached:
             writer.c_ledger.topic_event = NULL

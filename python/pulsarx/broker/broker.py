@@ -196,7 +196,7 @@ class Broker:
         self.background.close()
         for topic in topics:
             failure = attempt(topic.close) or failure
-        for step in (self.catalogue.close, self.ends.close, self.directory.close):
+        for step in (self.catalogue.close, self.directory.close):
             failure = attempt(step) or failure
         if failure is not None:
             raise failure

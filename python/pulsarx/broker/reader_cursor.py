@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from pulsarx._pycore.consumer_core import ConsumerCore
 from pulsarx._pycore.dispatcher import Dispatcher
 from pulsarx._pycore.entry_view import EntryContext
+from pulsarx.clock import Deadline
+from pulsarx.compression import decompress
 
 if TYPE_CHECKING:
     from pulsarx.broker.foreign_topic import ForeignTopic
@@ -20,7 +22,7 @@ class ReaderCursor:
     def __init__(self, topic: Topic | ForeignTopic, schema: object) -> None:
         self.topic = topic
         self.dispatcher = Dispatcher(topic.ledger.tail, None, topic.decompressed_size_max)
-        self.dispatcher.use(EntryContext(topic.name, schema, topic.ledger.tail))
+        self.dispatcher.use(EntryContext(topic.name, schema, topic.ledger.tail, decompress))
 
     def attach(self, position: Position, kind: type[ConsumerCore]) -> ConsumerCore:
         self.dispatcher.move(*position)
@@ -29,6 +31,10 @@ class ReaderCursor:
     def seek(self, position: Position) -> None:
         self.dispatcher.move(*position)
         self.topic.ledger.tail.wake()
+
+    def deadline(self, timeout_millis: int | None) -> Deadline:
+        """How long a caller waits is real time, whatever clock the broker has."""
+        return Deadline(timeout_millis)
 
     def log_damage(self) -> None:
         import logging

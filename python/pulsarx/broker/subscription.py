@@ -17,6 +17,8 @@ from pulsarx._pycore.consumer_core import ConsumerCore
 from pulsarx._pycore.dispatcher import Dispatcher
 from pulsarx._pycore.entry_view import EntryContext
 from pulsarx._pycore.message_id import MessageId
+from pulsarx.clock import Deadline
+from pulsarx.compression import decompress
 
 if TYPE_CHECKING:
     from pulsarx.broker.catalogue_state import SubscriptionRecord
@@ -48,7 +50,7 @@ class Subscription:
             raise errors.ConsumerBusy(
                 f"subscription {self.name} of {self.topic.name} is Exclusive and has a consumer; close that one first"
             )
-        self.dispatcher.use(EntryContext(self.topic.name, schema, self.topic.ledger.tail))
+        self.dispatcher.use(EntryContext(self.topic.name, schema, self.topic.ledger.tail, decompress))
         self.dispatcher.rewind()
         consumer = kind(self.dispatcher, self)
         self._consumer = weakref.ref(consumer)
@@ -99,6 +101,10 @@ class Subscription:
 
         self.topic.broker.after_flush_interval(flush)
         return True
+
+    def deadline(self, timeout_millis: int | None) -> Deadline:
+        """How long a caller waits is real time, whatever clock the broker has."""
+        return Deadline(timeout_millis)
 
     def log_damage(self) -> None:
         import logging
