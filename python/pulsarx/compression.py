@@ -1,0 +1,151 @@
+"""Compression of entry payloads as Pulsar's clients do it; anybody may call. Packages load on first use.
+
+kind  name    form
+   0  NONE    as it is
+   1  LZ4     raw block without a size: the metadata's uncompressed size is needed
+   2  ZLIB    zlib stream with its header
+   3  ZSTD    one frame
+   4  SNAPPY  raw, without framing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pulsarx.errors import CorruptDataError, InvalidConfiguration
+
+NAMES = ("NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY")
+
+
+def compress(kind: int, data: bytes | memoryview) -> bytes:
+    """Compress one payload. `InvalidConfiguration` when the kind is none of the table."""
+    if not 0 <= kind < len(NAMES):
+        raise InvalidConfiguration(f"compression kind {kind} is unknown; use 0 to {len(NAMES) - 1}")
+    return _COMPRESS[kind](data)
+
+
+def decompress(
+    kind: int, data: bytes | memoryview, uncompressed_size: int, limit: int
+) -> bytes:
+    """Undo `compress`; never makes more than uncompressed_size bytes, nor more than limit.
+
+    `CorruptDataError` when that is not exactly what the data holds.
+    """
+    if not 0 <= kind < len(NAMES):
+        raise CorruptDataError(f"compression kind {kind} is unknown to this version")
+    if not 0 <= uncompressed_size <= limit:
+        raise _wrong(kind, data, f"{uncompressed_size} bytes are claimed, {limit} are allowed")
+    result = _DECOMPRESS[kind](data, uncompressed_size)
+    if len(result) != uncompressed_size:
+        found = f"more than {uncompressed_size}" if len(result) > uncompressed_size else len(result)
+        raise _wrong(kind, data, f"{uncompressed_size} bytes are claimed, {found} are there")
+    return result
+
+
+def _wrong(kind: int, data: bytes | memoryview, what: str) -> CorruptDataError:
+    return CorruptDataError(f"decompress {len(data)} bytes of {NAMES[kind]}: {what}")
+
+
+def _plain(data: bytes | memoryview) -> bytes:
+    return bytes(data)
+
+
+def _plain_back(data: bytes | memoryview, size: int) -> bytes:
+    return bytes(data[: size + 1])
+
+
+def _lz4(data: bytes | memoryview) -> bytes:
+    import lz4.block
+
+    compressed: bytes = lz4.block.compress(data, store_size=False)
+    return compressed
+
+
+def _lz4_back(data: bytes | memoryview, size: int) -> bytes:
+    import lz4.block
+
+    try:
+        # It takes no size of zero; one byte too many shows up in the comparison afterwards.
+        result: bytes = lz4.block.decompress(data, uncompressed_size=max(size, 1))
+    except lz4.block.LZ4BlockError as error:
+        raise _wrong(1, data, f"not a block of {size} bytes ({error})") from error
+    return result
+
+
+def _zlib(data: bytes | memoryview) -> bytes:
+    import zlib
+
+    return zlib.compress(data)
+
+
+def _zlib_back(data: bytes | memoryview, size: int) -> bytes:
+    import zlib
+
+    stream = zlib.decompressobj()
+    try:
+        result = stream.decompress(data, size + 1)
+    except zlib.error as error:
+        raise _wrong(2, data, str(error)) from error
+    if len(result) <= size and not stream.eof:
+        raise _wrong(2, data, "the stream ends too early")
+    if stream.unused_data:
+        raise _wrong(2, data, f"{len(stream.unused_data)} bytes follow the stream")
+    return result
+
+
+def _zstd(data: bytes | memoryview) -> bytes:
+    import zstandard
+
+    return zstandard.ZstdCompressor().compress(data)
+
+
+def _zstd_back(data: bytes | memoryview, size: int) -> bytes:
+    import zstandard
+
+    try:
+        # A frame that states its size is taken at its word by the package, whatever maximum it is given.
+        stated = zstandard.frame_content_size(data)
+        if stated < 0:
+            with zstandard.ZstdDecompressor().stream_reader(data) as stream:
+                return stream.read(size + 1)
+        if stated != size:
+            raise _wrong(3, data, f"{size} bytes are claimed, the frame states {stated}")
+        return zstandard.ZstdDecompressor().decompress(data, allow_extra_data=False)
+    except zstandard.ZstdError as error:
+        raise _wrong(3, data, str(error)) from error
+
+
+def _snappy(data: bytes | memoryview) -> bytes:
+    import snappy
+
+    compressed: bytes = snappy.compress(data)
+    return compressed
+
+
+def _snappy_back(data: bytes | memoryview, size: int) -> bytes:
+    import snappy
+
+    stated = _snappy_stated_size(data)
+    if stated != size:
+        raise _wrong(4, data, f"{size} bytes are claimed, the block states {stated}")
+    try:
+        result: bytes = snappy.uncompress(data)
+    except snappy.UncompressError as error:
+        raise _wrong(4, data, str(error)) from error
+    return result
+
+
+def _snappy_stated_size(data: bytes | memoryview) -> int:
+    """The varint in front of a raw block; -1 when there is none."""
+    size = 0
+    for index, byte in enumerate(data[:5]):
+        size |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            return size
+    return -1
+
+
+_COMPRESS: tuple[Callable[[bytes | memoryview], bytes], ...] = (_plain, _lz4, _zlib, _zstd, _snappy)
+_DECOMPRESS: tuple[Callable[[bytes | memoryview, int], bytes], ...] = (
+    _plain_back, _lz4_back, _zlib_back, _zstd_back, _snappy_back,
+)
