@@ -42,7 +42,7 @@ cdef struct SingleMetadata:
     uint32_t partition_key_size
     uint32_t ordering_key_size
     const PropertyView* properties   # encode only; decode with property_next
-    uint32_t property_count
+    uint32_t property_count          # decode sets it too
 
 cdef uint32_t single_metadata_size(const SingleMetadata* metadata) noexcept nogil
 cdef void single_metadata_encode(const SingleMetadata* metadata, ByteWriter* writer) noexcept nogil
@@ -57,3 +57,8 @@ MessageMetadata).
 
 reader: started over the whole encoded metadata. STATUS_END after the last one.
 """
+
+cdef uint64_t properties_size(const PropertyView* properties, uint32_t count) noexcept nogil
+cdef void properties_encode(const PropertyView* properties, uint32_t count, uint32_t field,
+                            ByteWriter* writer) noexcept nogil
+"""All properties as protobuf field `field`: 1 in SingleMessageMetadata, 4 in MessageMetadata."""

@@ -1,0 +1,189 @@
+/* CRC-32C in C, for crc32c.pyx alone: instructions that Cython cannot name, chosen at run time.
+
+   All functions here work on the raw state: the caller inverts it before and after.
+   crc32c_prepare() fills the tables and must have returned before anything else is called. */
+#ifndef PULSARX_CRC32C_H
+#define PULSARX_CRC32C_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "PulsarX supports little-endian machines only"
+#endif
+
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#include <wmmintrin.h>
+#define CRC32C_X86 1
+#elif defined(__aarch64__) && defined(__ARM_FEATURE_CRC32)
+#include <arm_acle.h>
+#define CRC32C_ARM 1
+#endif
+
+/* The polynomial of Castagnoli, lowest power in the highest bit as in the checksum itself. */
+#define CRC32C_POLYNOMIAL 0x82f63b78u
+
+/* crc32c_table[k][byte]: what a byte adds to the state when k more bytes follow it. */
+static uint32_t crc32c_table[8][256];
+
+static inline uint64_t crc32c_load_u64(const uint8_t *at) {
+    uint64_t word;
+    memcpy(&word, at, 8);
+    return word;
+}
+
+static inline uint32_t crc32c_table_u64(uint32_t state, uint64_t word) {
+    word ^= state;
+    return crc32c_table[7][word & 0xff] ^ crc32c_table[6][(word >> 8) & 0xff] ^
+           crc32c_table[5][(word >> 16) & 0xff] ^ crc32c_table[4][(word >> 24) & 0xff] ^
+           crc32c_table[3][(word >> 32) & 0xff] ^ crc32c_table[2][(word >> 40) & 0xff] ^
+           crc32c_table[1][(word >> 48) & 0xff] ^ crc32c_table[0][word >> 56];
+}
+
+static uint32_t crc32c_table_bytes(uint32_t state, const uint8_t *data, size_t size) {
+    for (; size >= 8; data += 8, size -= 8)
+        state = crc32c_table_u64(state, crc32c_load_u64(data));
+    for (; size > 0; data++, size--)
+        state = (state >> 8) ^ crc32c_table[0][(state ^ *data) & 0xff];
+    return state;
+}
+
+#if CRC32C_X86
+
+/* Three lanes at once hide the three cycles that one crc32 instruction takes. A lane of n words is
+   followed by n (or 2n) words of the other lanes: its state is moved over them by one carry-less
+   multiplication with crc32c_shift[n] = x^(64n - 33) mod the polynomial. The 33: the product of two
+   reflected 32-bit values is one bit short of 64, and the crc32 instruction that reduces it brings
+   32 more. 1024 words: above that the moves cost nothing any more, and the table stays at 8 KiB. */
+#define CRC32C_LANE_WORDS_MAX 1024
+#define CRC32C_LANES_SIZE_MIN 216
+
+static uint32_t crc32c_shift[2 * CRC32C_LANE_WORDS_MAX + 1];
+
+static inline int crc32c_has_instruction(void) { return __builtin_cpu_supports("sse4.2"); }
+static inline int crc32c_has_lanes(void) { return __builtin_cpu_supports("pclmul"); }
+
+__attribute__((target("sse4.2")))
+static uint32_t crc32c_instruction_u64(uint32_t state, uint64_t word) {
+    return (uint32_t)_mm_crc32_u64(state, word);
+}
+
+__attribute__((target("sse4.2")))
+static void crc32c_prepare_shift(void) {
+    uint64_t power = 1; /* x^31, reflected */
+    for (size_t words = 1; words <= 2 * CRC32C_LANE_WORDS_MAX; words++) {
+        crc32c_shift[words] = (uint32_t)power;
+        power = _mm_crc32_u64(power, 0);
+    }
+}
+
+__attribute__((target("sse4.2,pclmul")))
+static uint32_t crc32c_lanes(uint32_t state, const uint8_t *data, size_t lane_words) {
+    const uint8_t *at_b = data + lane_words * 8, *at_c = at_b + lane_words * 8;
+    const uint8_t *last_b = at_c - 8;
+    uint64_t a = state, b = 0, c = 0, moved;
+    __m128i moved_a, moved_b;
+    for (; at_b < last_b; data += 8, at_b += 8, at_c += 8) {
+        a = _mm_crc32_u64(a, crc32c_load_u64(data));
+        b = _mm_crc32_u64(b, crc32c_load_u64(at_b));
+        c = _mm_crc32_u64(c, crc32c_load_u64(at_c));
+    }
+    a = _mm_crc32_u64(a, crc32c_load_u64(data));
+    b = _mm_crc32_u64(b, crc32c_load_u64(at_b));
+    moved_a = _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)a),
+                                   _mm_cvtsi32_si128((int)crc32c_shift[2 * lane_words]), 0);
+    moved_b = _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)b),
+                                   _mm_cvtsi32_si128((int)crc32c_shift[lane_words]), 0);
+    moved = (uint64_t)_mm_cvtsi128_si64(_mm_xor_si128(moved_a, moved_b));
+    return (uint32_t)_mm_crc32_u64(c, crc32c_load_u64(at_c) ^ moved);
+}
+
+__attribute__((target("sse4.2")))
+static uint32_t crc32c_instruction_bytes(uint32_t state, const uint8_t *data, size_t size) {
+    uint64_t wide;
+    if (size >= CRC32C_LANES_SIZE_MIN && crc32c_has_lanes()) {
+        do {
+            size_t words = size / 24;
+            if (words > CRC32C_LANE_WORDS_MAX)
+                words = CRC32C_LANE_WORDS_MAX;
+            state = crc32c_lanes(state, data, words);
+            data += words * 24;
+            size -= words * 24;
+        } while (size >= CRC32C_LANES_SIZE_MIN);
+    }
+    for (wide = state; size >= 8; data += 8, size -= 8)
+        wide = _mm_crc32_u64(wide, crc32c_load_u64(data));
+    state = (uint32_t)wide;
+    if (size & 4) {
+        uint32_t word;
+        memcpy(&word, data, 4);
+        state = _mm_crc32_u32(state, word);
+        data += 4;
+    }
+    if (size & 2) {
+        uint16_t word;
+        memcpy(&word, data, 2);
+        state = _mm_crc32_u16(state, word);
+        data += 2;
+    }
+    if (size & 1)
+        state = _mm_crc32_u8(state, *data);
+    return state;
+}
+
+#elif CRC32C_ARM
+
+static inline int crc32c_has_instruction(void) { return 1; }
+static void crc32c_prepare_shift(void) {}
+
+static uint32_t crc32c_instruction_u64(uint32_t state, uint64_t word) {
+    return __crc32cd(state, word);
+}
+
+static uint32_t crc32c_instruction_bytes(uint32_t state, const uint8_t *data, size_t size) {
+    for (; size >= 8; data += 8, size -= 8)
+        state = __crc32cd(state, crc32c_load_u64(data));
+    for (; size > 0; data++, size--)
+        state = __crc32cb(state, *data);
+    return state;
+}
+
+#else
+
+static inline int crc32c_has_instruction(void) { return 0; }
+static void crc32c_prepare_shift(void) {}
+#define crc32c_instruction_u64 crc32c_table_u64
+#define crc32c_instruction_bytes crc32c_table_bytes
+
+#endif
+
+static inline uint32_t crc32c_state_u64(uint32_t state, uint64_t word) {
+    if (__builtin_expect(crc32c_has_instruction() != 0, 1))
+        return crc32c_instruction_u64(state, word);
+    return crc32c_table_u64(state, word);
+}
+
+static inline uint32_t crc32c_state_bytes(uint32_t state, const uint8_t *data, size_t size) {
+    if (__builtin_expect(crc32c_has_instruction() != 0, 1))
+        return crc32c_instruction_bytes(state, data, size);
+    return crc32c_table_bytes(state, data, size);
+}
+
+static void crc32c_prepare(void) {
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        uint32_t state = byte;
+        for (int bit = 0; bit < 8; bit++)
+            state = (state >> 1) ^ ((state & 1) ? CRC32C_POLYNOMIAL : 0);
+        crc32c_table[0][byte] = state;
+    }
+    for (uint32_t byte = 0; byte < 256; byte++)
+        for (int k = 1; k < 8; k++)
+            crc32c_table[k][byte] = (crc32c_table[k - 1][byte] >> 8) ^
+                                    crc32c_table[0][crc32c_table[k - 1][byte] & 0xff];
+    if (crc32c_has_instruction())
+        crc32c_prepare_shift();
+}
+
+#endif
