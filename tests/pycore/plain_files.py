@@ -1,4 +1,4 @@
-"""A stand-in for the file operations of the broker: what CursorStore needs of them, and failures on demand."""
+"""A stand-in for the file operations of the broker, with failures on demand."""
 
 from __future__ import annotations
 
