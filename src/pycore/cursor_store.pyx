@@ -99,6 +99,14 @@ cdef int map_tail(const char* path, uint64_t offset, uint64_t size, int* file,
     return error
 
 
+cdef int refuse(object problem, str path) except -1:
+    """Raise what the operating system refused as ours; let anything else pass."""
+    if isinstance(problem, OSError):
+        error = problem.errno or 0
+        raise_status(status_of(error) or STATUS_IO, error, f"write cursor file {path}")
+    return 0
+
+
 cdef class CursorStore:
     """Keeps one cursor in `<prefix>.<generation>`; belongs to one AckTracker.
 
@@ -266,7 +274,9 @@ cdef class CursorStore:
         cdef bytes encoded = os.fsencode(unfinished)
         cdef const char* c_path = encoded
         try:
-            self.files.create(unfinished, data, False)
+            # One left by a killed process may be longer, and its end would be our tail.
+            self.discard(unfinished)
+            self.files.create(unfinished, data, True)
             with nogil:
                 error = map_tail(c_path, header.tail_offset, header.tail_size, &file, &room)
                 if error == 0 and fdatasync(file) != 0:
@@ -274,17 +284,19 @@ cdef class CursorStore:
             if error:
                 raise_status(status_of(error), error, f"write cursor file {path}")
             self.files.rename(unfinished, path)
-        except BaseException:
+        except BaseException as problem:
             if file >= 0:
                 munmap(room, header.tail_size)
                 posix_close(file)
             self.discard(unfinished)
+            refuse(problem, path)
             raise
         self.take_over(&header, file, room)
         try:
             self.files.flush_directory(self.directory)
-        except BaseException:
+        except BaseException as problem:
             self.c_poisoned = 1
+            refuse(problem, path)
             raise
         if old:
             self.discard(self.path_of(old))

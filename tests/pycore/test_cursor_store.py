@@ -241,11 +241,11 @@ def test_a_failed_fold_changes_nothing_and_works_again(tmp_path: Path, operation
     tracker.add_ledger(1)
     tracker.acknowledge_messages(1, 3)
     files.fail = {operation}
-    with pytest.raises(OSError):
+    with pytest.raises(errors.StorageError):
         tracker.fold()
     tracker.acknowledge_messages(1, 5)
     if operation != "flush_directory":
-        with pytest.raises(OSError):
+        with pytest.raises(errors.StorageError):
             tracker.reset(1, 1)
         assert acknowledged(tracker, 1, 10) == {3, 5}
         tracker.flush()
@@ -332,3 +332,17 @@ def test_sections_of_later_use_are_kept_and_unknown_ones_refused(tmp_path: Path)
     tracker.close()
     with pytest.raises(errors.NewerFormatError):
         open_tracker(tmp_path)
+
+
+def test_an_unfinished_generation_of_a_killed_process_is_written_anew(tmp_path: Path) -> None:
+    tracker = open_tracker(tmp_path)
+    tracker.add_ledger(1)
+    tracker.acknowledge_messages(1, 4)
+    (tmp_path / "7.2.unfinished").write_bytes(b"x" * 100_000)
+    tracker.fold()
+    tracker.acknowledge_messages(1, 9)
+    tracker.close()
+    assert cursor_files(tmp_path) == ["7.2"]
+    tracker = open_tracker(tmp_path)
+    assert tracker.damage == ()
+    assert acknowledged(tracker, 1, 20) == {4, 9}
