@@ -1,8 +1,9 @@
-"""Which messages of one ledger are acknowledged: everything below `contiguous`, and a bitmap of what lies above.
+"""Which messages of one ledger are acknowledged: everything below `contiguous`, and a bitmap of
+what lies above.
 
-One thread at a time. The bitmap exists only while something above `contiguous` is acknowledged; it grows by a quarter
-and moves along, so memory stays at 1 to 1.25 bits for each message between `contiguous` and the highest acknowledged one.
-A bit below `contiguous` means nothing.
+One thread at a time. The bitmap exists only while something above `contiguous` is acknowledged; it
+grows by a quarter and moves along, so memory stays at 1 to 1.25 bits for each message between
+`contiguous` and the highest acknowledged one. A bit below `contiguous` means nothing.
 """
 
 from libc.stdint cimport uint64_t
@@ -31,11 +32,13 @@ cdef int ack_bits_add_bounded(AckBits* self, uint64_t first, uint64_t count, uin
 
 cdef inline int ack_bits_add(AckBits* self, uint64_t first, uint64_t count, uint64_t bound,
                              uint64_t* newly) noexcept nogil:
-    """Acknowledge count messages from first on; newly: how many of them were not acknowledged before.
+    """Acknowledge count messages from first on; newly: how many of them were not before.
 
-    OUT_OF_RANGE: count is 0 or the run ends above bound. DUPLICATE: all of them were. NO_MEMORY. Nothing changed by those.
+    OUT_OF_RANGE: count is 0 or the run ends above bound. DUPLICATE: all of them were. NO_MEMORY.
+    Nothing changed by those.
     """
-    if count - 1 < bound and first == self.contiguous and self.beyond == 0 and first <= bound - count:
+    if count - 1 < bound and first <= bound - count and first == self.contiguous and (
+            self.beyond == 0):
         self.contiguous = first + count
         newly[0] = count
         return STATUS_OK
@@ -53,7 +56,8 @@ cdef inline bint ack_bits_has(const AckBits* self, uint64_t message) noexcept no
         return True
     return self.beyond != 0 and at < self.used_words and (self.words[at] >> (message & 63)) & 1
 
-cdef uint64_t ack_bits_next_unacknowledged(const AckBits* self, uint64_t message, uint64_t end) noexcept nogil
+cdef uint64_t ack_bits_next_unacknowledged(const AckBits* self, uint64_t message,
+                                           uint64_t end) noexcept nogil
 """The first message of [message, end) that is not acknowledged, else end."""
 
 cdef inline uint64_t ack_bits_count(const AckBits* self) noexcept nogil:
@@ -64,10 +68,12 @@ cdef uint64_t ack_bits_hole_count(const AckBits* self) noexcept nogil
 
 cdef uint64_t ack_bits_memory_size(const AckBits* self) noexcept nogil
 
-cdef int ack_bits_next_run(const AckBits* self, uint64_t* word, const uint64_t** words, uint64_t* count) noexcept nogil
+cdef int ack_bits_next_run(const AckBits* self, uint64_t* word, const uint64_t** words,
+                           uint64_t* count) noexcept nogil
 """Walk the bitmap by words of 64 messages, for snapshots; answers an AckRunKind.
 
-word in: 0 to start, then word + count; out: the ordinal of the run's first word. Starts at the word of `contiguous`.
+word in: 0 to start, then word + count; out: the ordinal of the run's first word. Starts at the word
+of `contiguous`.
 """
 
 cdef int ack_bits_put_word(AckBits* self, uint64_t word, uint64_t bits) noexcept nogil

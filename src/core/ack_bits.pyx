@@ -65,7 +65,8 @@ cdef int move_window(AckBits* self, uint64_t start, uint64_t live) noexcept nogi
     cdef uint64_t* words
     if shift < self.used_words:
         kept = self.used_words - shift
-    # A quarter more than what is live, not than what is allocated: 1.25 bits a message, and it shrinks again.
+    # A quarter more than what is live, not than what is allocated: 1.25 bits a message, and it
+    # shrinks again.
     if capacity > self.capacity_words or capacity * 4 < self.capacity_words:
         words = <uint64_t*>calloc(capacity, 8)
         if words != NULL:
@@ -203,7 +204,8 @@ cdef void ack_bits_clamp(AckBits* self, uint64_t end) noexcept nogil:
     memset(self.words + at + 1, 0, (self.used_words - at - 1) * 8)
 
 
-cdef uint64_t ack_bits_next_unacknowledged(const AckBits* self, uint64_t message, uint64_t end) noexcept nogil:
+cdef uint64_t ack_bits_next_unacknowledged(const AckBits* self, uint64_t message,
+                                           uint64_t end) noexcept nogil:
     cdef uint64_t at, clear
     if message < self.contiguous:
         message = self.contiguous
@@ -226,7 +228,8 @@ cdef uint64_t ack_bits_hole_count(const AckBits* self) noexcept nogil:
     cdef uint64_t held
     if self.beyond == 0:
         return 0
-    # A hole ends where an acknowledged message follows one that is not; the one at contiguous never is.
+    # A hole ends where an acknowledged message follows one that is not; the one at contiguous never
+    # is.
     held = self.words[at] & (ALL << (self.contiguous & 63))
     while True:
         total += <uint64_t>__builtin_popcountll(held & ~(held << 1 | before))

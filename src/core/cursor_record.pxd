@@ -1,7 +1,9 @@
-"""The bytes of a cursor file: header, snapshot, and the tail of 16-byte records. Layout in FORMAT-cursor.md.
+"""The bytes of a cursor file: header, snapshot, and the tail of 16-byte records. Layout in
+FORMAT-cursor.md.
 
-Header and snapshot are written once, before the file gets its name. The tail is appended to in a shared mapping by one
-thread at a time: no system call, and a process killed at any instant leaves either the old record or the new one.
+Header and snapshot are written once, before the file gets its name. The tail is appended to in a
+shared mapping by one thread at a time: no system call, and a process killed at any instant leaves
+either the old record or the new one.
 """
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
@@ -23,7 +25,7 @@ cdef enum CursorRecordKind:
     CURSOR_RUN = 1          # [first, first + count) of the ledger
     CURSOR_THROUGH = 2      # all earlier ledgers, and of this one everything below first + count
     CURSOR_BEFORE = 3       # all earlier ledgers and nothing of this one; first 0, count 1
-    CURSOR_MASK = 4         # of the 32 messages from first (a multiple of 32) on those whose bit is set in count
+    CURSOR_MASK = 4         # of the 32 messages from first (a multiple of 32) on, by bits in count
 
 cdef enum CursorSectionTag:
     CURSOR_SECTION_LEDGERS = 1
@@ -51,7 +53,7 @@ cdef struct CursorTail:
     uint64_t used               # slots up to and including the last that is not empty
     uint64_t base_ledger_id
     uint64_t fresh              # slots from here on were written by this process
-    uint16_t* places            # borrowed: where the mask record of 32 messages may be; NULL: no masks
+    uint16_t* places            # borrowed: in which slot a CURSOR_MASK may be; or NULL
     uint64_t place_count        # a power of two
     uint64_t last_slot          # the run that may be extended, while last_kind is not 0
     uint64_t last_ledger_id
@@ -64,11 +66,15 @@ cdef struct CursorTail:
 cdef void cursor_header_encode(const CursorHeader* header, uint8_t* room) noexcept nogil
 """room: CURSOR_HEADER_SIZE bytes."""
 
-cdef int cursor_header_decode(const uint8_t* data, uint64_t file_size, CursorHeader* header) noexcept nogil
-"""data: CURSOR_HEADER_SIZE bytes. UNBORN, FOREIGN, UNSUPPORTED, CORRUPT; TRUNCATED: the file ends before the snapshot does."""
+cdef int cursor_header_decode(const uint8_t* data, uint64_t file_size,
+                              CursorHeader* header) noexcept nogil
+"""data: CURSOR_HEADER_SIZE bytes. UNBORN, FOREIGN, UNSUPPORTED, CORRUPT.
+
+TRUNCATED: the file ends before the snapshot does.
+"""
 
 cdef uint32_t cursor_seed(const CursorHeader* header) noexcept nogil
-"""Where the checksums of this file's records start: no record of another file or generation holds in it."""
+"""Where the checksums of this file's records start: those of other files do not hold in it."""
 
 cdef void cursor_tail_start(CursorTail* self, const CursorHeader* header, uint64_t* slots,
                             uint64_t slot_count) noexcept nogil
@@ -78,23 +84,29 @@ cdef int cursor_tail_read(CursorTail* self, uint64_t slot, CursorRecord* record)
 
 cdef int cursor_tail_append(CursorTail* self, uint32_t kind, uint64_t ledger_id, uint64_t first,
                             uint64_t count) noexcept nogil
-"""Record a CURSOR_RUN, CURSOR_THROUGH or CURSOR_BEFORE, by extending the last one where that says the same.
+"""Record a CURSOR_RUN, CURSOR_THROUGH or CURSOR_BEFORE, by extending the last one where that says
+the same.
 
-FOLD: no room, or the ledger is too far from the base; nothing was recorded. Survives a kill from here on.
+FOLD: no room, or the ledger is too far from the base; nothing was recorded. Survives a kill from
+here on.
 count: 1..CURSOR_RUN_MAX.
 """
 
 cdef int cursor_tail_scatter(CursorTail* self, uint64_t ledger_id, uint64_t first, uint64_t count,
                              bint only_known) noexcept nogil
-"""Record a few messages of one aligned group of 32 by their bits, in the group's record if this process wrote one.
+"""Record a few messages of one aligned group of 32 by their bits, in the group's record if this
+process wrote one.
 
-END: not within one group, or there is no such record and only_known: append a run instead. FOLD: as append.
+END: not within one group, or there is no such record and only_known: append a run instead. FOLD: as
+append.
 """
 
-cdef inline bint cursor_tail_extends(const CursorTail* self, uint32_t kind, uint64_t ledger_id, uint64_t first,
-                                     uint64_t count) noexcept nogil:
+cdef inline bint cursor_tail_extends(const CursorTail* self, uint32_t kind, uint64_t ledger_id,
+                                     uint64_t first, uint64_t count) noexcept nogil:
     """Whether the last record can say this too, by a larger count."""
-    if kind != self.last_kind or ledger_id != self.last_ledger_id or first + count - self.last_first > CURSOR_RUN_MAX:
+    if kind != self.last_kind or ledger_id != self.last_ledger_id:
+        return False
+    if first + count - self.last_first > CURSOR_RUN_MAX:
         return False
     return first == self.last_end or (kind == CURSOR_THROUGH and first + count >= self.last_end)
 
@@ -105,6 +117,8 @@ cdef inline bint cursor_tail_has_room(const CursorTail* self, uint64_t ledger_id
 
 
 cdef uint64_t cursor_ledger_size(uint64_t ledger_id_delta, const AckBits* bits) noexcept nogil
-cdef void cursor_ledger_encode(uint64_t ledger_id_delta, const AckBits* bits, ByteWriter* writer) noexcept nogil
-cdef int cursor_ledger_decode(ByteReader* reader, uint64_t* ledger_id_delta, AckBits* bits) noexcept nogil
+cdef void cursor_ledger_encode(uint64_t ledger_id_delta, const AckBits* bits,
+                               ByteWriter* writer) noexcept nogil
+cdef int cursor_ledger_decode(ByteReader* reader, uint64_t* ledger_id_delta,
+                              AckBits* bits) noexcept nogil
 """bits: initialised; filled. CORRUPT, TRUNCATED, NO_MEMORY: it holds a part."""

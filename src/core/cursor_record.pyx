@@ -1,4 +1,5 @@
-"""Header, snapshot and tail of a cursor file. One thread at a time; the layout is in FORMAT-cursor.md.
+"""Header, snapshot and tail of a cursor file. One thread at a time; the layout is in
+FORMAT-cursor.md.
 
 Little endian throughout, as the processors this runs on.
 """
@@ -7,17 +8,21 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
 
 from pulsarx._core.ack_bits cimport (
-    ACK_RUN_CLEAR, ACK_RUN_END, ACK_RUN_MIXED, ACK_RUN_SET, AckBits, ack_bits_add, ack_bits_has, ack_bits_next_run,
+    ACK_RUN_CLEAR, ACK_RUN_END, ACK_RUN_MIXED, ACK_RUN_SET, AckBits, ack_bits_add, ack_bits_has,
+    ack_bits_next_run,
     ack_bits_put_word,
 )
 from pulsarx._core.atomic cimport atomic_load_u64, atomic_store_u64
 from pulsarx._core.byte_reader cimport ByteReader, byte_reader_take, byte_reader_varint
-from pulsarx._core.byte_writer cimport ByteWriter, byte_writer_bytes, byte_writer_varint, varint_size
+from pulsarx._core.byte_writer cimport (
+    ByteWriter, byte_writer_bytes, byte_writer_varint, varint_size,
+)
 from pulsarx._core.crc32c cimport crc32c, crc32c_u64
 from pulsarx._core.invariant cimport invariant
 from pulsarx._core.limits cimport CURSOR_HEADER_SIZE
 from pulsarx._core.status cimport (
-    STATUS_CORRUPT, STATUS_DUPLICATE, STATUS_END, STATUS_FOLD, STATUS_FOREIGN, STATUS_OK, STATUS_TRUNCATED,
+    STATUS_CORRUPT, STATUS_DUPLICATE, STATUS_END, STATUS_FOLD, STATUS_FOREIGN, STATUS_OK,
+    STATUS_TRUNCATED,
     STATUS_UNBORN, STATUS_UNSUPPORTED,
 )
 
@@ -82,7 +87,8 @@ cdef bint is_blank(const uint8_t* data) noexcept nogil:
     return True
 
 
-cdef int cursor_header_decode(const uint8_t* data, uint64_t file_size, CursorHeader* header) noexcept nogil:
+cdef int cursor_header_decode(const uint8_t* data, uint64_t file_size,
+                              CursorHeader* header) noexcept nogil:
     cdef CursorHeaderBytes packed
     if file_size < CURSOR_HEADER_SIZE:
         return STATUS_TRUNCATED
@@ -97,7 +103,9 @@ cdef int cursor_header_decode(const uint8_t* data, uint64_t file_size, CursorHea
         return STATUS_CORRUPT
     if packed.tail_size % CURSOR_BLOCK_SIZE or packed.tail_offset % CURSOR_BLOCK_SIZE:
         return STATUS_CORRUPT
-    if packed.tail_offset < CURSOR_HEADER_SIZE or packed.snapshot_size > packed.tail_offset - CURSOR_HEADER_SIZE:
+    if packed.tail_offset < CURSOR_HEADER_SIZE:
+        return STATUS_CORRUPT
+    if packed.snapshot_size > packed.tail_offset - CURSOR_HEADER_SIZE:
         return STATUS_CORRUPT
     if packed.snapshot_size > file_size - CURSOR_HEADER_SIZE:
         return STATUS_TRUNCATED
@@ -156,7 +164,8 @@ cdef int cursor_tail_read(CursorTail* self, uint64_t slot, CursorRecord* record)
     return STATUS_OK
 
 
-cdef inline uint64_t word0_of(const CursorTail* self, uint32_t kind, uint64_t ledger_id, uint64_t first) noexcept nogil:
+cdef inline uint64_t word0_of(const CursorTail* self, uint32_t kind, uint64_t ledger_id,
+                              uint64_t first) noexcept nogil:
     return <uint64_t>kind << 61 | (ledger_id - self.base_ledger_id) << 37 | first
 
 
@@ -175,7 +184,8 @@ cdef int cursor_tail_append(CursorTail* self, uint32_t kind, uint64_t ledger_id,
     if cursor_tail_extends(self, kind, ledger_id, first, count):
         self.last_end = first + count
         atomic_store_u64(self.slots + 2 * self.last_slot + 1,
-                         checked_count(self.last_checksum, self.last_end - self.last_first, self.last_slot))
+                         checked_count(self.last_checksum, self.last_end - self.last_first,
+                                       self.last_slot))
         return STATUS_OK
     if not cursor_tail_has_room(self, ledger_id):
         return STATUS_FOLD
@@ -206,7 +216,8 @@ cdef int cursor_tail_scatter(CursorTail* self, uint64_t ledger_id, uint64_t firs
         checksum = crc32c_u64(self.seed, word0)
         # A page may have come back damaged from the disk: never sign what is not ours.
         if word1 == checked_count(checksum, <uint32_t>word1, slot):
-            atomic_store_u64(self.slots + 2 * slot + 1, checked_count(checksum, <uint32_t>word1 | mask, slot))
+            atomic_store_u64(self.slots + 2 * slot + 1,
+                             checked_count(checksum, <uint32_t>word1 | mask, slot))
             return STATUS_OK
     if only_known:
         return STATUS_END
@@ -233,7 +244,8 @@ cdef uint64_t cursor_ledger_size(uint64_t ledger_id_delta, const AckBits* bits) 
         word += count
 
 
-cdef void cursor_ledger_encode(uint64_t ledger_id_delta, const AckBits* bits, ByteWriter* writer) noexcept nogil:
+cdef void cursor_ledger_encode(uint64_t ledger_id_delta, const AckBits* bits,
+                               ByteWriter* writer) noexcept nogil:
     cdef uint64_t word = 0
     cdef uint64_t count = 0
     cdef const uint64_t* words = NULL
@@ -266,7 +278,8 @@ cdef int put_words(AckBits* bits, uint64_t word, ByteReader* reader, uint64_t co
     return STATUS_OK
 
 
-cdef int cursor_ledger_decode(ByteReader* reader, uint64_t* ledger_id_delta, AckBits* bits) noexcept nogil:
+cdef int cursor_ledger_decode(ByteReader* reader, uint64_t* ledger_id_delta,
+                              AckBits* bits) noexcept nogil:
     cdef uint64_t contiguous = 0
     cdef uint64_t token = 0
     cdef uint64_t newly = 0

@@ -1,6 +1,7 @@
 """Which messages of a topic's ledgers are acknowledged, and how a snapshot says it.
 
-One thread at a time. A ledger with an id below acknowledged_below is wholly acknowledged, whether it is known or not.
+One thread at a time. A ledger with an id below acknowledged_below is wholly acknowledged, whether
+it is known or not.
 """
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
@@ -35,11 +36,13 @@ cdef inline LedgerAcks* cursor_state_find(CursorState* self, uint64_t ledger_id)
 cdef LedgerAcks* cursor_state_add(CursorState* self, uint64_t ledger_id) noexcept nogil
 """The ledger, added as an open one if it is not known; NULL: out of memory."""
 
-cdef void cursor_state_seal(CursorState* self, LedgerAcks* ledger, uint64_t message_count) noexcept nogil
+cdef void cursor_state_seal(CursorState* self, LedgerAcks* ledger,
+                            uint64_t message_count) noexcept nogil
 cdef void cursor_state_forget(CursorState* self, uint64_t below_ledger_id) noexcept nogil
 
 cdef int cursor_state_apply(CursorState* self, const CursorRecord* record) noexcept nogil
-"""Do what a record says; a ledger that is not known is added. Records may be applied in any order, and twice.
+"""Do what a record says; a ledger that is not known is added. Records may be applied in any order,
+and twice.
 
 DUPLICATE, OUT_OF_RANGE, NO_MEMORY as of ack_bits_add.
 """
@@ -47,7 +50,8 @@ DUPLICATE, OUT_OF_RANGE, NO_MEMORY as of ack_bits_add.
 cdef void cursor_state_reset(CursorState* self, uint64_t ledger_id, uint64_t message) noexcept nogil
 """Everything before is acknowledged, everything from there on is not."""
 
-cdef void cursor_state_mark_delete(CursorState* self, uint64_t* ledger_id, uint64_t* message) noexcept nogil
+cdef void cursor_state_mark_delete(CursorState* self, uint64_t* ledger_id,
+                                   uint64_t* message) noexcept nogil
 cdef uint64_t cursor_state_base(const CursorState* self) noexcept nogil
 """The smallest ledger id that can still be acknowledged."""
 

@@ -1,4 +1,4 @@
-"""Which messages of a topic's ledgers are acknowledged. One thread at a time; the contract is in the pxd."""
+"""Which messages of a topic's ledgers are acknowledged. One thread at a time; see the pxd."""
 
 from libc.stdint cimport uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
@@ -7,8 +7,12 @@ from libc.string cimport memmove, memset
 from pulsarx._core.ack_bits cimport (
     AckBits, ack_bits_add, ack_bits_clamp, ack_bits_free, ack_bits_init, ack_bits_through,
 )
-from pulsarx._core.byte_reader cimport ByteReader, byte_reader_left, byte_reader_start, byte_reader_varint
-from pulsarx._core.byte_writer cimport ByteWriter, byte_writer_start, byte_writer_varint, varint_size
+from pulsarx._core.byte_reader cimport (
+    ByteReader, byte_reader_left, byte_reader_start, byte_reader_varint,
+)
+from pulsarx._core.byte_writer cimport (
+    ByteWriter, byte_writer_start, byte_writer_varint, varint_size,
+)
 from pulsarx._core.cursor_record cimport (
     CURSOR_MASK, CURSOR_MESSAGE_END, CURSOR_RUN, CURSOR_THROUGH, CursorRecord, cursor_ledger_decode,
     cursor_ledger_encode, cursor_ledger_size,
@@ -75,7 +79,8 @@ cdef LedgerAcks* cursor_state_add(CursorState* self, uint64_t ledger_id) noexcep
     return &self.ledgers[at]
 
 
-cdef void cursor_state_seal(CursorState* self, LedgerAcks* ledger, uint64_t message_count) noexcept nogil:
+cdef void cursor_state_seal(CursorState* self, LedgerAcks* ledger,
+                            uint64_t message_count) noexcept nogil:
     cdef uint64_t newly = 0
     ledger.message_count = message_count
     ledger.sealed = 1
@@ -90,7 +95,8 @@ cdef void cursor_state_forget(CursorState* self, uint64_t below_ledger_id) noexc
     for at in range(count):
         ack_bits_free(&self.ledgers[at].bits)
     if count:
-        memmove(self.ledgers, &self.ledgers[count], (self.ledger_count - count) * sizeof(LedgerAcks))
+        memmove(self.ledgers, &self.ledgers[count],
+                (self.ledger_count - count) * sizeof(LedgerAcks))
     self.ledger_count -= count
     self.last = NULL
     if below_ledger_id > self.acknowledged_below:
@@ -133,13 +139,16 @@ cdef int cursor_state_apply(CursorState* self, const CursorRecord* record) noexc
         return ack_bits_add(&ledger.bits, record.first, record.count, ledger.message_count, &newly)
     if record.kind == CURSOR_THROUGH:
         ack_bits_through(&ledger.bits, record.first + record.count, &newly)
-    for at in range(position_of(self, self.acknowledged_below), position_of(self, record.ledger_id)):
+    at = position_of(self, self.acknowledged_below)
+    while self.ledgers[at].ledger_id < record.ledger_id:
         finish_ledger(&self.ledgers[at])
+        at += 1
     self.acknowledged_below = record.ledger_id
     return STATUS_OK
 
 
-cdef void cursor_state_reset(CursorState* self, uint64_t ledger_id, uint64_t message) noexcept nogil:
+cdef void cursor_state_reset(CursorState* self, uint64_t ledger_id,
+                             uint64_t message) noexcept nogil:
     cdef uint64_t at
     cdef LedgerAcks* ledger
     for at in range(self.ledger_count):
@@ -153,7 +162,8 @@ cdef void cursor_state_reset(CursorState* self, uint64_t ledger_id, uint64_t mes
     self.acknowledged_below = ledger_id
 
 
-cdef void cursor_state_mark_delete(CursorState* self, uint64_t* ledger_id, uint64_t* message) noexcept nogil:
+cdef void cursor_state_mark_delete(CursorState* self, uint64_t* ledger_id,
+                                   uint64_t* message) noexcept nogil:
     cdef uint64_t at = position_of(self, self.acknowledged_below)
     cdef LedgerAcks* ledger = NULL
     while at < self.ledger_count:
@@ -161,7 +171,8 @@ cdef void cursor_state_mark_delete(CursorState* self, uint64_t* ledger_id, uint6
         if not ledger.sealed or ledger.bits.contiguous < ledger.message_count:
             break
         at += 1
-        # Only with a ledger behind it: where all is acknowledged the position stays in the last ledger.
+        # Only with a ledger behind it: where all is acknowledged the position stays in the last
+        # ledger.
         if at < self.ledger_count:
             self.acknowledged_below = self.ledgers[at].ledger_id
     if ledger == NULL:
@@ -179,9 +190,10 @@ cdef uint64_t cursor_state_base(const CursorState* self) noexcept nogil:
 
 cdef uint64_t cursor_state_size(const CursorState* self) noexcept nogil:
     cdef uint64_t first = position_of(self, self.acknowledged_below)
-    cdef uint64_t size = varint_size(self.acknowledged_below) + varint_size(self.ledger_count - first)
+    cdef uint64_t size = varint_size(self.ledger_count - first)
     cdef uint64_t before = self.acknowledged_below
     cdef uint64_t at
+    size += varint_size(self.acknowledged_below)
     for at in range(first, self.ledger_count):
         size += cursor_ledger_size(self.ledgers[at].ledger_id - before, &self.ledgers[at].bits)
         before = self.ledgers[at].ledger_id

@@ -1,7 +1,8 @@
 """The state of one subscription: which messages of the topic's ledgers are acknowledged.
 
-Every call is made with the subscription's mutex held, except `flush` and `dirty`, which the timer thread uses without it.
-A message is (ledger id, ordinal): message m of entry e has the ordinal first_message(e) + batch index.
+Every call is made with the subscription's mutex held, except `flush` and `dirty`, which the timer
+thread uses without it. A message is (ledger id, ordinal): message m of entry e has the ordinal
+first_message(e) + batch index.
 """
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -20,18 +21,25 @@ cdef class AckTracker:
 
     cdef int acknowledge(self, uint64_t ledger_id, uint64_t first_message, uint64_t count,
                          uint64_t* newly) noexcept nogil
-    """Acknowledge count messages from first_message on, in memory and in the tail: from then on a kill loses none.
+    """Acknowledge count messages from first_message on, in memory and in the tail: from then on a
+    kill loses none.
 
-    newly: how many were not acknowledged before; 0 unless OK. The caller has checked that messages of an open ledger exist.
-    DUPLICATE: all were, or the ledger is below the mark-delete position and forgotten. FOLD: nothing was done; call
-    fold() and repeat. OUT_OF_RANGE: the topic has no such ledger or the sealed ledger no such message. NO_MEMORY, CLOSED.
+    newly: how many were not acknowledged before; 0 unless OK. The caller has checked that messages
+    of an open ledger exist.
+    DUPLICATE: all were, or the ledger is below the mark-delete position and forgotten. FOLD:
+    nothing was done; call fold() and repeat. OUT_OF_RANGE: the topic has no such ledger or the
+    sealed ledger no such message. NO_MEMORY, CLOSED.
     """
 
     cdef int acknowledge_through(self, uint64_t ledger_id, uint64_t message_end) noexcept nogil
-    """Cumulative: all earlier ledgers, and of this one everything below message_end. Statuses as of acknowledge."""
+    """Cumulative: all earlier ledgers, and of this one everything below message_end.
+
+    Statuses as of acknowledge.
+    """
 
     cdef bint is_acknowledged(self, uint64_t ledger_id, uint64_t message) noexcept nogil
-    cdef uint64_t next_unacknowledged(self, uint64_t ledger_id, uint64_t message, uint64_t end) noexcept nogil
+    cdef uint64_t next_unacknowledged(self, uint64_t ledger_id, uint64_t message,
+                                      uint64_t end) noexcept nogil
     """The first message of [message, end) that is not acknowledged, else end."""
 
     cdef void mark_delete_position(self, uint64_t* ledger_id, uint64_t* message) noexcept nogil

@@ -1,26 +1,32 @@
-"""The state of one subscription. With the subscription's mutex held, but for flush and dirty; see the pxd."""
+"""The state of one subscription. With its mutex held, but for flush and dirty; see the pxd."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.ack_bits cimport (
-    ack_bits_add, ack_bits_count, ack_bits_has, ack_bits_hole_count, ack_bits_memory_size, ack_bits_next_unacknowledged,
+    ack_bits_add, ack_bits_count, ack_bits_has, ack_bits_hole_count, ack_bits_memory_size,
+    ack_bits_next_unacknowledged,
 )
 from pulsarx._core.atomic cimport atomic_fence, atomic_load_u32, atomic_store_u32
 from pulsarx._core.cursor_record cimport (
-    CURSOR_BEFORE, CURSOR_RUN, CURSOR_RUN_MAX, CURSOR_SECTION_DUE, CURSOR_SECTION_LEDGERS, CURSOR_SECTION_REDELIVERY,
-    CURSOR_THROUGH, CursorRecord, CursorTail, cursor_tail_append, cursor_tail_extends, cursor_tail_has_room,
+    CURSOR_BEFORE, CURSOR_RUN, CURSOR_RUN_MAX, CURSOR_SECTION_DUE, CURSOR_SECTION_LEDGERS,
+    CURSOR_SECTION_REDELIVERY,
+    CURSOR_THROUGH, CursorRecord, CursorTail, cursor_tail_append, cursor_tail_extends,
+    cursor_tail_has_room,
     cursor_tail_read, cursor_tail_scatter,
 )
 from pulsarx._core.cursor_state cimport (
-    CursorState, LedgerAcks, cursor_state_add, cursor_state_apply, cursor_state_base, cursor_state_decode,
-    cursor_state_encode, cursor_state_find, cursor_state_forget, cursor_state_free, cursor_state_init,
+    CursorState, LedgerAcks, cursor_state_add, cursor_state_apply, cursor_state_base,
+    cursor_state_decode,
+    cursor_state_encode, cursor_state_find, cursor_state_forget, cursor_state_free,
+    cursor_state_init,
     cursor_state_mark_delete, cursor_state_reset, cursor_state_seal, cursor_state_size,
 )
 from pulsarx._core.invariant cimport invariant
 from pulsarx._core.status cimport (
-    STATUS_CLOSED, STATUS_CORRUPT, STATUS_DUPLICATE, STATUS_END, STATUS_FOLD, STATUS_NO_MEMORY, STATUS_OK,
+    STATUS_CLOSED, STATUS_CORRUPT, STATUS_DUPLICATE, STATUS_END, STATUS_FOLD, STATUS_NO_MEMORY,
+    STATUS_OK,
     STATUS_OUT_OF_RANGE,
 )
 from pulsarx._pycore.cursor_store cimport CursorStore
@@ -30,9 +36,12 @@ from pulsarx._pycore.raise_status cimport raise_status
 cdef class AckTracker:
     """Which messages a subscription has acknowledged; one thread at a time, except flush and dirty.
 
-    store: None for a subscription that leaves nothing behind. fold, reset, close and delete wait for the disk and
-    release the GIL in between: whoever locks the subscription's mutex must not keep the GIL while it waits for it.
-    After opening, tell it the ledgers of the topic: forget_ledgers(first), then add_ledger and seal_ledger for each.
+    store: None for a subscription that leaves nothing behind. fold, reset, close and delete wait
+    for the disk and
+    release the GIL in between: whoever locks the subscription's mutex must not keep the GIL while
+    it waits for it.
+    After opening, tell it the ledgers of the topic: forget_ledgers(first), then add_ledger and
+    seal_ledger for each.
     """
 
     def __init__(self, store: CursorStore | None = None) -> None:
@@ -66,7 +75,8 @@ cdef class AckTracker:
             return STATUS_OUT_OF_RANGE
         if first_message == ledger.bits.contiguous and ledger.bits.beyond == 0:
             if cursor_tail_extends(tail, CURSOR_RUN, ledger_id, first_message, count):
-                status = ack_bits_add(&ledger.bits, first_message, count, ledger.message_count, newly)
+                status = ack_bits_add(&ledger.bits, first_message, count, ledger.message_count,
+                                      newly)
                 if status:
                     return status
                 cursor_tail_append(tail, CURSOR_RUN, ledger_id, first_message, count)
@@ -80,7 +90,8 @@ cdef class AckTracker:
         cdef CursorTail* tail = self.c_tail
         cdef bint in_order = first_message == ledger.bits.contiguous and ledger.bits.beyond == 0
         cdef int status
-        # Without room this may fold although a record could be extended; the other way round would lose `newly`.
+        # Without room this may fold although a record could be extended; the other way round would
+        # lose `newly`.
         if not cursor_tail_has_room(tail, ledger.ledger_id):
             return STATUS_FOLD
         status = ack_bits_add(&ledger.bits, first_message, count, ledger.message_count, newly)
@@ -132,7 +143,8 @@ cdef class AckTracker:
         ledger = cursor_state_find(&self.c_state, ledger_id)
         return ledger != NULL and ack_bits_has(&ledger.bits, message)
 
-    cdef uint64_t next_unacknowledged(self, uint64_t ledger_id, uint64_t message, uint64_t end) noexcept nogil:
+    cdef uint64_t next_unacknowledged(self, uint64_t ledger_id, uint64_t message,
+                                      uint64_t end) noexcept nogil:
         cdef LedgerAcks* ledger
         if ledger_id < self.c_state.acknowledged_below:
             return end
@@ -152,17 +164,17 @@ cdef class AckTracker:
         return 0
 
     def add_ledger(self, ledger_id: int) -> None:
-        """A ledger of the topic, open until it is sealed. Adding one that is known changes nothing."""
+        """A ledger of the topic, open until it is sealed. Adding a known one changes nothing."""
         self.check_open()
         if cursor_state_add(&self.c_state, ledger_id) == NULL:
             raise MemoryError(f"add ledger {ledger_id}: out of memory")
 
     def seal_ledger(self, ledger_id: int, message_count: int) -> None:
-        """The ledger holds message_count messages for good; acknowledgements of others are forgotten."""
+        """The ledger holds message_count messages for good; acknowledgements above are dropped."""
         cursor_state_seal(&self.c_state, self.found(ledger_id), message_count)
 
     def forget_ledgers(self, below_ledger_id: int) -> None:
-        """The topic has no ledger below this one any more: whatever is below counts as acknowledged."""
+        """The topic has no ledger below this one: whatever is below counts as acknowledged."""
         self.check_open()
         cursor_state_forget(&self.c_state, below_ledger_id)
 
@@ -175,7 +187,7 @@ cdef class AckTracker:
         return ledger
 
     def mark_delete(self) -> tuple[int, int]:
-        """(ledger id, ordinal) of the first unacknowledged message; behind the last message when there is none."""
+        """(ledger id, ordinal) of the first unacknowledged message; else behind the last one."""
         cdef uint64_t ledger_id = 0
         cdef uint64_t message = 0
         self.check_open()
@@ -183,11 +195,14 @@ cdef class AckTracker:
         return ledger_id, message
 
     def acknowledged_count(self, ledger_id: int) -> int:
-        """Acknowledged messages of a ledger. Of a wholly acknowledged one that is not sealed: those known by number."""
+        """Acknowledged messages of a ledger.
+
+        Of a wholly acknowledged one that is not sealed yet: those known by number.
+        """
         return ack_bits_count(&self.found(ledger_id).bits)
 
     def hole_count(self) -> int:
-        """Runs of unacknowledged messages with an acknowledged one above them in the same ledger."""
+        """Runs of unacknowledged messages with an acknowledged one above, in the same ledger."""
         cdef uint64_t total = 0
         cdef uint64_t at
         self.check_open()
@@ -213,25 +228,27 @@ cdef class AckTracker:
     # The same for Python callers.
 
     def acknowledge_messages(self, ledger_id: int, first_message: int, count: int = 1) -> int:
-        """Acknowledge a run, folding when needed; answers how many messages were not acknowledged before."""
+        """Acknowledge a run, folding when needed; answers how many were not before."""
         cdef uint64_t newly = 0
         cdef int status = self.acknowledge(ledger_id, first_message, count, &newly)
         if status == STATUS_FOLD:
             self.fold()
             status = self.acknowledge(ledger_id, first_message, count, &newly)
         if status != STATUS_DUPLICATE:
-            raise_status(status, 0, f"acknowledge {count} messages from {first_message} of ledger {ledger_id}")
+            raise_status(status, 0,
+                         f"acknowledge {count} messages from {first_message} of ledger {ledger_id}")
         return newly
 
     def acknowledge_messages_through(self, ledger_id: int, message_end: int) -> bool:
-        """Acknowledge cumulatively, folding when needed; False: all of it was acknowledged before."""
+        """Acknowledge cumulatively, folding when needed; False: all of it was before."""
         cdef int status = self.acknowledge_through(ledger_id, message_end)
         if status == STATUS_FOLD:
             self.fold()
             status = self.acknowledge_through(ledger_id, message_end)
         if status == STATUS_DUPLICATE:
             return False
-        raise_status(status, 0, f"acknowledge everything below message {message_end} of ledger {ledger_id}")
+        raise_status(status, 0,
+                     f"acknowledge everything below message {message_end} of ledger {ledger_id}")
         return True
 
     def is_message_acknowledged(self, ledger_id: int, message: int) -> bool:
@@ -245,9 +262,11 @@ cdef class AckTracker:
     # What is kept.
 
     def reset(self, ledger_id: int, message: int) -> None:
-        """Seek: everything before is acknowledged, everything from there on is not. Durable when it returns.
+        """Seek: everything before is acknowledged, everything from there on is not. Durable when it
+        returns.
 
-        After an error nothing changed, except when only flushing the directory failed: then a power cut may undo it.
+        After an error nothing changed, except when only flushing the directory failed: then a power
+        cut may undo it.
         """
         cdef LedgerAcks* ledger = self.found(ledger_id)
         cdef CursorState changed
@@ -272,7 +291,7 @@ cdef class AckTracker:
             cursor_state_free(&changed)
 
     cdef int copy_ledgers(self, CursorState* target) except -1:
-        """The same ledgers with their numbers of messages, for a reset: what lies before it is acknowledged anyway."""
+        """The same ledgers with their numbers of messages, which is all a reset needs."""
         cdef LedgerAcks* ledger
         cdef uint64_t at
         for at in range(self.c_state.ledger_count):
@@ -297,7 +316,7 @@ cdef class AckTracker:
         atomic_store_u32(&self.c_dirty, 0)
 
     def section(self, tag: int) -> bytes:
-        """What the last snapshot kept beside the acknowledgements under a CursorSectionTag; empty: nothing."""
+        """What the snapshot keeps besides, under a CursorSectionTag; empty: nothing."""
         return self.sections.get(tag, b"")
 
     def set_section(self, tag: int, content: bytes) -> None:
@@ -305,9 +324,11 @@ cdef class AckTracker:
         self.sections[tag] = content
 
     def flush(self) -> None:
-        """Put all acknowledgements so far on the device. Any thread, without the mutex; nothing to do after close.
+        """Put all acknowledgements so far on the device. Any thread, without the mutex; nothing to
+        do after close.
 
-        LedgerPoisonedError, after an earlier error: the device may lack some until a fold succeeds; a kill loses none.
+        LedgerPoisonedError, after an earlier error: the device may lack some until a fold succeeds;
+        a kill loses none.
         """
         if self.c_closed or self.store is None:
             return
@@ -378,7 +399,8 @@ cdef class AckTracker:
 
     cdef bytes snapshot(self):
         parts = []
-        for tag, section in sorted({**self.sections, CURSOR_SECTION_LEDGERS: self.ledgers_section()}.items()):
+        for tag, section in sorted({**self.sections,
+                                    CURSOR_SECTION_LEDGERS: self.ledgers_section()}.items()):
             parts += (int(tag).to_bytes(8, "little"), len(section).to_bytes(8, "little"), section)
         return b"".join(parts)
 
@@ -393,7 +415,8 @@ cdef class AckTracker:
             tag = int.from_bytes(snapshot[at:at + 8], "little")
             size = int.from_bytes(snapshot[at + 8:at + 16], "little")
             if at + 16 + size > len(snapshot):
-                raise_status(STATUS_CORRUPT, 0, f"read the snapshot of cursor file {self.store.path}")
+                raise_status(STATUS_CORRUPT, 0,
+                             f"read the snapshot of cursor file {self.store.path}")
             section = snapshot[at + 16:at + 16 + size]
             if tag == CURSOR_SECTION_LEDGERS:
                 self.load_ledgers(section)
@@ -401,7 +424,8 @@ cdef class AckTracker:
                 self.sections[tag] = section
             else:
                 raise errors.NewerFormatError(
-                    f"cursor file {self.store.path} holds a section {tag} of a newer version; upgrade PulsarX to open it")
+                    f"cursor file {self.store.path} holds a section {tag} of a newer version;"
+                    " upgrade PulsarX to open it")
             at += 16 + size
         return self.load_tail()
 
@@ -429,6 +453,7 @@ cdef class AckTracker:
             raise_status(status, 0, f"read the acknowledgements of cursor file {self.store.path}")
         self.store.damaged_count = damaged
         if damaged:
-            self.store.note_damage(f"Cursor file {self.store.path} has {damaged} damaged records: the acknowledgements"
-                                   " they held are delivered again.")
+            self.store.note_damage(
+                f"Cursor file {self.store.path} has {damaged} damaged records:"
+                " the acknowledgements they held are delivered again.")
         return 0

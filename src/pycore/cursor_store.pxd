@@ -1,6 +1,7 @@
 """The file of one durable cursor: generations on disk, the mapped tail of the newest one.
 
-Used by AckTracker alone, with the subscription's mutex held; only flush may come from another thread meanwhile.
+Used by AckTracker alone, with the subscription's mutex held; only flush may come from another
+thread meanwhile.
 """
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
@@ -16,7 +17,7 @@ cdef class CursorStore:
     cdef int c_file                     # owned descriptor, -1 while there is none
     cdef uint32_t c_closed
     cdef uint32_t c_poisoned            # a flush failed: the next generation cures it
-    cdef pthread_mutex_t c_flush_mutex  # guards c_file and c_poisoned; taken after the subscription's mutex
+    cdef pthread_mutex_t c_flush_mutex  # guards c_file, c_poisoned; after the subscription's
     cdef CursorHeader c_header
     cdef object files
     cdef str directory

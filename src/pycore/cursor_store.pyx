@@ -1,14 +1,18 @@
-"""The file of one durable cursor, used by AckTracker with the subscription's mutex held; flush may come from anywhere.
+"""The file of one durable cursor, used by AckTracker with the subscription's mutex held; flush may
+come from anywhere.
 
   state      holds                                        left by
   no file    generation is 0, nothing is recorded          write_generation
   OPEN       acknowledgements go to the mapped tail        abandon, close, delete
-  POISONED   OPEN, but a flush failed: what is on the      write_generation (OPEN), abandon, close, delete
+  POISONED   OPEN, but a flush failed: what is on the      write_generation (OPEN), abandon, close,
+  delete
              device is unknown, the page cache holds all
   CLOSED     nothing is mapped                             -
 
-The one lock, c_flush_mutex, is taken after the subscription's mutex, only without the GIL, and never held while waiting
-for the GIL: a flush in another thread holds the descriptor by it while a new generation wants to replace it.
+The one lock, c_flush_mutex, is taken after the subscription's mutex, only without the GIL, and
+never held while waiting
+for the GIL: a flush in another thread holds the descriptor by it while a new generation wants to
+replace it.
 """
 
 import os
@@ -28,12 +32,14 @@ from pulsarx._core.atomic cimport (
 )
 from pulsarx._core.crc32c cimport crc32c
 from pulsarx._core.cursor_record cimport (
-    CURSOR_BLOCK_SIZE, CURSOR_IDENTITY_SIZE, CURSOR_SLOT_SIZE, CursorHeader, CursorTail, cursor_header_decode,
+    CURSOR_BLOCK_SIZE, CURSOR_IDENTITY_SIZE, CURSOR_SLOT_SIZE, CursorHeader, CursorTail,
+    cursor_header_decode,
     cursor_header_encode, cursor_tail_start,
 )
 from pulsarx._core.limits cimport CURSOR_HEADER_SIZE
 from pulsarx._core.status cimport (
-    STATUS_CORRUPT, STATUS_FOREIGN, STATUS_IO, STATUS_NO_SPACE, STATUS_OK, STATUS_POISONED, STATUS_TRUNCATED,
+    STATUS_CORRUPT, STATUS_FOREIGN, STATUS_IO, STATUS_NO_SPACE, STATUS_OK, STATUS_POISONED,
+    STATUS_TRUNCATED,
     STATUS_UNBORN, STATUS_UNSUPPORTED,
 )
 from pulsarx._pycore.raise_status cimport raise_status
@@ -69,8 +75,12 @@ cdef void fault_in(uint8_t* room, size_t size) noexcept nogil:
         page += CURSOR_BLOCK_SIZE
 
 
-cdef int map_tail(const char* path, uint64_t offset, uint64_t size, int* file, uint8_t** room) noexcept nogil:
-    """Open the file, allocate and map its tail; answers an errno. A full disk is met here and never by a store."""
+cdef int map_tail(const char* path, uint64_t offset, uint64_t size, int* file,
+                  uint8_t** room) noexcept nogil:
+    """Open the file, allocate and map its tail; answers an errno.
+
+    A full disk is met here, never by a store.
+    """
     cdef int error
     cdef void* mapped
     file[0] = posix_open(path, O_RDWR | O_CLOEXEC)
@@ -87,6 +97,14 @@ cdef int map_tail(const char* path, uint64_t offset, uint64_t size, int* file, u
     posix_close(file[0])
     file[0] = -1
     return error
+
+
+cdef int refuse(object problem, str path) except -1:
+    """Raise what the operating system refused as ours; let anything else pass."""
+    if isinstance(problem, OSError):
+        error = problem.errno or 0
+        raise_status(status_of(error) or STATUS_IO, error, f"write cursor file {path}")
+    return 0
 
 
 cdef class CursorStore:
@@ -140,7 +158,7 @@ cdef class CursorStore:
         return sorted(found, reverse=True)
 
     cdef object load(self):
-        """Open the newest generation that is whole and answer its snapshot; None: there is none, nothing is acknowledged."""
+        """Open the newest whole generation and answer its snapshot; None: there is none."""
         cdef list found = self.generations()
         snapshot = None
         damaged = []
@@ -154,7 +172,8 @@ cdef class CursorStore:
         for generation in damaged:
             path = self.path_of(generation)
             self.files.rename(path, path + ".damaged")
-            self.note_damage(f"It is kept as {path}.damaged; acknowledgements since are delivered again.")
+            self.note_damage(
+                f"It is kept as {path}.damaged; what was acknowledged in it is delivered again.")
         if found:
             self.newest = found[0]
         return snapshot
@@ -163,23 +182,28 @@ cdef class CursorStore:
         path = self.path_of(generation)
         cdef bytes data = self.files.read(path)
         cdef CursorHeader header
-        cdef int status = cursor_header_decode(<const uint8_t*>PyBytes_AS_STRING(data), len(data), &header)
+        cdef int status = cursor_header_decode(<const uint8_t*>PyBytes_AS_STRING(data), len(data),
+                                               &header)
         if status == STATUS_UNSUPPORTED:
             raise_status(status, 0, f"open cursor file {path}")
         if status == STATUS_OK:
             status = self.check(data, &header, generation)
         if status != STATUS_OK:
-            self.note_damage(f"Cursor file {path} ({len(data)} bytes) is damaged: {REASONS[status]}.")
+            self.note_damage(
+                f"Cursor file {path} ({len(data)} bytes) is damaged: {REASONS[status]}.")
             return None
         if <uint64_t>len(data) < header.tail_offset + header.tail_size:
-            self.note_damage(f"Cursor file {path} ends at {len(data)}, inside its tail: the last acknowledgements are"
-                             " delivered again.")
+            self.note_damage(
+                f"Cursor file {path} ends at {len(data)}, inside its tail:"
+                " the last acknowledgements are delivered again.")
         self.map_existing(path, data, &header)
         return data[CURSOR_HEADER_SIZE:CURSOR_HEADER_SIZE + header.snapshot_size]
 
     cdef int check(self, bytes data, const CursorHeader* header, uint64_t generation):
         cdef const uint8_t* snapshot = <const uint8_t*>PyBytes_AS_STRING(data) + CURSOR_HEADER_SIZE
-        if header.generation != generation or header.identity[:CURSOR_IDENTITY_SIZE] != self.identity:
+        if header.identity[:CURSOR_IDENTITY_SIZE] != self.identity:
+            return STATUS_FOREIGN
+        if header.generation != generation:
             return STATUS_FOREIGN
         if crc32c(0, snapshot, header.snapshot_size) != header.snapshot_checksum:
             return STATUS_CORRUPT
@@ -235,8 +259,9 @@ cdef class CursorStore:
     cdef int write_generation(self, bytes snapshot, uint64_t base_ledger_id) except -1:
         """Write the next generation and go on with it; durable when it returns.
 
-        After a failure either nothing changed, or (`generation` moved on) the state is kept but its name may not survive
-        a power cut; then the older generation stays too and the next call tries again.
+        After a failure either nothing changed, or (`generation` moved on) the state is kept but its
+        name may not survive a power cut; then the older generation stays too and the next call
+        tries again.
         """
         cdef CursorHeader header
         cdef uint8_t* room = NULL
@@ -249,7 +274,9 @@ cdef class CursorStore:
         cdef bytes encoded = os.fsencode(unfinished)
         cdef const char* c_path = encoded
         try:
-            self.files.create(unfinished, data, False)
+            # One left by a killed process may be longer, and its end would be our tail.
+            self.discard(unfinished)
+            self.files.create(unfinished, data, True)
             with nogil:
                 error = map_tail(c_path, header.tail_offset, header.tail_size, &file, &room)
                 if error == 0 and fdatasync(file) != 0:
@@ -257,17 +284,19 @@ cdef class CursorStore:
             if error:
                 raise_status(status_of(error), error, f"write cursor file {path}")
             self.files.rename(unfinished, path)
-        except BaseException:
+        except BaseException as problem:
             if file >= 0:
                 munmap(room, header.tail_size)
                 posix_close(file)
             self.discard(unfinished)
+            refuse(problem, path)
             raise
         self.take_over(&header, file, room)
         try:
             self.files.flush_directory(self.directory)
-        except BaseException:
+        except BaseException as problem:
             self.c_poisoned = 1
+            refuse(problem, path)
             raise
         if old:
             self.discard(self.path_of(old))
@@ -275,6 +304,7 @@ cdef class CursorStore:
 
     cdef bytes encode(self, bytes snapshot, uint64_t base_ledger_id, CursorHeader* header):
         cdef uint64_t tail_size = TAIL_SIZE_MIN
+        cdef uint64_t blocks
         cdef bytearray head = bytearray(CURSOR_HEADER_SIZE)
         cdef uint8_t* room = head
         if self.generation:
@@ -286,12 +316,13 @@ cdef class CursorStore:
         header.generation = self.newest + 1
         header.base_ledger_id = base_ledger_id
         header.snapshot_size = len(snapshot)
-        header.snapshot_checksum = crc32c(0, <const uint8_t*>PyBytes_AS_STRING(snapshot), len(snapshot))
-        header.tail_offset = (CURSOR_HEADER_SIZE + header.snapshot_size + CURSOR_BLOCK_SIZE - 1) & ~(
-            <uint64_t>CURSOR_BLOCK_SIZE - 1)
+        header.snapshot_checksum = crc32c(0, <const uint8_t*>PyBytes_AS_STRING(snapshot),
+                                          len(snapshot))
+        blocks = (header.snapshot_size + CURSOR_BLOCK_SIZE - 1) // CURSOR_BLOCK_SIZE
+        header.tail_offset = CURSOR_HEADER_SIZE + blocks * CURSOR_BLOCK_SIZE
         header.tail_size = tail_size
         cursor_header_encode(header, room)
-        return bytes(head) + snapshot + bytes(header.tail_offset - CURSOR_HEADER_SIZE - header.snapshot_size)
+        return bytes(head) + snapshot + bytes(blocks * CURSOR_BLOCK_SIZE - header.snapshot_size)
 
     cdef int discard(self, str path) except -1:
         """Unlink what is not needed; the next open does it otherwise."""
@@ -341,7 +372,7 @@ cdef class CursorStore:
                 posix_close(old_file)
 
     cdef void abandon(self) noexcept:
-        """In a forked child: never touch the mapping again. No lock: its holder may not exist here."""
+        """In a forked child: never touch the mapping again. No lock: its holder may be gone."""
         self.c_closed = 1
         self.c_tail.slots = NULL
         self.c_tail.capacity = 0

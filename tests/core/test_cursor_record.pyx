@@ -11,12 +11,16 @@ from pulsarx._core.ack_bits cimport (
 from pulsarx._core.byte_reader cimport ByteReader, byte_reader_left, byte_reader_start
 from pulsarx._core.byte_writer cimport ByteWriter, byte_writer_start
 from pulsarx._core.cursor_record cimport (
-    CURSOR_BEFORE, CURSOR_MASK, CURSOR_MESSAGE_END, CURSOR_RUN, CURSOR_RUN_MAX, CURSOR_THROUGH, CursorHeader,
-    CursorRecord, CursorTail, cursor_header_decode, cursor_header_encode, cursor_ledger_decode, cursor_ledger_encode,
-    cursor_ledger_size, cursor_tail_append, cursor_tail_read, cursor_tail_scatter, cursor_tail_start,
+    CURSOR_BEFORE, CURSOR_MASK, CURSOR_MESSAGE_END, CURSOR_RUN, CURSOR_RUN_MAX, CURSOR_THROUGH,
+    CursorHeader,
+    CursorRecord, CursorTail, cursor_header_decode, cursor_header_encode, cursor_ledger_decode,
+    cursor_ledger_encode,
+    cursor_ledger_size, cursor_tail_append, cursor_tail_read, cursor_tail_scatter,
+    cursor_tail_start,
 )
 from pulsarx._core.status cimport (
-    STATUS_CORRUPT, STATUS_END, STATUS_FOLD, STATUS_FOREIGN, STATUS_OK, STATUS_TRUNCATED, STATUS_UNBORN,
+    STATUS_CORRUPT, STATUS_END, STATUS_FOLD, STATUS_FOREIGN, STATUS_OK, STATUS_TRUNCATED,
+    STATUS_UNBORN,
 )
 
 cdef uint64_t room[16]
@@ -66,7 +70,8 @@ def test_in_order_acknowledgements_share_a_record():
     assert cursor_tail_append(&tail, CURSOR_THROUGH, 1003, 9, 1) == STATUS_OK
     assert cursor_tail_append(&tail, CURSOR_BEFORE, 1004, 0, 1) == STATUS_OK
     assert records(&tail) == [
-        (CURSOR_RUN, 1000, 0, 50), (CURSOR_RUN, 1001, 50, 7), (CURSOR_THROUGH, 1003, 4, 6), (CURSOR_BEFORE, 1004, 0, 1)]
+        (CURSOR_RUN, 1000, 0, 50), (CURSOR_RUN, 1001, 50, 7), (CURSOR_THROUGH, 1003, 4, 6),
+        (CURSOR_BEFORE, 1004, 0, 1)]
 
 
 def test_a_run_ends_where_its_count_is_full():
@@ -74,7 +79,8 @@ def test_a_run_ends_where_its_count_is_full():
     start(&tail, 1)
     assert cursor_tail_append(&tail, CURSOR_RUN, 1000, 0, CURSOR_RUN_MAX) == STATUS_OK
     assert cursor_tail_append(&tail, CURSOR_RUN, 1000, CURSOR_RUN_MAX, 1) == STATUS_OK
-    assert cursor_tail_append(&tail, CURSOR_RUN, 1000 + 16777215, <uint64_t>CURSOR_MESSAGE_END - 1, 1) == STATUS_OK
+    assert cursor_tail_append(&tail, CURSOR_RUN, 1000 + 16777215, <uint64_t>CURSOR_MESSAGE_END - 1,
+                              1) == STATUS_OK
     assert records(&tail) == [
         (CURSOR_RUN, 1000, 0, 2 ** 32 - 1), (CURSOR_RUN, 1000, 2 ** 32 - 1, 1),
         (CURSOR_RUN, 1000 + 16777215, 2 ** 37 - 1, 1)]
@@ -91,7 +97,8 @@ def test_scattered_acknowledgements_share_the_record_of_their_group():
     assert cursor_tail_scatter(&tail, 1000, 80, 3, True) == STATUS_OK
     assert cursor_tail_scatter(&tail, 1000, 30, 3, False) == STATUS_END
     assert records(&tail) == [
-        (CURSOR_MASK, 1000, 64, 1 | 1 << 6 | 1 << 31 | 7 << 16), (CURSOR_MASK, 1000, 0, 1 | 1 << 5 | 1 << 31)]
+        (CURSOR_MASK, 1000, 64, 1 | 1 << 6 | 1 << 31 | 7 << 16), (CURSOR_MASK, 1000, 0,
+                                                                  1 | 1 << 5 | 1 << 31)]
 
 
 def test_a_full_tail_asks_for_a_fold_and_still_extends():
@@ -145,7 +152,8 @@ def test_headers():
     assert cursor_header_decode(block, 4100, &back) == STATUS_TRUNCATED
     for at in range(4096):
         block[at] ^= 4
-        assert cursor_header_decode(block, 12288, &back) == (STATUS_FOREIGN if at < 8 else STATUS_CORRUPT)
+        expected = <int>STATUS_FOREIGN if at < 8 else <int>STATUS_CORRUPT
+        assert cursor_header_decode(block, 12288, &back) == expected
         block[at] ^= 4
     memset(block, 0, 4096)
     assert cursor_header_decode(block, 12288, &back) == STATUS_UNBORN
@@ -164,7 +172,8 @@ def test_ledgers_of_a_snapshot_come_back_and_no_cut_one_does():
         chance = random.Random(seed)
         ack_bits_init(&bits)
         for _ in range(chance.choice((0, 1, 5, 40))):
-            ack_bits_add(&bits, chance.randrange(3000), chance.choice((1, 30, 64, 400)), 1 << 20, &newly)
+            ack_bits_add(&bits, chance.randrange(3000), chance.choice((1, 30, 64, 400)), 1 << 20,
+                         &newly)
         size = cursor_ledger_size(seed, &bits)
         encoded = bytearray(size)
         bytes_at = encoded
@@ -174,7 +183,7 @@ def test_ledgers_of_a_snapshot_come_back_and_no_cut_one_does():
         byte_reader_start(&reader, bytes_at, size)
         ack_bits_init(&back)
         assert cursor_ledger_decode(&reader, &delta, &back) == STATUS_OK
-        assert byte_reader_left(&reader) == 0 and delta == seed
+        assert byte_reader_left(&reader) == 0 and delta == <uint64_t>seed
         assert back.contiguous == bits.contiguous and ack_bits_count(&back) == ack_bits_count(&bits)
         for at in range(4000):
             assert ack_bits_has(&bits, at) == ack_bits_has(&back, at)

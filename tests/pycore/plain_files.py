@@ -1,4 +1,4 @@
-"""A stand-in for the file operations of the broker: what CursorStore needs of them, and failures on demand."""
+"""A stand-in for the file operations of the broker, with failures on demand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class PlainFiles:
         if operation in self.fail:
             raise OSError(5, f"{operation} was told to fail")
 
-    def create(self, path: str, data: bytes, exclusive: bool = False) -> None:
+    def create(self, path: str, data: bytes, exclusive: bool = True) -> None:
         self._may_fail("create")
         with open(path, "xb" if exclusive else "wb") as file:
             file.write(data)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import settings, strategies as st
+from hypothesis import settings
+from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from plain_files import PlainFiles
 
@@ -228,12 +231,19 @@ def test_everything_after_close_says_so(tmp_path: Path) -> None:
     tracker.close()
     tracker.close()
     tracker.flush()
-    calls = (
-        lambda: tracker.add_ledger(2), lambda: tracker.seal_ledger(1, 5), lambda: tracker.forget_ledgers(1),
-        lambda: tracker.acknowledge_messages(1, 0), lambda: tracker.acknowledge_messages_through(1, 1),
-        lambda: tracker.is_message_acknowledged(1, 0), lambda: tracker.next_unacknowledged_message(1, 0, 9),
-        tracker.mark_delete, tracker.hole_count, lambda: tracker.acknowledged_count(1),
-        lambda: tracker.reset(1, 0), tracker.fold,
+    calls: tuple[Callable[[], object], ...] = (
+        tracker.mark_delete,
+        tracker.hole_count,
+        tracker.fold,
+        lambda: tracker.add_ledger(2),
+        lambda: tracker.seal_ledger(1, 5),
+        lambda: tracker.forget_ledgers(1),
+        lambda: tracker.acknowledge_messages(1, 0),
+        lambda: tracker.acknowledge_messages_through(1, 1),
+        lambda: tracker.is_message_acknowledged(1, 0),
+        lambda: tracker.next_unacknowledged_message(1, 0, 9),
+        lambda: tracker.acknowledged_count(1),
+        lambda: tracker.reset(1, 0),
     )
     for call in calls:
         with pytest.raises(errors.AlreadyClosed):
@@ -260,3 +270,26 @@ def test_a_million_holes_cost_at_most_a_quarter_more_than_a_bit_a_message() -> N
         tracker.acknowledge_messages(1, at)
     assert tracker.hole_count() == 1_000_000
     assert tracker.memory_size() <= 1.25 * 2_000_000 / 8 + 4096
+
+
+def test_another_thread_may_flush_while_generations_change(tmp_path: Path) -> None:
+    tracker = open_tracker(tmp_path)
+    tracker.add_ledger(1)
+    done = threading.Event()
+
+    def flush() -> None:
+        while not done.is_set():
+            tracker.flush()
+
+    thread = threading.Thread(target=flush)
+    thread.start()
+    for group in range(6000):
+        tracker.acknowledge_messages(1, 40 * group)
+        if group % 300 == 0:
+            tracker.fold()
+    tracker.close()
+    done.set()
+    thread.join()
+    again = open_tracker(tmp_path)
+    assert again.acknowledged_count(1) == 6000
+    assert again.damage == ()
