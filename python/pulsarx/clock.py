@@ -138,13 +138,13 @@ class Clock:
             self._cancelled = max(0, self._cancelled - 1)
 
 
-def _fire(timer: Timer) -> None:
+def _fire(timer: Timer, logged: type[BaseException]) -> None:
     callback = timer._take()
     if callback is None:
         return
     try:
         callback()
-    except Exception:
+    except logged:
         import logging
 
         logging.getLogger("pulsarx.clock").exception("a timer's callback failed: %r", callback)
@@ -210,7 +210,7 @@ class ManualClock(Clock):
                     return
                 due_ms, _, timer = heappop(self._heap)
                 self._now_ms = max(self._now_ms, due_ms)
-            _fire(timer)
+            _fire(timer, Exception)  # Ctrl-C and sys.exit belong to the thread that advances
 
 
 class SystemClock(Clock):
@@ -263,7 +263,7 @@ class SystemClock(Clock):
             timer = self._next_due()
             if timer is None:
                 return
-            _fire(timer)
+            _fire(timer, BaseException)  # whatever it is, the other timers must fire
             del timer  # its callback must not live on while this thread sleeps
 
     def _next_due(self) -> Timer | None:

@@ -254,9 +254,44 @@ def test_a_failing_callback_does_not_end_the_thread(caplog: pytest.LogCaptureFix
     clock = SystemClock()
     done = threading.Event()
     clock.call_after(0, lambda: 1 // 0)
+    clock.call_after(0, sys.exit)
     clock.call_after(1, done.set)
     assert done.wait(PATIENCE_SECONDS)
     assert "ZeroDivisionError" in caplog.text
+    assert "SystemExit" in caplog.text
+
+
+def test_no_timer_is_lost_while_the_thread_ends_and_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(clock_module, "IDLE_SECONDS", 0)
+    clock = SystemClock()
+    for number in range(500):
+        done = threading.Event()
+        clock.call_after(number % 2, done.set)
+        assert done.wait(PATIENCE_SECONDS)
+
+
+def test_many_threads_may_arm_and_cancel_on_the_system_clock() -> None:
+    clock = SystemClock()
+    fired: list[int] = []
+    expected: list[int] = []
+
+    def arm(seed: int) -> None:
+        for number in range(500):
+            timer = clock.call_after(number % 5, partial(fired.append, seed * 1000 + number))
+            if not (number % 3 == 0 and timer.cancel()):
+                expected.append(seed * 1000 + number)
+
+    threads = [threading.Thread(target=arm, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    last = threading.Event()
+    clock.call_after(20, last.set)
+    assert last.wait(PATIENCE_SECONDS)
+    assert sorted(fired) == sorted(expected)
 
 
 def test_the_thread_starts_with_the_first_timer_and_ends_when_idle(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
+import sys
 
 import pytest
 from hypothesis import given
@@ -195,3 +197,9 @@ def test_java_text_is_read_and_written() -> None:
 def test_other_texts_are_value_errors(text: str) -> None:
     with pytest.raises(ValueError, match="not a message id"):
         MessageId.from_text(text)
+
+
+def test_an_id_is_small() -> None:
+    """No table of methods, no garbage collector header: received messages hold millions of ids."""
+    assert sys.getsizeof(MessageId(1, 2, 3, 4)) == 48
+    assert not gc.is_tracked(MessageId(1, 2, 3, 4))
