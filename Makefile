@@ -2,13 +2,14 @@
 PYTHON := .venv/bin/python
 PYTEST_ARGS ?=
 
-.PHONY: help build quickstart test lint format bench wheel clean distclean
+.PHONY: help build quickstart test lint format sanitize bench wheel clean distclean
 
 help:
 	@echo "make quickstart  replay 336,776 flights through a durable topic"
 	@echo "make test        all tests; PYTEST_ARGS='-k ledger' for some"
 	@echo "make lint        ruff, mypy, the tidy tests"
 	@echo "make format      what lint asks for and ruff can do itself"
+	@echo "make sanitize    tests of the compiled parts under address and undefined-behaviour sanitizers"
 	@echo "make bench       every claim about speed, as a table"
 	@echo "make wheel       a wheel in dist/, tried in a fresh environment"
 	@echo "make build       only build, in place; PULSARX_DEBUG=1 and others: CONTRIBUTING.md"
@@ -37,6 +38,14 @@ format:
 	@tools/bootstrap test lint
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
+
+# Python itself is not built with the sanitizers, so their libraries come first; it leaks by design.
+SANITIZE := PULSARX_SANITIZE=address,undefined
+sanitize:
+	@$(SANITIZE) tools/bootstrap test
+	$(SANITIZE) ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+	$(PYTHON) -m pytest tests/core tests/pycore $(PYTEST_ARGS)
 
 bench:
 	@tools/bootstrap bench
