@@ -1,0 +1,104 @@
+"""Compression of payloads: what comes back, and what bombs and garbage get."""
+
+from __future__ import annotations
+
+import zlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsarx.compression import NAMES, compress, decompress
+from pulsarx.errors import CorruptDataError, InvalidConfiguration
+
+KINDS = range(len(NAMES))
+LIMIT = 1 << 20
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.binary(max_size=2000), repeated=st.integers(1, 20))
+@settings(max_examples=50, deadline=None)
+def test_what_was_compressed_comes_back(kind: int, data: bytes, repeated: int) -> None:
+    plain = data * repeated
+    packed = compress(kind, plain)
+    assert compress(kind, memoryview(plain)) == packed
+    assert decompress(kind, packed, len(plain), LIMIT) == plain
+    assert decompress(kind, memoryview(packed), len(plain), len(plain)) == plain
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("off", [-100, -1, 1, 5000])
+def test_a_wrong_size_is_corrupt(kind: int, off: int) -> None:
+    packed = compress(kind, b"pulsar" * 100)
+    with pytest.raises(CorruptDataError, match=NAMES[kind]):
+        decompress(kind, packed, 600 + off, LIMIT)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_claimed_size_of_zero_holds_for_nothing_else(kind: int) -> None:
+    assert decompress(kind, compress(kind, b""), 0, LIMIT) == b""
+    with pytest.raises(CorruptDataError):
+        decompress(kind, compress(kind, b"pulsar"), 0, LIMIT)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_limit_comes_before_the_work(kind: int) -> None:
+    packed = compress(kind, bytes(1000))
+    with pytest.raises(CorruptDataError, match="1000 bytes are claimed, 999 are allowed"):
+        decompress(kind, packed, 1000, 999)
+    with pytest.raises(CorruptDataError):
+        decompress(kind, packed, -1, LIMIT)
+
+
+@pytest.mark.parametrize("kind", [1, 2, 3, 4])
+def test_a_bomb_is_not_unpacked(kind: int) -> None:
+    bomb = compress(kind, bytes(50_000_000))
+    with pytest.raises(CorruptDataError):
+        decompress(kind, bomb, 1000, LIMIT)
+
+
+def test_a_zstandard_bomb_that_states_no_size_is_not_unpacked() -> None:
+    zstandard = pytest.importorskip("zstandard")
+    packer = zstandard.ZstdCompressor(write_content_size=False)
+    with pytest.raises(CorruptDataError, match="more than 1000 are there"):
+        decompress(3, packer.compress(bytes(50_000_000)), 1000, LIMIT)
+    assert decompress(3, packer.compress(b"pulsar"), 6, LIMIT) == b"pulsar"
+
+
+@pytest.mark.parametrize("kind", [1, 2, 3, 4])
+def test_every_truncation_is_corrupt(kind: int) -> None:
+    packed = compress(kind, bytes(range(256)))
+    for cut in range(len(packed)):
+        with pytest.raises(CorruptDataError):
+            decompress(kind, packed[:cut], 256, LIMIT)
+
+
+@pytest.mark.parametrize("kind", [1, 2, 3, 4])
+@given(garbage=st.binary(max_size=100), size=st.integers(0, 2000))
+@settings(max_examples=300, deadline=None)
+def test_garbage_is_corrupt_or_has_the_size(kind: int, garbage: bytes, size: int) -> None:
+    try:
+        assert len(decompress(kind, garbage, size, LIMIT)) == size
+    except CorruptDataError as error:
+        assert NAMES[kind] in str(error)
+
+
+@pytest.mark.parametrize("kind", [2, 3])
+def test_bytes_behind_the_end_are_corrupt(kind: int) -> None:
+    with pytest.raises(CorruptDataError):
+        decompress(kind, compress(kind, b"pulsar") + b"more", 6, LIMIT)
+
+
+def test_unknown_kinds() -> None:
+    with pytest.raises(InvalidConfiguration, match="kind 5"):
+        compress(5, b"")
+    with pytest.raises(CorruptDataError, match="kind 5"):
+        decompress(5, b"", 0, LIMIT)
+
+
+def test_zlib_is_the_plain_stream() -> None:
+    assert zlib.decompress(compress(2, b"pulsar")) == b"pulsar"
+
+
+def test_lz4_is_a_block_without_its_size() -> None:
+    assert compress(1, b"abc") == b"\x30abc"

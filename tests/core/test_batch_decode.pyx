@@ -1,0 +1,116 @@
+"""Walking a batch: what our encoder writes, what others write, and what nobody wrote."""
+
+import random
+
+from libc.stdint cimport uint8_t, uint32_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
+from pulsarx._core.single_metadata cimport *
+from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_END, STATUS_OK, STATUS_OUT_OF_RANGE, STATUS_TRUNCATED
+
+TWO = bytes.fromhex("00000004" "18014000" "61" "00000004" "18024001" "6262")
+
+
+def walked(bytes data, uint32_t at=0):
+    """(status at the end, where it stopped, messages) over an allocation of exactly the data's size."""
+    cdef BatchMessage message
+    cdef uint8_t* copy = <uint8_t*>malloc(len(data))
+    cdef int status
+    memcpy(copy, <const char*>data, len(data))
+    found = []
+    while True:
+        status = batch_decode_next(copy, len(data), &at, &message)
+        if status != STATUS_OK:
+            break
+        found.append((message.flags, message.encoded_metadata[:message.encoded_metadata_size],
+                      message.payload[:message.payload_size]))
+    free(copy)
+    return status, at, found
+
+
+def one(str header, bytes payload):
+    encoded = bytes.fromhex(header)
+    return len(encoded).to_bytes(4, "big") + encoded + payload
+
+
+def test_pulsars_vector():
+    status, at, found = walked(TWO)
+    assert (status, at) == (STATUS_END, len(TWO))
+    assert found == [(METADATA_SEQUENCE_ID, bytes.fromhex("18014000"), b"a"),
+                     (METADATA_SEQUENCE_ID, bytes.fromhex("18024001"), b"bb")]
+
+
+def test_an_empty_batch_is_at_its_end():
+    assert walked(b"") == (STATUS_END, 0, [])
+
+
+def test_a_start_past_the_end_is_out_of_range():
+    assert walked(TWO, len(TWO) + 1)[0] == STATUS_OUT_OF_RANGE
+
+
+def test_headers_of_many_forms():
+    for header, size, flags in [
+        ("1800", 0, 0),
+        ("187f", 127, 0),
+        ("188001", 128, 0),
+        ("18ff7f", 16383, 0),
+        ("18808001", 16384, 0),
+        ("18ffff7f", 2097151, 0),
+        ("1880808001", 2097152, 0),
+        ("188100", 1, 0),                                          # longer than need be
+        ("1801" "40ffffffffffffffffff01", 1, METADATA_SEQUENCE_ID),
+        ("12026b31" "1801", 1, METADATA_PARTITION_KEY),
+        ("1200" "1801" "4005", 1, METADATA_PARTITION_KEY | METADATA_SEQUENCE_ID),
+        ("12c801" + "6b" * 200 + "1801" "4005", 1, METADATA_PARTITION_KEY | METADATA_SEQUENCE_ID),
+        ("1801" "4005" "4801", 1, METADATA_SEQUENCE_ID | METADATA_NULL_VALUE),
+        ("1801" "2001", 1, METADATA_COMPACTED_OUT),
+        ("4005" "1801", 1, METADATA_SEQUENCE_ID),                  # another order
+        ("1801" "3a016f" "4005", 1, METADATA_ORDERING_KEY | METADATA_SEQUENCE_ID),
+        ("0a060a0161120131" "1801" "28d209", 1, METADATA_PROPERTIES | METADATA_EVENT_TIME),
+        ("1802" "1801" "4005", 1, METADATA_SEQUENCE_ID),           # the last of a repeated field counts
+    ]:
+        payload = b"x" * size
+        status, _, found = walked(one(header, payload) + TWO)
+        assert status == STATUS_END
+        assert found[0] == (flags, bytes.fromhex(header), payload), header
+        assert len(found) == 3
+
+
+def test_headers_that_are_none():
+    for header in ["", "4005", "18", "1880", "1801" "40", "1801" "4080", "1201", "12056b31" "1801",
+                   "1801" "40" + "80" * 11, "18" + "ff" * 9 + "01", "0f", "00"]:
+        status, at, found = walked(TWO + one(header, b"x" * 9))
+        assert status in (STATUS_CORRUPT, STATUS_TRUNCATED), header
+        assert at == len(TWO) and len(found) == 2, "at is unmoved on failure"
+
+
+def test_every_truncation_is_noticed():
+    whole = TWO + one("12026b31" "1803" "4002", b"abc") + one("0a060a0161120131" "1801", b"z")
+    ends = []
+    for cut in range(len(whole)):
+        status, at, found = walked(whole[:cut])
+        if status == STATUS_END:
+            ends.append((cut, len(found)))
+        else:
+            assert status in (STATUS_TRUNCATED, STATUS_CORRUPT)
+    assert ends == [(0, 0), (9, 1), (19, 2), (34, 3)]
+
+
+def test_claimed_sizes_are_not_believed():
+    for start in ["ffffffff", "7fffffff", "00000005", "fffffffc"]:
+        assert walked(bytes.fromhex(start + "1801"))[0] == STATUS_TRUNCATED
+    for header in ["1802", "18ffffffff07", "187f"]:
+        assert walked(one(header, b"x"))[0] == STATUS_TRUNCATED
+
+
+def test_random_bytes_never_read_past_the_end():
+    source = random.Random(13)
+    whole = TWO + one("12026b31" "1803" "4002", b"abc") + one("0a060a0161120131" "1801", b"z")
+    for _ in range(20000):
+        damaged = bytearray(whole)
+        for _ in range(source.randrange(1, 4)):
+            damaged[source.randrange(len(whole))] = source.choice([source.randrange(256), 0x80, 0xFF, 0])
+        walked(bytes(damaged))
+        walked(bytes(3) + source.randbytes(source.randrange(40)))

@@ -1,0 +1,63 @@
+"""The checksum: known values, and the instruction against the table."""
+
+import random
+
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+
+from pulsarx._core.crc32c cimport crc32c, crc32c_portable, crc32c_u64
+
+
+cdef uint32_t fast(bytes data, uint32_t seed=0):
+    return crc32c(seed, <const uint8_t*><const char*>data, len(data))
+
+
+cdef uint32_t portable(bytes data, uint32_t seed=0):
+    return crc32c_portable(seed, <const uint8_t*><const char*>data, len(data))
+
+
+def test_known_values():
+    # RFC 3720, B.4
+    for data, checksum in [
+        (b"", 0),
+        (b"123456789", 0xE3069283),
+        (bytes(32), 0x8A9136AA),
+        (b"\xff" * 32, 0x62A8AB43),
+        (bytes(range(32)), 0x46DD794E),
+        (bytes(reversed(range(32))), 0x113FDB5C),
+    ]:
+        assert fast(data) == checksum
+        assert portable(data) == checksum
+
+
+def test_every_length_and_alignment_gives_the_same_by_instruction_and_by_table():
+    source = random.Random(32)
+    data = source.randbytes(1200)
+    for size in range(1100):
+        start = source.randrange(16)
+        piece = data[start:start + size]
+        assert fast(piece) == portable(piece), size
+
+
+def test_large_blocks_of_several_lanes():
+    source = random.Random(33)
+    for size in [24 * 1024 - 1, 24 * 1024, 24 * 1024 + 215, 24 * 1024 + 216, 24 * 1024 * 2 + 5, 131072, 1000003]:
+        data = source.randbytes(size)
+        assert fast(data) == portable(data), size
+
+
+def test_a_checksum_goes_on_where_it_stopped():
+    source = random.Random(34)
+    data = source.randbytes(3000)
+    whole = fast(data)
+    for _ in range(200):
+        cut = source.randrange(len(data) + 1)
+        assert fast(data[cut:], fast(data[:cut])) == whole
+        assert portable(data[cut:], portable(data[:cut])) == whole
+
+
+def test_u64_is_the_checksum_of_its_little_endian_bytes():
+    source = random.Random(35)
+    for _ in range(200):
+        value = source.getrandbits(64)
+        seed = source.getrandbits(32)
+        assert crc32c_u64(<uint32_t>seed, <uint64_t>value) == portable(value.to_bytes(8, "little"), seed)

@@ -1,0 +1,202 @@
+"""MessageMetadata and the entry around it: Pulsar's vectors, lenient and bounded decoding."""
+
+import random
+
+from libc.stdint cimport uint8_t, uint32_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+
+from pulsarx._core.byte_writer cimport ByteWriter, byte_writer_start
+from pulsarx._core.message_metadata cimport *
+from pulsarx._core.single_metadata cimport *
+from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK, STATUS_TRUNCATED
+
+SMALLEST = bytes.fromhex("0a0170" "1000" "1880d095ffbc31")
+FULL = bytes.fromhex(
+    "0a0170" "1007" "1808" "22060a016112" "0131" "32026b31" "4003" "48ac02" "5803" "60d209" "82010101"
+    "880101" "92010101" "9801" + "ff" * 9 + "01" "c00109" "c80101" "f00101"
+)
+ENTRY = bytes.fromhex("0e01cf85822f0000000c") + SMALLEST + b"hello"
+BROKER_METADATA = bytes.fromhex("0e02000000090881d095ffbc311029")
+
+
+cdef bytes encoded(const MessageMetadata* metadata):
+    cdef ByteWriter writer
+    cdef uint8_t[512] room
+    cdef uint32_t size = message_metadata_size(metadata)
+    assert size <= 512
+    byte_writer_start(&writer, room, size)
+    message_metadata_encode(metadata, &writer)
+    assert writer.at == writer.end
+    return room[:size]
+
+
+cdef dict shown(const MessageMetadata* metadata):
+    return {
+        "flags": metadata.flags, "compression": metadata.compression,
+        "uncompressed_size": metadata.uncompressed_size, "message_count": metadata.message_count,
+        "sequence_id": metadata.sequence_id, "highest": metadata.highest_sequence_id,
+        "publish_time_ms": metadata.publish_time_ms, "event_time_ms": metadata.event_time_ms,
+        "deliver_at_ms": metadata.deliver_at_ms, "property_count": metadata.property_count,
+        "producer_name": metadata.producer_name[:metadata.producer_name_size],
+        "key": metadata.partition_key[:metadata.partition_key_size],
+        "ordering_key": metadata.ordering_key[:metadata.ordering_key_size],
+        "schema_version": metadata.schema_version[:metadata.schema_version_size],
+    }
+
+
+def decoded(bytes data):
+    cdef MessageMetadata metadata
+    cdef uint8_t* copy = <uint8_t*>malloc(len(data))
+    cdef int status
+    memcpy(copy, <const char*>data, len(data))
+    status = message_metadata_decode(copy, len(data), &metadata)
+    found = shown(&metadata) if status == STATUS_OK else None
+    free(copy)
+    return status, found
+
+
+def taken_apart(bytes entry, bint verify=True):
+    """(status, payload, checksum) from an allocation of exactly the entry's size."""
+    cdef EntryParts parts
+    cdef uint8_t* copy = <uint8_t*>malloc(len(entry))
+    cdef int status
+    memcpy(copy, <const char*>entry, len(entry))
+    status = entry_decode(copy, len(entry), verify, &parts)
+    found = (status, None, None)
+    if status == STATUS_OK:
+        found = (status, parts.payload[:parts.payload_size], parts.checksum if parts.has_checksum else None)
+    free(copy)
+    return found
+
+
+def test_the_smallest_metadata_is_pulsars_vector():
+    cdef MessageMetadata metadata
+    memset(&metadata, 0, sizeof(metadata))
+    metadata.producer_name = b"p"
+    metadata.producer_name_size = 1
+    metadata.publish_time_ms = 1700000000000
+    metadata.message_count = 1
+    assert encoded(&metadata) == SMALLEST
+
+
+def test_all_fields_stand_in_ascending_order():
+    cdef MessageMetadata metadata
+    cdef PropertyView property = PropertyView(b"a", b"1", 1, 1)
+    memset(&metadata, 0, sizeof(metadata))
+    metadata.flags = (METADATA_PARTITION_KEY | METADATA_ORDERING_KEY | METADATA_EVENT_TIME | METADATA_KEY_BASE64
+                      | METADATA_NULL_VALUE | METADATA_NULL_KEY | METADATA_BATCH | METADATA_DELIVER_AT
+                      | METADATA_HIGHEST_SEQUENCE | METADATA_SCHEMA_VERSION)
+    metadata.producer_name = b"p"
+    metadata.producer_name_size = 1
+    metadata.sequence_id = 7
+    metadata.publish_time_ms = 8
+    metadata.properties = &property
+    metadata.property_count = 1
+    metadata.partition_key = b"k1"
+    metadata.partition_key_size = 2
+    metadata.compression = 3
+    metadata.uncompressed_size = 300
+    metadata.message_count = 3
+    metadata.event_time_ms = 1234
+    metadata.schema_version = b"\x01"
+    metadata.schema_version_size = 1
+    metadata.ordering_key = b"\x01"
+    metadata.ordering_key_size = 1
+    metadata.deliver_at_ms = -1
+    metadata.highest_sequence_id = 9
+    assert encoded(&metadata) == FULL
+
+
+def test_all_fields_come_back():
+    status, found = decoded(FULL)
+    assert status == STATUS_OK
+    flags = found.pop("flags")
+    assert flags & METADATA_BATCH and flags & METADATA_PROPERTIES and flags & METADATA_NULL_KEY
+    assert not flags & (METADATA_UUID | METADATA_MARKER)
+    assert found == {
+        "compression": 3, "uncompressed_size": 300, "message_count": 3, "sequence_id": 7, "highest": 9,
+        "publish_time_ms": 8, "event_time_ms": 1234, "deliver_at_ms": -1, "property_count": 1,
+        "producer_name": b"p", "key": b"k1", "ordering_key": b"\x01", "schema_version": b"\x01",
+    }
+
+
+def test_a_plain_message_counts_as_one():
+    status, found = decoded(SMALLEST)
+    assert (status, found["message_count"], found["flags"]) == (STATUS_OK, 1, 0)
+
+
+def test_presence_of_the_count_makes_a_batch_even_of_one():
+    status, found = decoded(SMALLEST + bytes.fromhex("5801"))
+    assert (status, found["message_count"], found["flags"]) == (STATUS_OK, 1, METADATA_BATCH)
+
+
+def test_a_count_of_none_or_negative_is_corrupt():
+    assert decoded(SMALLEST + bytes.fromhex("5800"))[0] == STATUS_CORRUPT
+    assert decoded(SMALLEST + b"\x58" + b"\xff" * 9 + b"\x01")[0] == STATUS_CORRUPT
+
+
+def test_chunks_and_markers_are_noticed():
+    for field, flag in [("d2010175", METADATA_UUID), ("d80102", METADATA_UUID), ("e00102", METADATA_UUID),
+                        ("e80100", METADATA_UUID), ("a00114", METADATA_MARKER)]:
+        status, found = decoded(SMALLEST + bytes.fromhex(field))
+        assert (status, found["flags"]) == (STATUS_OK, flag)
+
+
+def test_each_required_field_is_required():
+    for name in ["0a0170" "1000", "0a0170" "1800", "1000" "1800", ""]:
+        assert decoded(bytes.fromhex(name))[0] == STATUS_CORRUPT
+
+
+def test_unknown_fields_are_passed_over():
+    unknown = bytes.fromhex("2a0178" "6a0178" "b00105" "a9020000000000000000" "ad0200000000" "ab020801ac02")
+    status, found = decoded(unknown + SMALLEST + unknown)
+    assert (status, found["producer_name"], found["flags"]) == (STATUS_OK, b"p", 0)
+
+
+def test_an_entry_is_pulsars_vector():
+    assert taken_apart(ENTRY) == (STATUS_OK, b"hello", 0xCF85822F)
+
+
+def test_an_entry_without_checksum():
+    assert taken_apart(ENTRY[6:]) == (STATUS_OK, b"hello", None)
+
+
+def test_what_a_broker_puts_in_front_is_passed_over():
+    assert taken_apart(BROKER_METADATA + ENTRY) == (STATUS_OK, b"hello", 0xCF85822F)
+
+
+def test_any_changed_bit_behind_the_checksum_is_noticed():
+    for index in range(2, len(ENTRY)):
+        for bit in range(8):
+            damaged = bytearray(ENTRY)
+            damaged[index] ^= 1 << bit
+            assert taken_apart(bytes(damaged))[0] == STATUS_CORRUPT
+
+
+def test_a_wrong_checksum_passes_when_it_is_not_asked_for():
+    assert taken_apart(ENTRY[:2] + bytes(4) + ENTRY[6:], False) == (STATUS_OK, b"hello", 0)
+
+
+def test_every_truncation_is_noticed():
+    for entry in [ENTRY, BROKER_METADATA + ENTRY]:
+        for cut in range(len(entry)):
+            assert taken_apart(entry[:cut])[0] in (STATUS_CORRUPT, STATUS_TRUNCATED)
+            taken_apart(entry[:cut], False)
+
+
+def test_claimed_sizes_are_not_believed():
+    for size in [0x0D, 0x11, 0x100, 0x04000001, 0x7FFFFFFF, 0xFFFFFFFF]:
+        entry = ENTRY[:6] + size.to_bytes(4, "big") + ENTRY[10:]
+        status, payload, _ = taken_apart(entry, False)
+        assert status in (STATUS_CORRUPT, STATUS_TRUNCATED), (size, payload)
+
+
+def test_random_bytes_never_read_past_the_end():
+    source = random.Random(12)
+    for _ in range(20000):
+        decoded(source.randbytes(source.randrange(60)))
+        damaged = bytearray(FULL)
+        damaged[source.randrange(len(FULL))] = source.randrange(256)
+        decoded(bytes(damaged))
+        taken_apart(bytes.fromhex("0e01") + source.randbytes(source.randrange(60)), False)
