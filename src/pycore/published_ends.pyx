@@ -5,6 +5,7 @@ It is never flushed; after a crash the next owner starts it anew with another ep
 """
 
 from cpython.exc cimport PyErr_CheckSignals
+from libc.errno cimport ENOSPC
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
 
@@ -250,7 +251,8 @@ cdef PublishedEnds _start(PublishedEnds self, object path, uint64_t epoch):
         size = max(<uint64_t>GROW_SIZE, min(size, <uint64_t>SLOT_COUNT_MAX * SLOT_SIZE))
         error = file_allocate(self.c_fd, 0, size)
     if error:
-        raise_status(STATUS_IO, error, f"create {path or 'the table of open ledgers'}")
+        raise_status(STATUS_NO_SPACE if error == ENOSPC else STATUS_IO, error,
+                     f"create {path or 'the table of open ledgers'}")
     _map(self)
     self.c_count = size // SLOT_SIZE
     # The new epoch first: who looks on sees that the old slots are not to be trusted before they vanish.

@@ -1,0 +1,177 @@
+"""Ledger files straight through the core: append, flush, find, seal; from several native-speed threads."""
+
+import os
+import threading
+
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+from pulsarx._core.crc32c cimport crc32c
+from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.file_ops cimport *
+from pulsarx._core.ledger_append cimport *
+from pulsarx._core.ledger_footer cimport *
+from pulsarx._core.ledger_index cimport LedgerIndex
+from pulsarx._core.ledger_read cimport *
+from pulsarx._core.ledger_recover cimport *
+from pulsarx._core.published_end cimport PUBLISHED_SEALED, PublishedEnd
+from pulsarx._core.status cimport *
+
+cdef PublishedEnd SLOT
+cdef LedgerAppend LEDGER
+
+
+cdef int create(bint sync) noexcept nogil:
+    cdef LedgerSettings settings
+    memset(&settings, 0, sizeof(settings))
+    memset(&SLOT, 0, sizeof(SLOT))
+    settings.path = NULL
+    settings.uuid[3] = 17
+    settings.entry_count_max = 1000000
+    settings.size_max = 1 << 28
+    settings.publish_on_flush = sync
+    settings.published = &SLOT
+    return ledger_append_create(&LEDGER, &settings)
+
+
+cdef int append(uint32_t size, uint8_t fill, uint64_t* entry_id) noexcept nogil:
+    """One entry of size bytes that are all `fill`; the room around it is full of other bytes before."""
+    cdef EntryFrame frame
+    cdef uint64_t offset = 0
+    cdef uint32_t checksum
+    cdef uint8_t* room = <uint8_t*>malloc(64 + size + 8)
+    cdef int status
+    memset(room, 0xAA, 64 + size + 8)
+    memset(room + 64, fill, size)
+    room[64] = 0x0E
+    room[65] = 0x01
+    checksum = crc32c(0, room + 70, size - 6)
+    room[66] = checksum >> 24
+    room[67] = checksum >> 16
+    room[68] = checksum >> 8
+    room[69] = checksum
+    memset(&frame, 0, sizeof(frame))
+    frame.entry_size = size
+    frame.message_count = 3
+    frame.publish_time_ms = 5
+    status = ledger_append_entry(&LEDGER, &frame, room + 64, &offset)
+    entry_id[0] = frame.entry_id
+    free(room)
+    return status
+
+
+def append_many(count, flush):
+    cdef uint64_t entry_id = 0
+    cdef int turn
+    cdef int turns = count
+    cdef bint flushed = flush
+    with nogil:
+        for turn in range(turns):
+            if append(40 + turn % 300, <uint8_t>(turn % 251), &entry_id) != STATUS_OK:
+                with gil:
+                    raise AssertionError("append")
+            if flushed and ledger_append_flush(&LEDGER, entry_id + 1) != STATUS_OK:
+                with gil:
+                    raise AssertionError("flush")
+
+
+def run_threads(count, flush):
+    threads = [threading.Thread(target=append_many, args=(count, flush)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+
+cdef uint64_t read_all(uint64_t end, uint64_t* messages) noexcept nogil:
+    """How many entries there are, each verified, with ids and message counts in order; 0 when one is not."""
+    cdef LedgerRead reader
+    cdef EntryFrame frame
+    cdef const uint8_t* entry = NULL
+    cdef uint8_t* base = NULL
+    cdef uint64_t offset = 4096
+    cdef uint64_t count = 0
+    if file_map(LEDGER.fd, 1 << 28, False, &base):
+        return 0
+    memset(&reader, 0, sizeof(reader))
+    reader.base = base
+    reader.mapped_size = 1 << 28
+    reader.seed = LEDGER.seed
+    messages[0] = 0
+    while ledger_read_entry(&reader, offset, end, &frame, &entry, &offset) == STATUS_OK:
+        if frame.entry_id != count or frame.first_message != messages[0]:
+            return 0
+        count += 1
+        messages[0] += frame.message_count
+    file_unmap(base, 1 << 28)
+    return count if offset == end else 0
+
+
+def test_threads_append_and_every_entry_is_whole():
+    cdef uint64_t messages = 0
+    cdef LedgerFooter footer
+    assert create(False) == STATUS_OK
+    run_threads(5000, False)
+    assert SLOT.entry_count == 20000 and SLOT.message_count == 60000 and SLOT.end == LEDGER.end
+    assert read_all(LEDGER.end, &messages) == 20000 and messages == 60000
+    assert ledger_append_seal(&LEDGER, &footer) == STATUS_OK
+    assert footer.entry_count == 20000 and SLOT.state == PUBLISHED_SEALED
+    assert ledger_append_seal(&LEDGER, &footer) == STATUS_CLOSED
+    assert ledger_append_flush(&LEDGER, 20000) == STATUS_OK
+    assert ledger_append_flush(&LEDGER, 20001) == STATUS_OUT_OF_RANGE
+    ledger_append_close(&LEDGER)
+    ledger_append_close(&LEDGER)
+    assert append(40, 1, &messages) == STATUS_CLOSED
+    ledger_append_free(&LEDGER)
+
+
+def test_threads_flush_and_each_finds_its_own_durable():
+    cdef uint64_t messages = 0
+    assert create(True) == STATUS_OK
+    run_threads(1000, True)
+    assert SLOT.entry_count == 4000 and LEDGER.durable_count == 4000
+    assert LEDGER.durable_messages == 12000 and LEDGER.durable_end == LEDGER.end
+    assert read_all(SLOT.end, &messages) == 4000
+    ledger_append_close(&LEDGER)
+    assert ledger_append_flush(&LEDGER, 4001) == STATUS_OUT_OF_RANGE
+    ledger_append_free(&LEDGER)
+
+
+def test_refused_entries_leave_nothing():
+    cdef uint64_t entry_id = 0
+    cdef EntryFrame frame
+    cdef uint8_t room[200]
+    cdef uint64_t offset = 0
+    assert create(False) == STATUS_OK
+    LEDGER.entry_count_max = 1
+    assert append(40, 1, &entry_id) == STATUS_OK
+    assert append(40, 1, &entry_id) == STATUS_LEDGER_FULL
+    memset(&frame, 0, sizeof(frame))
+    memset(room, 0, sizeof(room))
+    frame.entry_size = 100
+    frame.message_count = 1
+    assert ledger_append_entry(&LEDGER, &frame, room + 64, &offset) == STATUS_OUT_OF_RANGE
+    frame.entry_size = 2000000000
+    assert ledger_append_entry(&LEDGER, &frame, room + 64, &offset) == STATUS_TOO_LARGE
+    assert LEDGER.entry_count == 1
+    ledger_append_close(&LEDGER)
+    ledger_append_free(&LEDGER)
+
+
+def test_a_header_block_survives_losing_either_copy():
+    cdef LedgerHeader header, found
+    cdef uint8_t block[4096]
+    cdef int bit
+    memset(&header, 0, sizeof(header))
+    header.uuid[5] = 9
+    header.created_ms = 12345
+    header.flags = LEDGER_SYNC
+    ledger_header_encode(&header, block)
+    assert ledger_header_decode(block, 4096, &found) == STATUS_OK and not found.damaged
+    for bit in range(4096 * 8):
+        block[bit // 8] ^= 1 << (bit % 8)
+        assert ledger_header_decode(block, 4096, &found) == STATUS_OK, bit
+        assert found.damaged and found.uuid[5] == 9 and found.created_ms == 12345, bit
+        assert not found.sealed and not found.cut
+        block[bit // 8] ^= 1 << (bit % 8)
