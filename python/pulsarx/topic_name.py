@@ -1,0 +1,189 @@
+"""Topic and subscription names as Pulsar reads them. Any layer may use it; any thread.
+
+  written                          means
+  x                                persistent://public/default/x
+  tenant/namespace/x               persistent://tenant/namespace/x
+  domain://tenant/namespace/x      itself; domain is persistent or non-persistent
+  ...-partition-3                  partition 3 of the topic before the suffix
+
+Source: Pulsar TopicName, NamespaceName, NamedEntity.
+"""
+
+from __future__ import annotations
+
+from pulsarx.errors import InvalidConfiguration, InvalidTopicName
+
+PARTITION_SUFFIX = "-partition-"
+_PARTITION_INDEX_MAX = 2**31 - 1
+# Far above any name in use; bounds what one name costs the catalogue.
+_NAME_SIZE_MAX = 32767
+_ENTITY_CHARACTERS = frozenset(
+    "-=:._0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+)
+_RESERVED_SUBSCRIPTIONS = frozenset(("pulsar.dedup", "__compaction"))
+_CACHED_MAX = 10_000
+
+
+class TopicName:
+    """A checked name, in parts. Immutable, so any thread may hold one; made by `TopicName.of`."""
+
+    __slots__ = ("domain", "tenant", "namespace", "local_name", "partition_index", "_full_name")
+
+    domain: str
+    tenant: str
+    namespace: str
+    local_name: str
+    partition_index: int  # -1: not a partition
+    _full_name: str
+
+    def __init__(self, domain: str, tenant: str, namespace: str, local_name: str) -> None:
+        """Take parts that were checked; `of` is what checks."""
+        put = object.__setattr__
+        put(self, "domain", domain)
+        put(self, "tenant", tenant)
+        put(self, "namespace", namespace)
+        put(self, "local_name", local_name)
+        put(self, "partition_index", _partition_index_of(local_name))
+        put(self, "_full_name", f"{domain}://{tenant}/{namespace}/{local_name}")
+
+    @staticmethod
+    def of(name: str) -> TopicName:
+        """The parsed name, from a cache if it was met before.
+
+        InvalidTopicName: not a topic name; the text says what is wrong with it.
+        """
+        known = _cached.get(name) if name.__class__ is str else None
+        if known is not None:
+            return known
+        made = _parse(name)
+        if len(_cached) >= _CACHED_MAX:
+            _cached.clear()
+        _cached[name] = made
+        return made
+
+    @property
+    def namespace_name(self) -> str:
+        """Tenant and namespace, as `public/default`."""
+        return f"{self.tenant}/{self.namespace}"
+
+    @property
+    def persistent(self) -> bool:
+        return self.domain == "persistent"
+
+    @property
+    def partitioned_name(self) -> str:
+        """Full name of the topic this one is a partition of, or of itself."""
+        if self.partition_index < 0:
+            return self._full_name
+        return self._full_name[: self._full_name.rindex(PARTITION_SUFFIX)]
+
+    def partition(self, index: int) -> TopicName:
+        """Name of one partition of this topic; of a partition: that of its sibling."""
+        if index < 0 or index > _PARTITION_INDEX_MAX:
+            raise InvalidTopicName(f"partition {index} of {self._full_name}: from 0 up")
+        return TopicName.of(f"{self.partitioned_name}{PARTITION_SUFFIX}{index}")
+
+    def __str__(self) -> str:
+        return self._full_name
+
+    def __repr__(self) -> str:
+        return f"TopicName({self._full_name!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TopicName):
+            return NotImplemented
+        return self._full_name == other._full_name
+
+    def __hash__(self) -> int:
+        return hash(self._full_name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a TopicName does not change: {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a TopicName does not change: {name}")
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return TopicName.of, (self._full_name,)
+
+
+_cached: dict[str, TopicName] = {}
+
+
+def check_entity_name(what: str, name: str) -> str:
+    """The name of a tenant or namespace, if Pulsar allows it; else InvalidTopicName."""
+    if not name:
+        raise InvalidTopicName(f"the {what} is empty")
+    if not _ENTITY_CHARACTERS.issuperset(name) or name in (".", ".."):
+        raise InvalidTopicName(f"{what} {name!r}: only letters, digits and - = : . _ are allowed")
+    return name
+
+
+def check_subscription_name(name: str) -> str:
+    """The name of a subscription, if a user may have one of that name.
+
+    InvalidConfiguration: empty, not text, or one that Pulsar keeps for itself.
+    """
+    if not isinstance(name, str):
+        raise ValueError(f"a subscription name is text (str) and not {type(name).__name__}")
+    if not name.strip():
+        raise InvalidConfiguration("the subscription name is empty")
+    if name in _RESERVED_SUBSCRIPTIONS or name.startswith("pulsar.repl"):
+        raise InvalidConfiguration(f"subscription name {name!r} is reserved; choose another")
+    flaw = _flaw_of_text(name)
+    if flaw:
+        raise InvalidConfiguration(f"subscription name {_shown(name)}: {flaw}")
+    return name
+
+
+def _parse(name: str) -> TopicName:
+    if not isinstance(name, str):
+        raise ValueError(f"a topic name is text (str) and not {type(name).__name__}")
+    domain, mark, path = name.partition("://")
+    if not mark:
+        domain, path = "persistent", name
+    elif domain not in ("persistent", "non-persistent"):
+        raise InvalidTopicName(
+            f"{_shown(name)}: domain {_shown(domain)} is neither persistent nor non-persistent"
+        )
+    parts = path.split("/")
+    if not mark and len(parts) == 1:
+        parts = ["public", "default", path]
+    if len(parts) != 3:
+        wanted = "domain://tenant/namespace/topic" if mark else "topic or tenant/namespace/topic"
+        raise InvalidTopicName(f"{_shown(name)} has {len(parts)} parts; write {wanted}")
+    tenant, namespace, local_name = parts
+    check_entity_name("tenant", tenant)
+    check_entity_name("namespace", namespace)
+    if not local_name.strip():
+        raise InvalidTopicName(f"{_shown(name)}: the topic's own name is empty")
+    if local_name != local_name.strip():
+        raise InvalidTopicName(f"{_shown(name)} starts or ends with a blank")
+    flaw = _flaw_of_text(name)
+    if flaw:
+        raise InvalidTopicName(f"{_shown(name)}: {flaw}")
+    return TopicName(domain, tenant, namespace, local_name)
+
+
+def _flaw_of_text(name: str) -> str:
+    """What keeps a name from being stored and shown, or nothing."""
+    if not name.isprintable() and any(c < " " or "\x7f" <= c <= "\x9f" for c in name):
+        return "it holds a control character"
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        return "it cannot be written as UTF-8"
+    return "" if size <= _NAME_SIZE_MAX else f"{size} bytes; at most {_NAME_SIZE_MAX} are allowed"
+
+
+def _partition_index_of(local_name: str) -> int:
+    base, mark, digits = local_name.rpartition(PARTITION_SUFFIX)
+    # `x-partition-03` and `x-partition-٣` are names of their own, not partition 3 of x.
+    if not mark or not base or not (digits.isascii() and digits.isdigit()) or len(digits) > 10:
+        return -1
+    index = int(digits)
+    return index if index <= _PARTITION_INDEX_MAX and str(index) == digits else -1
+
+
+def _shown(name: str) -> str:
+    return repr(name if len(name) <= 200 else f"{name[:200]}...")
