@@ -1,0 +1,95 @@
+"""The lock that makes one process the owner of a data directory. Used by DataDirectory alone.
+
+An open-file-description lock: it ends with the last descriptor of its opening, so a killed owner
+leaves none behind, and a second opening in the same process is refused like one elsewhere. A forked
+child shares the opening; DataDirectory closes the descriptor there, so that the child does not hold
+the lock for an owner that died.
+"""
+
+from __future__ import annotations
+
+import os
+
+# fcntl of some Python builds lacks these; the numbers are Linux's, on every architecture.
+_F_OFD_GETLK = 36
+_F_OFD_SETLK = 37
+_F_RDLCK = 0
+_F_WRLCK = 1
+_F_UNLCK = 2
+_FLOCK = "hhqqi0q"  # type, whence, start, length, pid
+# One block, written by one call: who reads beside the owner sees the old text or the new one.
+_TEXT_SIZE = 512
+
+
+class OwnerInfo:
+    """Who holds a data directory, as it wrote itself into LOCK. Immutable by habit."""
+
+    __slots__ = ("pid", "epoch", "started_ms", "control_socket")
+
+    def __init__(self, pid: int, epoch: int, started_ms: int, control_socket: str) -> None:
+        self.pid = pid  # 0: the owner had not written it yet
+        self.epoch = epoch  # 0: it has not committed its epoch yet
+        self.started_ms = started_ms
+        self.control_socket = control_socket  # empty: none
+
+    def __repr__(self) -> str:
+        return f"OwnerInfo(pid={self.pid}, epoch={self.epoch}, started_ms={self.started_ms})"
+
+
+def owner_lock_take(path: str) -> int:
+    """Descriptor of the locked file, made if missing; -1 when somebody else holds it. OSError."""
+    import fcntl
+    import struct
+
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.fcntl(descriptor, _F_OFD_SETLK, struct.pack(_FLOCK, _F_WRLCK, 0, 0, 0, 0))
+    except (BlockingIOError, PermissionError):
+        os.close(descriptor)
+        return -1
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def owner_lock_write(descriptor: int, owner: OwnerInfo) -> None:
+    """Write who holds the lock. Not flushed: it says nothing once the owner is gone."""
+    text = f"pid {owner.pid}\nepoch {owner.epoch}\nstarted_ms {owner.started_ms}\n"
+    data = f"{text}control_socket {owner.control_socket}\n".encode("utf-8", "surrogateescape")
+    os.pwrite(descriptor, data.ljust(_TEXT_SIZE), 0)
+
+
+def owner_lock_query(path: str) -> OwnerInfo | None:
+    """Who holds the lock now, or None. Takes nothing, writes nothing, waits for nothing."""
+    import fcntl
+    import struct
+
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        asked = struct.pack(_FLOCK, _F_RDLCK, 0, 0, 0, 0)
+        answer = fcntl.fcntl(descriptor, _F_OFD_GETLK, asked)
+        if struct.unpack(_FLOCK, answer)[0] == _F_UNLCK:
+            return None
+        return _owner_of_text(os.pread(descriptor, 4 * _TEXT_SIZE, 0))
+    finally:
+        os.close(descriptor)
+
+
+def _owner_of_text(data: bytes) -> OwnerInfo:
+    """What the text says; anything it does not say is 0 or empty."""
+    found: dict[str, str] = {}
+    for line in data.decode("utf-8", "surrogateescape").splitlines():
+        name, _, value = line.partition(" ")
+        found[name] = value.strip()
+
+    def number(name: str) -> int:
+        text = found.get(name, "")
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+
+    return OwnerInfo(
+        number("pid"), number("epoch"), number("started_ms"), found.get("control_socket", "")
+    )
