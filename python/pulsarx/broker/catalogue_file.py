@@ -1,0 +1,92 @@
+"""Bytes of the catalogue's files: commits and checkpoints. Used by Catalogue alone; knows no disk.
+
+One line of text, then one JSON object to the end of the file:
+
+  PULSARX COMMIT 1 crc32=<8 hex digits> size=<bytes of the object>
+
+The checksum starts from the folder's id, so a file of another folder does not pass for one of this.
+zlib.crc32 is in every Python and these files are small; the core's crc32c is not needed here.
+"""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from pulsarx.errors import CatalogueError, NewerFormatError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+COMMIT = "commit"
+CHECKPOINT = "checkpoint"
+TEMPORARY_SUFFIX = ".tmp"
+FORMAT_VERSION = 1
+_NUMBER_DIGITS = 20
+_HEADER_SIZE_MAX = 200
+
+
+def catalogue_file_name(kind: str, number: int) -> str:
+    return f"{number:0{_NUMBER_DIGITS}d}.{kind}"
+
+
+def catalogue_file_number(kind: str, name: str) -> int:
+    """Number in the name of a file of this kind; -1: it is not one."""
+    digits = name.removesuffix(f".{kind}")
+    if len(digits) != _NUMBER_DIGITS or len(name) == len(digits) or not digits.isascii():
+        return -1
+    return int(digits) if digits.isdigit() else -1
+
+
+def catalogue_file_encode(kind: str, folder_id: str, document: dict[str, Any]) -> tuple[bytes, int]:
+    """The file of a document and its checksum. ValueError, TypeError: JSON cannot say it."""
+    import json
+
+    body = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+    checksum = _checksum(kind, str(FORMAT_VERSION), folder_id, body)
+    header = f"PULSARX {kind.upper()} {FORMAT_VERSION} crc32={checksum:08x} size={len(body)}\n"
+    return b"%b%b\n" % (header.encode(), body), checksum
+
+
+def catalogue_file_decode(
+    kind: str, folder_id: str, path: str, data: bytes
+) -> tuple[dict[str, Any], int]:
+    """The document of a file and its checksum.
+
+    CatalogueError: not what was written. NewerFormatError: whole, but of a later version.
+    """
+    import json
+
+    header, mark, body = data[:_HEADER_SIZE_MAX].partition(b"\n")
+    body = data[len(header) + 1 : -1]
+    words = header.decode("ascii", "replace").split(" ")
+    if not mark or len(words) != 5 or words[:2] != ["PULSARX", kind.upper()]:
+        raise _damaged(path, data, "it does not start as one")
+    checksum = _checksum(kind, words[2], folder_id, body)
+    if words[4] != f"size={len(body)}" or data[-1:] != b"\n":
+        raise _damaged(path, data, f"{len(body)} bytes where {words[4]!r} is written")
+    if words[3] != f"crc32={checksum:08x}":
+        raise _damaged(path, data, "its checksum does not match, or it is of another folder")
+    if words[2] != str(FORMAT_VERSION):
+        raise NewerFormatError(
+            f"{path} is of version {words[2]}; this PulsarX knows version {FORMAT_VERSION}. "
+            "Upgrade PulsarX to open the folder"
+        )
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, data, f"no JSON ({error})") from error
+    if not isinstance(document, dict):
+        raise _damaged(path, data, "no JSON object")
+    return document, checksum
+
+
+def _checksum(kind: str, version: str, folder_id: str, body: bytes) -> int:
+    return crc32(body, crc32(f"{kind} {version} {folder_id}".encode()))
+
+
+def _damaged(path: str, data: bytes, why: str) -> CatalogueError:
+    return CatalogueError(
+        f"{path} is damaged ({len(data)} bytes): {why}. Nothing was changed or deleted. "
+        "Restore this file from a backup of the folder"
+    )

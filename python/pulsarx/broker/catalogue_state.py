@@ -1,0 +1,183 @@
+"""What the catalogue knows: topics, their ledgers and subscriptions, namespaces and policies.
+
+A record never changes once it is in a CatalogueState: a change puts a new record in its place, so a
+thread that took one keeps a consistent view without a lock. Only `catalogue_operations` makes
+changes.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+LEDGER_OPEN = "open"
+LEDGER_SEALED = "sealed"
+
+
+class LedgerRecord:
+    """One ledger of a topic. Immutable by habit."""
+
+    __slots__ = (
+        "ledger_id", "uuid", "slot", "state", "entry_count", "message_count", "size",
+        "first_publish_ms", "last_publish_ms", "sealed_ms", "damaged",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        ledger_id: int,
+        uuid: str,
+        slot: int = -1,
+        state: str = LEDGER_OPEN,
+        entry_count: int = 0,
+        message_count: int = 0,
+        size: int = 0,
+        first_publish_ms: int = 0,
+        last_publish_ms: int = 0,
+        sealed_ms: int = 0,
+        damaged: bool = False,
+    ) -> None:
+        self.ledger_id = ledger_id
+        self.uuid = uuid  # 32 hex digits, as in the header of the file
+        self.slot = slot  # where its end is published while it is open; -1: nowhere
+        self.state = state
+        self.entry_count = entry_count  # this and what follows: known once it is sealed
+        self.message_count = message_count
+        self.size = size
+        self.first_publish_ms = first_publish_ms
+        self.last_publish_ms = last_publish_ms
+        self.sealed_ms = sealed_ms
+        self.damaged = damaged  # sealed although some entry below its end cannot be read
+
+    def row(self) -> list[Any]:
+        return [getattr(self, name) for name in self.__slots__]
+
+    def __repr__(self) -> str:
+        return f"LedgerRecord(ledger_id={self.ledger_id}, state={self.state!r})"
+
+
+class SubscriptionRecord:
+    """One durable subscription of a topic. Immutable by habit."""
+
+    __slots__ = (
+        "name", "cursor_id", "type", "created_ms", "properties",
+        "initial_ledger_id", "initial_message",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        cursor_id: int,
+        type: str,
+        created_ms: int,
+        properties: dict[str, str],
+        initial_ledger_id: int,
+        initial_message: int,
+    ) -> None:
+        self.name = name
+        self.cursor_id = cursor_id
+        self.type = type  # of the consumer that made it; later ones may use another
+        self.created_ms = created_ms
+        self.properties = properties
+        self.initial_ledger_id = initial_ledger_id  # where it began; -1: with the first ledger
+        self.initial_message = initial_message  # ordinal within that ledger
+
+    def row(self) -> list[Any]:
+        return [getattr(self, name) for name in self.__slots__]
+
+    def __repr__(self) -> str:
+        return f"SubscriptionRecord(name={self.name!r}, cursor_id={self.cursor_id})"
+
+
+class TopicRecord:
+    """One topic, or the number of partitions of a partitioned one. Immutable once published."""
+
+    __slots__ = (
+        "topic_id", "name", "partition_count", "properties", "policies",
+        "ledgers", "subscriptions",
+    )  # fmt: skip
+
+    def __init__(
+        self, topic_id: int, name: str, partition_count: int, properties: dict[str, str]
+    ) -> None:
+        self.topic_id = topic_id
+        self.name = name  # full: persistent://tenant/namespace/local
+        self.partition_count = partition_count  # 0: holds messages itself
+        self.properties = properties
+        self.policies: dict[str, Any] = {}
+        self.ledgers: list[LedgerRecord] = []  # in the order of their messages
+        self.subscriptions: dict[str, SubscriptionRecord] = {}
+
+    def copy(self) -> TopicRecord:
+        made = TopicRecord(self.topic_id, self.name, self.partition_count, self.properties)
+        made.policies = self.policies.copy()
+        made.ledgers = self.ledgers.copy()
+        made.subscriptions = self.subscriptions.copy()
+        return made
+
+    def row(self) -> list[Any]:
+        """Itself as JSON keeps it."""
+        ledgers = [ledger.row() for ledger in self.ledgers]
+        subscriptions = [subscription.row() for subscription in self.subscriptions.values()]
+        head = [self.topic_id, self.name, self.partition_count, self.properties, self.policies]
+        return [*head, ledgers, subscriptions]
+
+    @staticmethod
+    def of_row(row: list[Any]) -> TopicRecord:
+        topic_id, name, partition_count, properties, policies, ledgers, subscriptions = row
+        made = TopicRecord(topic_id, name, partition_count, properties)
+        made.policies = policies
+        made.ledgers = [LedgerRecord(*fields) for fields in ledgers]
+        made.subscriptions = {fields[0]: SubscriptionRecord(*fields) for fields in subscriptions}
+        return made
+
+    def __repr__(self) -> str:
+        return f"TopicRecord(topic_id={self.topic_id}, name={self.name!r})"
+
+
+class CatalogueState:
+    """Everything after one commit. The catalogue's lock guards changes; any thread may read."""
+
+    __slots__ = ("number", "checksum", "epoch", "next_id", "tenants", "namespaces", "topics")
+
+    def __init__(self) -> None:
+        self.number = 0  # of the last commit in it
+        self.checksum = 0  # of that commit's file
+        self.epoch = 0  # of the owner
+        self.next_id = 1  # greater than every id in use
+        self.tenants: dict[str, dict[str, Any]] = {"public": {}}
+        self.namespaces: dict[str, dict[str, Any]] = {"public/default": {}}  # policies of each
+        self.topics: dict[str, TopicRecord] = {}
+
+    def document(self) -> dict[str, Any]:
+        """Itself as JSON keeps it."""
+        return {
+            "number": self.number,
+            "checksum": self.checksum,
+            "epoch": self.epoch,
+            "next_id": self.next_id,
+            "tenants": self.tenants,
+            "namespaces": self.namespaces,
+            "topics": [topic.row() for topic in self.topics.values()],
+        }
+
+    @staticmethod
+    def of_document(document: dict[str, Any]) -> CatalogueState:
+        """The state of such a document. Any exception: it is not one."""
+        made = CatalogueState()
+        made.number = document["number"]
+        made.checksum = document["checksum"]
+        made.epoch = document["epoch"]
+        made.next_id = document["next_id"]
+        made.tenants = document["tenants"]
+        made.namespaces = document["namespaces"]
+        of_row = TopicRecord.of_row
+        made.topics = {row[1]: of_row(row) for row in document["topics"]}
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CatalogueState):
+            return NotImplemented
+        return self.document() == other.document()
+
+    __hash__ = None  # type: ignore[assignment]
