@@ -142,8 +142,7 @@ class Catalogue:
 
     def topic_names(self, namespace: str = "") -> list[str]:
         """Full names of all topics, or of those in a namespace such as `public/default`."""
-        with self._lock:
-            names = list(self._log.state.topics)
+        names = list(self._log.state.topics)
         if not namespace:
             return names
         return [name for name in names if name.partition("://")[2].startswith(f"{namespace}/")]
@@ -154,7 +153,7 @@ class Catalogue:
 
     def allocate_id(self) -> int:
         """A fresh id for a topic, ledger or cursor. The commit that uses it takes it for good."""
-        with self._lock:
+        with self._usable_lock():
             self._check_open()
             self._check_not_reader()
             if self._owner:
@@ -176,7 +175,7 @@ class Catalogue:
         FolderOwnedError: another owner has begun an epoch. Nothing was written.
         StorageError: the disk refused. Nothing was written, or else every later commit fails too.
         """
-        with self._lock:
+        with self._usable_lock():
             self._check_open()
             self._check_not_reader()
             if self._poison:
@@ -195,7 +194,7 @@ class Catalogue:
 
     def refresh(self) -> int:
         """Read what other processes committed; the number of the last commit. Waits for nothing."""
-        with self._lock:
+        with self._usable_lock():
             self._check_open()
             self._catch_up()
             if self._epoch:
@@ -204,7 +203,7 @@ class Catalogue:
 
     def checkpoint(self) -> None:
         """Write the whole state as one file, and delete commits that two such files cover."""
-        with self._lock:
+        with self._usable_lock():
             self._check_open()
             self._directory.check_writable()
             self._log.checkpoint()
@@ -213,15 +212,15 @@ class Catalogue:
 
     def close(self) -> None:
         """Fold the log if that is worth it. May be called twice. The directory stays open."""
-        with self._lock:
-            if self._closed:
-                return
-            try:
-                self._directory.check_usable()
-                if self._owner and not self._poison and self._since_checkpoint >= _CLOSE_INTERVAL:
-                    self._fold()
-            except AlreadyClosed:
-                pass  # or forked: the catalogue belongs to somebody else now
+        try:
+            lock = self._usable_lock()
+        except AlreadyClosed:
+            self._closed = True  # the directory is closed, or its parent process's
+            return
+        with lock:
+            worth_it = self._since_checkpoint >= _CLOSE_INTERVAL and not self._poison
+            if self._owner and worth_it and not self._closed:
+                self._fold()
             self._closed = True
 
     def _try_commit(self, operations: Operations | Callable[[CatalogueState], Operations]) -> int:
@@ -284,8 +283,12 @@ class Catalogue:
         used = self._log.catch_up()
         self._reserved -= used
 
-    def _check_open(self) -> None:
+    def _usable_lock(self) -> threading.RLock:
+        """The lock; an error in a forked child, where a thread that is not there may hold it."""
         self._directory.check_usable()
+        return self._lock
+
+    def _check_open(self) -> None:
         if self._closed:
             raise AlreadyClosed(f"the catalogue of {self._directory.path} was closed")
 
