@@ -1,4 +1,5 @@
-"""SingleMessageMetadata, the header of one message inside a batch. Layout in FORMAT.md; source: PulsarApi.proto.
+"""SingleMessageMetadata, the header of one message inside a batch. Layout in FORMAT.md; source:
+PulsarApi.proto.
 
 Encode: fill the struct, ask the size, write. Decode: pointers into the given bytes, nothing copied.
 """
@@ -45,11 +46,14 @@ cdef struct SingleMetadata:
 
 cdef uint32_t single_metadata_size(const SingleMetadata* metadata) noexcept nogil
 cdef void single_metadata_encode(const SingleMetadata* metadata, ByteWriter* writer) noexcept nogil
-cdef int single_metadata_decode(const uint8_t* data, uint32_t size, SingleMetadata* metadata) noexcept nogil
-"""Unknown fields are passed over. STATUS_CORRUPT or STATUS_TRUNCATED: not such a message, or payload_size missing."""
+cdef int single_metadata_decode(const uint8_t* data, uint32_t size,
+                                SingleMetadata* metadata) noexcept nogil
+"""Unknown fields are passed over. STATUS_CORRUPT or STATUS_TRUNCATED: not such a message, or
+payload_size missing."""
 
 cdef int property_next(ByteReader* reader, uint32_t field, PropertyView* property) noexcept nogil
-"""Go to the next property (protobuf field `field`: 1 in SingleMessageMetadata, 4 in MessageMetadata).
+"""Go to the next property (protobuf field `field`: 1 in SingleMessageMetadata, 4 in
+MessageMetadata).
 
 reader: started over the whole encoded metadata. STATUS_END after the last one.
 """
