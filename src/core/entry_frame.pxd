@@ -1,18 +1,15 @@
 """The 64 bytes in front of every entry in a ledger file. Little endian.
 
   offset  size  field            meaning
-       0     4  entry_size       bytes of the entry after this frame; then zeros up to a multiple
-       of 8
-       4     4  checksum         crc32c of bytes 0..3 and 8..63, seeded with the file's seed and
-       this frame's offset
+       0     4  entry_size       bytes of the entry after this frame; then zeros up to a multiple of 8
+       4     4  checksum         crc32c of bytes 0..3 and 8..63, seeded with the file's seed and this frame's offset
        8     8  entry_id         0 for the first, then one more each
       16     8  durable_count    entries of this file known to be flushed when this one was written
       24     8  first_message    messages in this file before this entry
       32     8  publish_time_ms
       40     8  deliver_at_ms    0: at once
       48     4  message_count    1 or more
-      52     4  sticky_hash      murmur3_32(0, ordering key, else key,
-                                            else "NON_KEY") of the first message
+      52     4  sticky_hash      murmur3_32(0, ordering key, else key, else "NON_KEY") of the first message
       56     4  flags            EntryFlags
       60     4  unused           zero
 """
@@ -37,12 +34,9 @@ cdef struct EntryFrame:
     uint32_t sticky_hash
     uint32_t flags
 
-cdef void entry_frame_encode(const EntryFrame* frame, uint32_t seed, uint64_t offset,
-                             uint8_t* room) noexcept nogil
-cdef int entry_frame_decode(const uint8_t* data, uint32_t seed, uint64_t offset,
-                            EntryFrame* frame) noexcept nogil
-"""STATUS_END for 64 zero bytes (nothing was written here), STATUS_CORRUPT when the checksum or a
-bound does not hold."""
+cdef void entry_frame_encode(const EntryFrame* frame, uint32_t seed, uint64_t offset, uint8_t* room) noexcept nogil
+cdef int entry_frame_decode(const uint8_t* data, uint32_t seed, uint64_t offset, EntryFrame* frame) noexcept nogil
+"""STATUS_END for 64 zero bytes (nothing was written here), STATUS_CORRUPT when the checksum or a bound does not hold."""
 
 cdef inline uint64_t entry_frame_span(uint32_t entry_size) noexcept nogil:
     """Bytes from this frame to the next: frame, entry and padding."""

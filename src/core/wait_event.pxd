@@ -1,4 +1,5 @@
-"""Sleep until something happened, across threads and processes, without a lock and without cost while nobody waits.
+"""Sleep until something happened, across threads and processes, without a lock and without cost
+while nobody waits.
 
   waiter                                      waker
     seen = wait_event_enter(event)              make the change (release store)
@@ -17,7 +18,8 @@ cdef struct WaitEvent:
 cdef uint32_t wait_event_enter(WaitEvent* self) noexcept nogil
 cdef void wait_event_leave(WaitEvent* self) noexcept nogil
 cdef int wait_event_sleep(WaitEvent* self, uint32_t seen, int64_t timeout_ns) noexcept nogil
-"""timeout_ns: -1 for ever. STATUS_OK (woken, or the event moved on), STATUS_TIMEOUT, STATUS_INTERRUPTED (signal)."""
+"""timeout_ns: -1 for ever. STATUS_OK (woken, or the event moved on), STATUS_TIMEOUT,
+STATUS_INTERRUPTED (signal)."""
 
 cdef void wait_event_wake(WaitEvent* self) noexcept nogil
 """Wake everybody. With nobody waiting: one fence and one load."""

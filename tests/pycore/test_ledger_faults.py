@@ -186,7 +186,7 @@ def test_appends_go_on_while_a_flush_stalls(tmp_path: Path) -> None:
 
 
 def test_every_failing_call_of_a_ledgers_life(tmp_path: Path) -> None:
-    """The n-th call of each operation fails, n = 1, 2, ... until nothing fails: nothing acknowledged is lost."""
+    """The n-th call of each operation fails, n = 1, 2, ...: nothing acknowledged is lost."""
     for durability in ("os", "sync"):
         for op in (
             "open",
