@@ -42,23 +42,13 @@ cdef struct LedgerAppend:
     uint64_t end                      # written bytes; atomic
     uint64_t entry_count              # written; atomic
     uint64_t message_count
-<<<<<<< HEAD
-    uint64_t prepared_end             # bytes of the file that are allocated (durable space: zeroed
-                                      # and flushed)
-=======
     uint64_t prepared_end             # allocated (durable: zeroed, flushed)
->>>>>>> ledger
     uint64_t entry_count_max          # roll-over limits
     uint64_t size_max
     int64_t first_publish_ms
     int64_t last_publish_ms
     uint32_t publish_on_flush         # durability sync: readers see only what is flushed
-<<<<<<< HEAD
-    uint32_t zero_space               # durability sync, interval: prepared space is written with
-                                      # zeros and flushed
-=======
     uint32_t zero_space               # prepared space is written with zeros and flushed
->>>>>>> ledger
     PublishedEnd* published           # borrowed slot; never NULL while open
     WaitEvent* topic_event            # borrowed; woken with every publish; may be NULL
     pthread_mutex_t flush_mutex       # guards the flush part; leader and followers
