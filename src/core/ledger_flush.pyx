@@ -22,20 +22,23 @@ cdef int flush_verdict(LedgerAppend* self, uint64_t entry_count) noexcept nogil:
     return STATUS_OK
 
 
-cdef inline void flush_sleep(LedgerAppend* self) noexcept nogil:
+cdef inline int flush_sleep(LedgerAppend* self) noexcept nogil:
     """Called and left with flush_mutex held; the leader changes `flushing` under it, so no wake is
-    missed."""
+    missed. STATUS_INTERRUPTED: a signal arrived."""
     cdef uint32_t seen = wait_event_enter(&self.flush_event)
+    cdef int status
     pthread_mutex_unlock(&self.flush_mutex)
-    wait_event_sleep(&self.flush_event, seen, -1)
+    status = wait_event_sleep(&self.flush_event, seen, -1)
     wait_event_leave(&self.flush_event)
     pthread_mutex_lock(&self.flush_mutex)
+    return status
 
 
 cdef int ledger_flush_begin(LedgerAppend* self, uint64_t entry_count) noexcept nogil:
     # First without the mutex: in a forked child it may be locked for ever, and the ledger is
     # CLOSED there.
     cdef int status = flush_verdict(self, entry_count)
+    cdef bint interrupted = False
     if status != STATUS_OK:
         return status
     pthread_mutex_lock(&self.flush_mutex)
@@ -43,7 +46,10 @@ cdef int ledger_flush_begin(LedgerAppend* self, uint64_t entry_count) noexcept n
         status = flush_verdict(self, entry_count)
         if status != STATUS_OK or not self.flushing:
             break
-        flush_sleep(self)
+        if interrupted:
+            status = STATUS_INTERRUPTED
+            break
+        interrupted = flush_sleep(self) == STATUS_INTERRUPTED
     if status == STATUS_OK:
         self.flushing = 1
     pthread_mutex_unlock(&self.flush_mutex)
