@@ -188,7 +188,6 @@ class ProducerOptions(Options):
         "batching_max_allowed_size_in_bytes", "batching_max_publish_delay_ms", "chunking_enabled",
         "message_routing_mode", "lazy_start_partitioned_producers", "properties", "batching_type",
         "encryption_key", "crypto_key_reader", "access_mode", "message_router",
-        "schema_is_bytes",
     )
     CALL = "create_producer"
     ROWS = (
@@ -231,7 +230,11 @@ class ProducerOptions(Options):
     chunking_enabled: bool
     message_routing_mode: PartitionsRoutingMode
     properties: dict[str, str] | None
-    schema_is_bytes: bool  # bytes go through as they are
+
+    @property
+    def schema_is_bytes(self) -> bool:
+        """Whether contents that are bytes go through as they are."""
+        return type(self.schema) is BytesSchema
 
     def _check(self) -> None:
         self._at_least_0("max_pending_messages", "max_pending_messages_across_partitions")
@@ -252,7 +255,6 @@ class ProducerOptions(Options):
             raise ValueError("batching_enabled and chunking_enabled exclude each other")
         # An empty name is none, as in the official client; a dict of the caller may change later.
         self.producer_name = self.producer_name or None
-        self.schema_is_bytes = type(self.schema) is BytesSchema
         self.properties = dict(self.properties) if self.properties else None
 
 

@@ -2,7 +2,6 @@
 """Body of consumer_core.pxd."""
 
 cimport cython
-from cpython.exc cimport PyErr_CheckSignals
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -20,6 +19,7 @@ from pulsarx._pycore.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message cimport Message, message_new
 from pulsarx._pycore.mutex cimport mutex_lock
 from pulsarx._pycore.raise_status cimport raise_status
+from pulsarx._pycore.signals cimport signals_check
 
 cdef class ConsumerCore:
     """Receives and acknowledges for one consumer or reader. Any thread may call."""
@@ -190,7 +190,7 @@ cdef class ConsumerCore:
             wait_event_leave(event)
             del owner
         if status == STATUS_INTERRUPTED or status == STATUS_TIMEOUT:
-            check_signals()
+            signals_check()
         self.check_open()
         return True
 
@@ -356,14 +356,3 @@ cdef inline bint has_crossed(AckTracker tracker) noexcept:
     """Whether the ledger acknowledged last is a sealed one with nothing left: it may be time to trim."""
     cdef LedgerAcks* ledger = tracker.c_state.last
     return ledger != NULL and ledger.sealed and ledger.bits.contiguous == ledger.message_count
-
-
-cdef int check_signals() except -1:
-    """Let Python's signal handlers run; what they raise comes out as the official client's Interrupted."""
-    try:
-        PyErr_CheckSignals()
-    except KeyboardInterrupt as caught:
-        raise errors.InterruptedByKeyboard("Ctrl-C while waiting") from caught
-    except Exception as caught:
-        raise errors.Interrupted(f"a signal handler raised {caught!r} while waiting") from caught
-    return 0

@@ -66,7 +66,8 @@ class ForeignLedger(LedgerList):
         """No owner lives, so no published end can be trusted: look how far the file is whole. Writes nothing."""
         found = self._recovered.get(ledger.ledger_id)
         if found is None:
-            file = self._open(ledger)
+            path = self.broker.directory.ledger_path(ledger.ledger_id)
+            file = LedgerFile.open(path, ledger.ledger_id)
             recovery = file.recover()
             span = LedgerSpan.sealed(ledger.ledger_id, file, recovery.end)
             found = (span, recovery.entry_count, recovery.message_count)
