@@ -77,6 +77,12 @@ cdef class PublishedEnds:
         memcpy(&self.c_epoch, <char*>self.c_slots + 8, 8)
         return self
 
+    def close_file(self) -> None:
+        """No more slots are handed out; those there are stay mapped as long as anybody holds them."""
+        if self.c_fd >= 0:
+            file_close(self.c_fd)
+            self.c_fd = -1
+
     @property
     def epoch(self) -> int:
         """The epoch found when the file was created or opened."""

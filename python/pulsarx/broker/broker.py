@@ -198,7 +198,7 @@ class Broker:
             failure = attempt(topic.close) or failure
         for step in (self.catalogue.close, self.directory.close):
             failure = attempt(step) or failure
-        del self.ends  # and with it its file
+        self.ends.close_file()
         if failure is not None:
             raise failure
 
