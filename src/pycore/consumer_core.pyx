@@ -11,10 +11,11 @@ from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_COMPACTED_OUT
 from pulsarx._core.status cimport STATUS_DUPLICATE, STATUS_FOLD, STATUS_INTERRUPTED, STATUS_OK, STATUS_TIMEOUT
-from pulsarx._core.wait_event cimport wait_event_enter, wait_event_leave, wait_event_sleep
+from pulsarx._core.wait_event cimport WaitEvent, wait_event_enter, wait_event_leave, wait_event_sleep
 from pulsarx._pycore.ack_tracker cimport AckTracker
 from pulsarx._pycore.dispatcher cimport Dispatcher
 from pulsarx._pycore.entry_view cimport EntryView
+from pulsarx._pycore.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message cimport Message, message_new
 from pulsarx._pycore.mutex cimport mutex_lock
 from pulsarx._pycore.raise_status cimport raise_status
@@ -173,14 +174,21 @@ cdef class ConsumerCore:
             left_ns = <int64_t>(left * 1e9)
             if left_ns <= 0:
                 return False
-        cdef uint32_t seen = wait_event_enter(self.dispatcher.tail.c_event)
+        # A look for messages may find that the topic now grows elsewhere, and switch the event.
+        cdef LedgerTail tail = self.dispatcher.tail
+        cdef object owner = tail.event_owner
+        cdef WaitEvent* event = tail.c_event
+        cdef uint32_t seen = wait_event_enter(event)
         try:
-            if self.has_message():
+            if self.has_message() or tail.c_event != event:
                 return True
+            if tail.poll_ms > 0 and (left_ns < 0 or left_ns > <int64_t>tail.poll_ms * 1000000):
+                left_ns = <int64_t>tail.poll_ms * 1000000
             with nogil:
-                status = wait_event_sleep(self.dispatcher.tail.c_event, seen, left_ns)
+                status = wait_event_sleep(event, seen, left_ns)
         finally:
-            wait_event_leave(self.dispatcher.tail.c_event)
+            wait_event_leave(event)
+            del owner
         if status == STATUS_INTERRUPTED or status == STATUS_TIMEOUT:
             signals_check()
         self.check_open()

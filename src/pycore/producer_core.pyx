@@ -465,9 +465,11 @@ cdef class ProducerCore:
     def drain(self) -> None:
         """flush, also while closing."""
         mutex_lock(&self.mutex)
+        self.caller_waits = True
         try:
             self.close_batch()
         finally:
+            self.caller_waits = False
             pthread_mutex_unlock(&self.mutex)
         self.flush_pending()
         self.pending.completions.wait()
