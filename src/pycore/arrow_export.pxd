@@ -1,4 +1,4 @@
-"""Hands received columns out through the Arrow PyCapsule interface. Made by consumer_arrow.
+"""Hands received columns out through the Arrow PyCapsule interface. Made by consumer_arrow."""
 
 from pulsarx._pycore.arrow_block cimport ArrowBlock
 
