@@ -1,12 +1,13 @@
 # Every target works on a fresh clone; tools/bootstrap makes .venv and builds what changed.
 VENV_PYTHON := .venv/bin/python
+TESTS ?= tests
 PYTEST_ARGS ?=
 
 .PHONY: help build quickstart test lint format sanitize bench wheel clean distclean
 
 help:
 	@echo "make quickstart  replay 336,776 flights through a durable topic"
-	@echo "make test        all tests; PYTEST_ARGS='-k ledger' for some"
+	@echo "make test        all tests; TESTS=tests/core or PYTEST_ARGS='-k ledger' for some"
 	@echo "make lint        ruff, mypy, the tidy tests"
 	@echo "make format      what lint asks for and ruff can do itself"
 	@echo "make sanitize    tests of the compiled parts under address and undefined-behaviour sanitizers"
@@ -24,7 +25,7 @@ quickstart:
 
 test:
 	@tools/bootstrap test
-	$(VENV_PYTHON) -m pytest tests $(PYTEST_ARGS)
+	$(VENV_PYTHON) -m pytest $(TESTS) $(PYTEST_ARGS)
 
 lint:
 	@tools/bootstrap test lint

@@ -1,4 +1,4 @@
-"""Compression of entry payloads as Pulsar's clients do it; anybody may call. Packages load on first use.
+"""Compression of entry payloads as Pulsar's clients do it. Anybody may call; packages load on use.
 
 kind  name    form
    0  NONE    as it is
@@ -24,9 +24,7 @@ def compress(kind: int, data: bytes | memoryview) -> bytes:
     return _COMPRESS[kind](data)
 
 
-def decompress(
-    kind: int, data: bytes | memoryview, uncompressed_size: int, limit: int
-) -> bytes:
+def decompress(kind: int, data: bytes | memoryview, uncompressed_size: int, limit: int) -> bytes:
     """Undo `compress`; never makes more than uncompressed_size bytes, nor more than limit.
 
     `CorruptDataError` when that is not exactly what the data holds.
@@ -103,7 +101,7 @@ def _zstd_back(data: bytes | memoryview, size: int) -> bytes:
     import zstandard
 
     try:
-        # A frame that states its size is taken at its word by the package, whatever maximum it is given.
+        # The package takes a frame that states its size at its word, whatever maximum it is given.
         stated = zstandard.frame_content_size(data)
         if stated < 0:
             with zstandard.ZstdDecompressor().stream_reader(data) as stream:
@@ -147,5 +145,9 @@ def _snappy_stated_size(data: bytes | memoryview) -> int:
 
 _COMPRESS: tuple[Callable[[bytes | memoryview], bytes], ...] = (_plain, _lz4, _zlib, _zstd, _snappy)
 _DECOMPRESS: tuple[Callable[[bytes | memoryview, int], bytes], ...] = (
-    _plain_back, _lz4_back, _zlib_back, _zstd_back, _snappy_back,
+    _plain_back,
+    _lz4_back,
+    _zlib_back,
+    _zstd_back,
+    _snappy_back,
 )

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     Row = tuple[str, type, Any, bool]
 
 BYTES_SCHEMA = BytesSchema()  # holds no state, so all calls share it
+SYSTEM_RANDOMNESS = Randomness()  # one, so that clients that were given none agree
 DURABILITIES = ("sync", "interval", "os")
 
 
@@ -171,7 +172,7 @@ class ClientOptions(Options):
         if not 1 <= self.flush_interval_ms <= INT32_MAX:
             raise ValueError(f"flush_interval_ms must be 1 or more, not {self.flush_interval_ms}")
         self.clock = self.clock or system_clock()
-        self.randomness = self.randomness or Randomness()
+        self.randomness = self.randomness or SYSTEM_RANDOMNESS
         self.broker_options = self.broker_options or BrokerOptions()
         # Last: a wrong argument is named before a folder is.
         self.service_url = parse_service_url(self.service_url)  # type: ignore[arg-type]
@@ -187,7 +188,6 @@ class ProducerOptions(Options):
         "batching_max_allowed_size_in_bytes", "batching_max_publish_delay_ms", "chunking_enabled",
         "message_routing_mode", "lazy_start_partitioned_producers", "properties", "batching_type",
         "encryption_key", "crypto_key_reader", "access_mode", "message_router",
-        "schema_is_bytes",
     )
     CALL = "create_producer"
     ROWS = (
@@ -230,7 +230,11 @@ class ProducerOptions(Options):
     chunking_enabled: bool
     message_routing_mode: PartitionsRoutingMode
     properties: dict[str, str] | None
-    schema_is_bytes: bool  # bytes go through as they are
+
+    @property
+    def schema_is_bytes(self) -> bool:
+        """Whether contents that are bytes go through as they are."""
+        return type(self.schema) is BytesSchema
 
     def _check(self) -> None:
         self._at_least_0("max_pending_messages", "max_pending_messages_across_partitions")
@@ -251,7 +255,6 @@ class ProducerOptions(Options):
             raise ValueError("batching_enabled and chunking_enabled exclude each other")
         # An empty name is none, as in the official client; a dict of the caller may change later.
         self.producer_name = self.producer_name or None
-        self.schema_is_bytes = type(self.schema) is BytesSchema
         self.properties = dict(self.properties) if self.properties else None
 
 

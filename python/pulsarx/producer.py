@@ -10,6 +10,7 @@ from pulsarx.compression import compress
 if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.topic import Topic
+    from pulsarx.client import Client
     from pulsarx.options import ProducerOptions
 
 
@@ -20,7 +21,7 @@ class Producer(ProducerArrow):
     A producer that is garbage-collected sends what it holds and unregisters, as `close()` does.
     """
 
-    _client: object = None  # kept alive by what it made
+    _client: Client | None = None  # kept alive by what it made
 
     def __init__(self, broker: Broker, topic: Topic, options: ProducerOptions, name: str) -> None:
         super().__init__(
@@ -51,11 +52,15 @@ class Producer(ProducerArrow):
 
     def close(self) -> None:
         """Send what is open, wait until it is durable and leave. A second call raises AlreadyClosed."""
+        if not self.is_open:
+            self.shut()  # says why not
+            return
         try:
             self.shut()
         finally:
-            if not self.is_open:
-                self._topic.remove_producer(self._name)
+            self._topic.remove_producer(self._name, self)
+            if self._client is not None:
+                self._client._producer_closed(self)
 
     def __del__(self) -> None:
         if getattr(self, "_name", None) is not None and self.is_open:

@@ -72,7 +72,7 @@ class TopicName:
 
     @property
     def partitioned_name(self) -> str:
-        """Full name without the partition suffix: the topic this one is a partition of, or itself."""
+        """Full name of the topic this one is a partition of, or of itself."""
         if self.partition_index < 0:
             return self._full_name
         return self._full_name[: self._full_name.rindex(PARTITION_SUFFIX)]
@@ -115,9 +115,7 @@ def check_entity_name(what: str, name: str) -> str:
     if not name:
         raise InvalidTopicName(f"the {what} is empty")
     if not _ENTITY_CHARACTERS.issuperset(name) or name in (".", ".."):
-        raise InvalidTopicName(
-            f"{what} {name!r}: only letters, digits and - = : . _ are allowed"
-        )
+        raise InvalidTopicName(f"{what} {name!r}: only letters, digits and - = : . _ are allowed")
     return name
 
 

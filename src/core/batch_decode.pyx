@@ -15,8 +15,9 @@ cdef enum:
     VARINT_SIZE_MAX = 10
 
 
-cdef inline bint decode_usual(const uint8_t* at, const uint8_t* end, BatchMessage* message) noexcept nogil:
-    """Read [key] payload size [sequence id], as our encoder writes most headers. False: read it in full."""
+cdef inline bint decode_usual(const uint8_t* at, const uint8_t* end,
+                              BatchMessage* message) noexcept nogil:
+    """Read [key] payload size [sequence id], as our encoder writes it. False: read it in full."""
     cdef uint32_t flags = 0
     cdef uint32_t payload_size
     if end - at >= 2 and at[0] == TAG_PARTITION_KEY and at[1] < 0x80:
@@ -62,7 +63,8 @@ cdef int decode_in_full(const uint8_t* data, uint32_t size, BatchMessage* messag
     return STATUS_OK
 
 
-cdef int batch_decode_next(const uint8_t* data, uint32_t size, uint32_t* at, BatchMessage* message) noexcept nogil:
+cdef int batch_decode_next(const uint8_t* data, uint32_t size, uint32_t* at,
+                           BatchMessage* message) noexcept nogil:
     cdef ByteReader reader
     cdef BatchMessage taken
     cdef int status

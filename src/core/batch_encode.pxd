@@ -1,7 +1,8 @@
-"""Builds one entry in memory: a batch message by message, or a single message. One thread at a time.
+"""Builds one entry in memory: a batch message by message, or a single message. One thread at a
+time.
 
-The buffer keeps room in front of the payload, so that metadata, checksum and the frame of the ledger are written
-just before it and the whole is stored by one write without a copy:
+The buffer keeps room in front of the payload, so that metadata, checksum and the frame of the
+ledger are written just before it and the whole is stored by one write without a copy:
 
   buffer                 entry            payload_start      payload_end
     | ... | frame 64 B    | 0e01 crc size metadata | messages ... | room for 8 bytes of padding
@@ -18,16 +19,19 @@ cdef struct BatchEncode:
     size_t payload_start
     size_t payload_end
     uint32_t message_count
-    uint32_t mixed_keys              # 1 when two messages differ in sticky key (ordering key, else key, else none)
+    uint32_t mixed_keys              # 1 when two messages differ in sticky key: ordering
+                                     # key, else key, else none
     uint64_t first_sequence_id
     uint64_t last_sequence_id
-    size_t first_payload             # where the payload of the first message starts, and its metadata before it
+    size_t first_payload             # where the payload of the first message starts, and its
+                                     # metadata before it
     size_t first_key                 # private: where the sticky key of the first message is
     uint32_t first_key_size
     uint32_t first_key_kind          # private: its flags; 0: it has none
 
 cdef int batch_encode_init(BatchEncode* self, size_t headroom, size_t capacity) noexcept nogil
-"""headroom: room kept before the payload, at least 256 + the producer name; it grows when a finish needs more.
+"""headroom: room kept before the payload, at least 256 + the producer name; it grows when a finish
+needs more.
 
 capacity: room for the payload to begin with. STATUS_NO_MEMORY: nothing is held.
 """
@@ -38,37 +42,48 @@ cdef void batch_encode_clear(BatchEncode* self) noexcept nogil
 cdef inline size_t batch_encode_payload_size(const BatchEncode* self) noexcept nogil:
     return self.payload_end - self.payload_start
 
-cdef int batch_encode_add(BatchEncode* self, const SingleMetadata* metadata, const uint8_t* payload) noexcept nogil
+cdef int batch_encode_add(BatchEncode* self, const SingleMetadata* metadata,
+                          const uint8_t* payload) noexcept nogil
 """Append one message of metadata.payload_size bytes; grows the buffer.
 
-STATUS_NO_MEMORY, STATUS_TOO_LARGE (the entry would be larger than ENTRY_SIZE_MAX): nothing was added.
+STATUS_NO_MEMORY, STATUS_TOO_LARGE (the entry would be larger than ENTRY_SIZE_MAX): nothing was
+added.
 """
 
 cdef int batch_encode_finish(BatchEncode* self, MessageMetadata* envelope, uint8_t** entry,
                              uint32_t* entry_size) noexcept nogil
-"""Write magic, checksum and metadata in front of the messages; the buffer stays the owner of the entry.
+"""Write magic, checksum and metadata in front of the messages; the buffer stays the owner of the
+entry.
 
-envelope in: producer name, publish time, schema version, compression fields 0. The rest is set here: sequence ids,
-count, uncompressed size, keys of the first message. A batch of one becomes a plain message (its key, properties,
-event time move into the envelope), as Pulsar's producers do. The entry has ENTRY_FRAME_SIZE bytes before and 8 behind
-that the caller may overwrite. Keys in the envelope then point into the entry.
-The batch is used up by this: batch_encode_clear comes next; counts and sequence ids may be read until then.
+envelope in: producer name, publish time, schema version, compression fields 0. The rest is set
+here: sequence ids, count, uncompressed size, keys of the first message. A batch of one becomes a
+plain message (its key, properties, event time move into the envelope), as Pulsar's producers do.
+The entry has ENTRY_FRAME_SIZE bytes before and 8 behind that the caller may overwrite.
+Keys in the envelope then point into the entry. The batch is used up by this: batch_encode_clear
+comes next; counts and sequence ids may be read until then.
 STATUS_NO_MEMORY, STATUS_TOO_LARGE: the batch is as it was.
 Source: BatchMessageContainerImpl.createOpSendMsg.
 """
 
-cdef int batch_encode_compressed(BatchEncode* self, MessageMetadata* envelope, const uint8_t* compressed,
-                                 uint32_t compressed_size, uint8_t** entry, uint32_t* entry_size) noexcept nogil
-"""As finish, with the payload (what batch_encode_plain_payload shows) replaced by its compressed form.
+cdef int batch_encode_compressed(BatchEncode* self, MessageMetadata* envelope,
+                                 const uint8_t* compressed,
+                                 uint32_t compressed_size, uint8_t** entry,
+                                 uint32_t* entry_size) noexcept nogil
+"""As finish, with the payload (what batch_encode_plain_payload shows) replaced by its compressed
+form.
 
-envelope.compression is set by the caller. compressed lies outside the buffer. The batch is used up by this.
+envelope.compression is set by the caller; compressed lies outside the buffer. The
+batch is used up by this.
 """
 
-cdef void batch_encode_plain_payload(const BatchEncode* self, const uint8_t** payload, uint32_t* size) noexcept nogil
-"""What is to be compressed: all messages with their headers, or of a batch of one the bare payload."""
+cdef void batch_encode_plain_payload(const BatchEncode* self, const uint8_t** payload,
+                                     uint32_t* size) noexcept nogil
+"""What is to be compressed: all messages with their headers, or of a batch of one the bare
+payload."""
 
-cdef int batch_encode_single(BatchEncode* self, const MessageMetadata* metadata, const uint8_t* payload,
-                             uint32_t payload_size, uint8_t** entry, uint32_t* entry_size) noexcept nogil
+cdef int batch_encode_single(BatchEncode* self, const MessageMetadata* metadata,
+                             const uint8_t* payload, uint32_t payload_size,
+                             uint8_t** entry, uint32_t* entry_size) noexcept nogil
 """An entry of one message that was never in a batch; whatever the buffer held is dropped.
 
 metadata and payload point outside the buffer.

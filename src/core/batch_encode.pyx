@@ -1,10 +1,12 @@
 """Builds entries: messages one behind the other, then the envelope in front of them.
 
-What the envelope of a batch takes from its first message, read in Commands.initBatchMessageMetadata of the Java and
-the C++ client: producer name, publish time, sequence id, partition key (with its base64 flag), ordering key, schema
-version. Not event time, properties, null value or null key: those stay with each message. Java then adds the count
-and, as highest_sequence_id, the sequence id of the last message. Its batch of one is the message's own metadata
-without a count, so there they all move into the envelope. Uncompressed, uncompressed_size is left out.
+What the envelope of a batch takes from its first message, as read in
+Commands.initBatchMessageMetadata of the Java and the C++ client: producer name, publish time,
+sequence id, partition key (with its base64 flag), ordering key, schema version. Not event time,
+properties, null value or null key: those stay with each message. Java then adds the count and, as
+highest_sequence_id, the sequence id of the last message. Its batch of one is the message's own
+metadata without a count, so there they all move into the envelope. Uncompressed,
+uncompressed_size is left out.
 """
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
@@ -28,8 +30,8 @@ cdef enum:
     ENTRY_START_SIZE = 10    # that and the size of the metadata
     PADDING_SIZE = 8         # the caller may write so much behind the entry
     HEADROOM_MIN = 256
-    USUAL_HEADER_SIZE = 33   # size, three tags and their varints at their longest; the key is not counted
-    NUMBERS_SIZE_MAX = 128   # all fields of an envelope that are not blocks, and the tags of those that are
+    USUAL_HEADER_SIZE = 33   # size, three tags and their varints at their longest; no key
+    NUMBERS_SIZE_MAX = 128   # fields of an envelope that are no blocks, tags of those that are
     USUAL_FLAGS = METADATA_PARTITION_KEY | METADATA_SEQUENCE_ID
     KEY_FLAGS = METADATA_PARTITION_KEY | METADATA_ORDERING_KEY
     BATCH_FLAGS = KEY_FLAGS | METADATA_KEY_BASE64
@@ -66,7 +68,7 @@ cdef void batch_encode_clear(BatchEncode* self) noexcept nogil:
 
 
 cdef int reserve_behind(BatchEncode* self, size_t size) noexcept nogil:
-    """Have room for size bytes after payload_end and the padding; at least doubles when it grows."""
+    """Have room for size bytes after payload_end and the padding; doubles at least."""
     cdef size_t needed = self.payload_end + size + PADDING_SIZE
     cdef size_t capacity = self.capacity * 2
     cdef uint8_t* moved
@@ -85,7 +87,7 @@ cdef int reserve_behind(BatchEncode* self, size_t size) noexcept nogil:
 
 
 cdef int reserve_before(BatchEncode* self, size_t front_end, size_t size) noexcept nogil:
-    """Have size bytes before front_end, which is payload_start or first_payload; all offsets may move up."""
+    """Have size bytes before front_end (payload_start or first_payload); all offsets may move."""
     cdef size_t shift
     cdef uint8_t* moved
     if size <= front_end:
@@ -146,7 +148,8 @@ cdef void compare_key(BatchEncode* self, const SingleMetadata* metadata) noexcep
         self.mixed_keys = 1
 
 
-cdef void note_first(BatchEncode* self, const SingleMetadata* metadata, size_t payload_at) noexcept nogil:
+cdef void note_first(BatchEncode* self, const SingleMetadata* metadata,
+                     size_t payload_at) noexcept nogil:
     """Remember where the first message and its key are, once they are written."""
     cdef const uint8_t* key = NULL
     cdef uint32_t size = 0
@@ -176,7 +179,8 @@ cdef uint8_t* write_usual_header(uint8_t* at, const SingleMetadata* metadata) no
     return at
 
 
-cdef int write_any_header(BatchEncode* self, const SingleMetadata* metadata, uint8_t** end) noexcept nogil:
+cdef int write_any_header(BatchEncode* self, const SingleMetadata* metadata,
+                          uint8_t** end) noexcept nogil:
     cdef ByteWriter writer
     cdef uint32_t size = single_metadata_size(metadata)
     cdef int status
@@ -192,7 +196,8 @@ cdef int write_any_header(BatchEncode* self, const SingleMetadata* metadata, uin
     return STATUS_OK
 
 
-cdef int batch_encode_add(BatchEncode* self, const SingleMetadata* metadata, const uint8_t* payload) noexcept nogil:
+cdef int batch_encode_add(BatchEncode* self, const SingleMetadata* metadata,
+                          const uint8_t* payload) noexcept nogil:
     cdef size_t needed = <size_t>USUAL_HEADER_SIZE + PADDING_SIZE + metadata.payload_size
     cdef uint8_t* start
     cdef uint8_t* at = NULL
@@ -249,10 +254,11 @@ cdef void fill_envelope(const BatchEncode* self, const SingleMetadata* first,
         envelope.flags |= METADATA_BATCH | METADATA_HIGHEST_SEQUENCE
 
 
-cdef int take_out_first(const BatchEncode* self, SingleMetadata* first, PropertyView** copied) noexcept nogil:
+cdef int take_out_first(const BatchEncode* self, SingleMetadata* first,
+                        PropertyView** copied) noexcept nogil:
     """Copy keys and properties of the first message out of where its envelope will be written.
 
-    copied: one allocation of the caller's to free, the properties first; NULL when there is nothing to copy.
+    copied: one allocation for the caller to free, the properties first; NULL: nothing to copy.
     """
     cdef size_t header_size = self.first_payload - self.payload_start - 4
     cdef size_t views_size = first.property_count * sizeof(PropertyView)
@@ -311,6 +317,7 @@ cdef int finish(BatchEncode* self, MessageMetadata* envelope, const uint8_t* com
     cdef size_t needed = (<size_t>NUMBERS_SIZE_MAX + ENTRY_START_SIZE + ENTRY_FRAME_SIZE
                           + envelope.producer_name_size + envelope.schema_version_size
                           + (self.first_payload - self.payload_start))
+    cdef size_t held = batch_encode_payload_size(self)
     cdef PropertyView* copied = NULL
     cdef SingleMetadata first
     cdef uint8_t* start = NULL
@@ -318,8 +325,8 @@ cdef int finish(BatchEncode* self, MessageMetadata* envelope, const uint8_t* com
     if needed + payload_size > <size_t>ENTRY_SIZE_MAX:
         return STATUS_TOO_LARGE
     status = reserve_before(self, front_end, needed)
-    if status == STATUS_OK and compressed != NULL and payload_size > batch_encode_payload_size(self):
-        status = reserve_behind(self, payload_size - batch_encode_payload_size(self))
+    if status == STATUS_OK and payload_size > held and compressed != NULL:
+        status = reserve_behind(self, payload_size - held)
     if status != STATUS_OK:
         return status
     front_end = self.first_payload if in_place else self.payload_start
@@ -346,8 +353,9 @@ cdef int finish(BatchEncode* self, MessageMetadata* envelope, const uint8_t* com
     return STATUS_OK
 
 
-cdef void point_into_entry(MessageMetadata* envelope, const uint8_t* start, size_t size) noexcept nogil:
-    """The first message's header may be overwritten by now: show its keys where they are written."""
+cdef void point_into_entry(MessageMetadata* envelope, const uint8_t* start,
+                           size_t size) noexcept nogil:
+    """The first message's header may be gone by now: show its keys where they are written."""
     cdef int status
     if envelope.flags & KEY_FLAGS or envelope.property_count:
         status = message_metadata_decode(
@@ -365,14 +373,16 @@ cdef int batch_encode_finish(BatchEncode* self, MessageMetadata* envelope, uint8
     return finish(self, envelope, NULL, payload_size, entry, entry_size)
 
 
-cdef int batch_encode_compressed(BatchEncode* self, MessageMetadata* envelope, const uint8_t* compressed,
-                                 uint32_t compressed_size, uint8_t** entry, uint32_t* entry_size) noexcept nogil:
+cdef int batch_encode_compressed(BatchEncode* self, MessageMetadata* envelope,
+                                 const uint8_t* compressed, uint32_t compressed_size,
+                                 uint8_t** entry, uint32_t* entry_size) noexcept nogil:
     cdef const uint8_t* payload = NULL
     batch_encode_plain_payload(self, &payload, &envelope.uncompressed_size)
     return finish(self, envelope, compressed, compressed_size, entry, entry_size)
 
 
-cdef void batch_encode_plain_payload(const BatchEncode* self, const uint8_t** payload, uint32_t* size) noexcept nogil:
+cdef void batch_encode_plain_payload(const BatchEncode* self, const uint8_t** payload,
+                                     uint32_t* size) noexcept nogil:
     cdef size_t start = self.first_payload if self.message_count == 1 else self.payload_start
     invariant(self.message_count > 0)
     payload[0] = self.buffer + start
@@ -380,11 +390,13 @@ cdef void batch_encode_plain_payload(const BatchEncode* self, const uint8_t** pa
     size[0] = <uint32_t>(self.payload_end - start)
 
 
-cdef int batch_encode_single(BatchEncode* self, const MessageMetadata* metadata, const uint8_t* payload,
-                             uint32_t payload_size, uint8_t** entry, uint32_t* entry_size) noexcept nogil:
+cdef int batch_encode_single(BatchEncode* self, const MessageMetadata* metadata,
+                             const uint8_t* payload, uint32_t payload_size,
+                             uint8_t** entry, uint32_t* entry_size) noexcept nogil:
     cdef MessageMetadata envelope = metadata[0]
     cdef uint8_t* start = NULL
-    cdef size_t needed = <size_t>message_metadata_size(metadata) + ENTRY_START_SIZE + ENTRY_FRAME_SIZE
+    cdef size_t needed = (<size_t>ENTRY_START_SIZE + ENTRY_FRAME_SIZE
+                          + message_metadata_size(metadata))
     cdef int status
     batch_encode_clear(self)
     if needed + payload_size > <size_t>ENTRY_SIZE_MAX:

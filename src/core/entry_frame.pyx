@@ -33,13 +33,15 @@ cdef extern from *:
         uint32_t unused
 
 
-cdef inline uint32_t frame_checksum(const uint8_t* data, uint32_t seed, uint64_t offset) noexcept nogil:
+cdef inline uint32_t frame_checksum(const uint8_t* data, uint32_t seed,
+                                    uint64_t offset) noexcept nogil:
     cdef uint32_t checksum = crc32c_u64(seed, offset)
     checksum = crc32c(checksum, data, 4)
     return crc32c(checksum, data + 8, 56)
 
 
-cdef void entry_frame_encode(const EntryFrame* frame, uint32_t seed, uint64_t offset, uint8_t* room) noexcept nogil:
+cdef void entry_frame_encode(const EntryFrame* frame, uint32_t seed, uint64_t offset,
+                             uint8_t* room) noexcept nogil:
     cdef FrameBytes built
     built.entry_size = frame.entry_size
     built.checksum = 0
@@ -57,7 +59,8 @@ cdef void entry_frame_encode(const EntryFrame* frame, uint32_t seed, uint64_t of
     memcpy(room + 4, &built.checksum, 4)
 
 
-cdef int entry_frame_decode(const uint8_t* data, uint32_t seed, uint64_t offset, EntryFrame* frame) noexcept nogil:
+cdef int entry_frame_decode(const uint8_t* data, uint32_t seed, uint64_t offset,
+                            EntryFrame* frame) noexcept nogil:
     cdef FrameBytes found
     cdef uint64_t words[8]
     memcpy(&found, data, sizeof(found))

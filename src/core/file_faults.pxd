@@ -1,6 +1,8 @@
-"""A table of file operations that fails by plan, for tests. It wraps the system's; at most one is in force.
+"""A table of file operations that fails by plan, for tests. It wraps the system's; at most one is
+in force.
 
-A rule names an operation (FileOp), which call of it from now on (1: the next one), and what happens to it.
+A rule names an operation (FileOp), which call of it from now on (1: the next one), and what
+happens to it.
 """
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -20,8 +22,10 @@ cdef void file_faults_install() noexcept nogil
 cdef void file_faults_remove() noexcept nogil
 """Back to the system's; whoever stalls is released."""
 
-cdef int file_faults_add(uint32_t op, uint32_t kind, uint64_t call, bint sticky, int error) noexcept nogil
-"""sticky: this call and all later ones. STATUS_OUT_OF_RANGE: too many rules or no such operation."""
+cdef int file_faults_add(uint32_t op, uint32_t kind, uint64_t call, bint sticky,
+                         int error) noexcept nogil
+"""sticky: this call and all later ones. STATUS_OUT_OF_RANGE: too many rules or no such
+operation."""
 
 cdef void file_faults_release() noexcept nogil
 """Let everybody go who stalls, now and from here on."""

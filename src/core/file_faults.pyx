@@ -88,7 +88,8 @@ cdef int faulty_write(int fd, const uint8_t* data, size_t size, uint64_t offset)
     return error if kind else file_ops_system().write(fd, data, size, offset)
 
 
-cdef int faulty_read(int fd, uint8_t* room, size_t size, uint64_t offset, size_t* done) noexcept nogil:
+cdef int faulty_read(int fd, uint8_t* room, size_t size, uint64_t offset,
+                     size_t* done) noexcept nogil:
     cdef int error = plain_fault(FILE_OP_READ)
     return error if error else file_ops_system().read(fd, room, size, offset, done)
 
@@ -198,7 +199,8 @@ cdef void file_faults_remove() noexcept nogil:
     file_faults_release()
 
 
-cdef int file_faults_add(uint32_t op, uint32_t kind, uint64_t call, bint sticky, int error) noexcept nogil:
+cdef int file_faults_add(uint32_t op, uint32_t kind, uint64_t call, bint sticky,
+                         int error) noexcept nogil:
     global RULE_COUNT
     cdef int status = STATUS_OK
     pthread_mutex_lock(&PLAN_MUTEX)

@@ -1,4 +1,5 @@
-"""Every call on files that the core makes, through one table that tests may replace. Everybody may use it.
+"""Every call on files that the core makes, through one table that tests may replace. Everybody may
+use it.
 
 All answer 0 or an errno. Calls interrupted by a signal are repeated a bounded number of times.
 Paths are NUL-terminated bytes.
@@ -69,7 +70,8 @@ cdef int file_read(int fd, uint8_t* room, size_t size, uint64_t offset, size_t* 
 """done: less than size only at the end of the file."""
 
 cdef int file_allocate(int fd, uint64_t offset, uint64_t size) noexcept nogil
-"""Room on the device for these bytes; the file grows when they lie past its end. New bytes read as zeros."""
+"""Room on the device for these bytes; the file grows when they lie past its end. New bytes read as
+zeros."""
 
 cdef int file_flush(int fd) noexcept nogil
 cdef int file_flush_directory(const char* path) noexcept nogil
@@ -83,7 +85,8 @@ cdef int file_unlink(const char* path) noexcept nogil
 cdef int file_make_directory(const char* path) noexcept nogil
 cdef int file_size(int fd, uint64_t* size) noexcept nogil
 cdef int file_map(int fd, uint64_t size, bint writable, uint8_t** base) noexcept nogil
-"""Shared. May reach past the end of the file; such bytes may only be touched once the file has them."""
+"""Shared. May reach past the end of the file; such bytes may only be touched once the file has
+them."""
 
 cdef int file_unmap(uint8_t* base, uint64_t size) noexcept nogil
 cdef int file_populate(const uint8_t* base, uint64_t size) noexcept nogil

@@ -95,7 +95,8 @@ cdef int system_write(int fd, const uint8_t* data, size_t size, uint64_t offset)
     return 0
 
 
-cdef int system_read(int fd, uint8_t* room, size_t size, uint64_t offset, size_t* done) noexcept nogil:
+cdef int system_read(int fd, uint8_t* room, size_t size, uint64_t offset,
+                     size_t* done) noexcept nogil:
     cdef int interrupts = 0
     cdef size_t got = 0
     cdef ssize_t step
@@ -185,7 +186,8 @@ cdef int system_populate(const uint8_t* base, uint64_t size) noexcept nogil:
 
 
 cdef int system_punch_hole(int fd, uint64_t offset, uint64_t size) noexcept nogil:
-    if fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, <int64_t>offset, <int64_t>size) < 0:
+    if fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, <int64_t>offset,
+                 <int64_t>size) < 0:
         return errno
     return 0
 
@@ -237,7 +239,8 @@ cdef int file_write(int fd, const uint8_t* data, size_t size, uint64_t offset) n
     return IN_FORCE.write(fd, data, size, offset)
 
 
-cdef int file_read(int fd, uint8_t* room, size_t size, uint64_t offset, size_t* done) noexcept nogil:
+cdef int file_read(int fd, uint8_t* room, size_t size, uint64_t offset,
+                   size_t* done) noexcept nogil:
     return IN_FORCE.read(fd, room, size, offset, done)
 
 

@@ -5,7 +5,7 @@
   FENCED     a write failed: no more appends, what      seal, close
              is published stays good and flushable
   POISONED   a flush failed: end on disk unknown        close
-  SEALING    index and footer are being written         seal done; seal failed (OPEN or FENCED again, or POISONED)
+  SEALING    index and footer are being written         done; failed: OPEN, FENCED, POISONED
   SEALED     index and footer written; read only        close
   CLOSED     no file                                    -
 """
@@ -42,15 +42,13 @@ cdef struct LedgerAppend:
     uint64_t end                      # written bytes; atomic
     uint64_t entry_count              # written; atomic
     uint64_t message_count
-    uint64_t prepared_end             # bytes of the file that are allocated (durable space: zeroed
-                                      # and flushed)
+    uint64_t prepared_end             # allocated (durable: zeroed, flushed)
     uint64_t entry_count_max          # roll-over limits
     uint64_t size_max
     int64_t first_publish_ms
     int64_t last_publish_ms
     uint32_t publish_on_flush         # durability sync: readers see only what is flushed
-    uint32_t zero_space               # durability sync, interval: prepared space is written with
-                                      # zeros and flushed
+    uint32_t zero_space               # prepared space is written with zeros and flushed
     PublishedEnd* published           # borrowed slot; never NULL while open
     WaitEvent* topic_event            # borrowed; woken with every publish; may be NULL
     pthread_mutex_t flush_mutex       # guards the flush part; leader and followers
@@ -76,7 +74,8 @@ cdef struct LedgerSettings:
     WaitEvent* topic_event
 
 cdef int ledger_append_create(LedgerAppend* self, const LedgerSettings* settings) noexcept nogil
-"""Create the file (it must not exist) and open the ledger. self stays where it is until ledger_append_free.
+"""Create the file (it must not exist) and open the ledger. self stays where it is until
+ledger_append_free.
 
 publish_on_flush: the file and its directory entry are on the device when this returns.
 NO_SPACE, IO (self.error): nothing is left behind, ledger_append_free need not be called. NO_MEMORY.
@@ -93,8 +92,10 @@ The ENTRY_FRAME_SIZE bytes before entry and the 8 behind it are overwritten (fra
 frame in: entry_size, message_count, publish_time_ms, deliver_at_ms, sticky_hash, flags. Out:
 entry_id, first_message.
 Published at once unless publish_on_flush. Durable after ledger_append_flush, not before.
-LEDGER_FULL: a limit is reached, nothing was written (an empty ledger takes any entry). NO_SPACE: nothing was written.
-OUT_OF_RANGE: no message, or not an entry (it starts with 0x0e01 and its checksum). TOO_LARGE: no ledger takes it.
+LEDGER_FULL: a limit is reached, nothing was written (an empty ledger takes any entry). NO_SPACE:
+nothing was written.
+OUT_OF_RANGE: no message, or not an entry (it starts with 0x0e01 and its checksum). TOO_LARGE: no
+ledger takes it.
 IO: the write failed, the ledger is FENCED. POISONED, CLOSED.
 Source: BookKeeper LedgerStorage.addEntry.
 """
@@ -103,18 +104,23 @@ cdef int ledger_append_flush(LedgerAppend* self, uint64_t entry_count) noexcept 
 """Return when the first entry_count entries are on the device. Leader and followers: one flush
 serves all who wait.
 
+INTERRUPTED: a signal arrived while another thread was flushing; nothing is wrong, call again.
+
 A failed flush poisons the ledger; from then on this answers POISONED for whatever was not durable
 before.
 """
 
 cdef int ledger_append_seal(LedgerAppend* self, LedgerFooter* footer) noexcept nogil
-"""Flush, write index and footer, flush, say so in the header block, flush. Then unused space is given back.
+"""Flush, write index and footer, flush, say so in the header block, flush. Then unused space is
+given back.
 
-NO_SPACE: no room for the footer; the ledger is as it was. IO: it is FENCED; seal may be called again. POISONED, CLOSED.
+NO_SPACE: no room for the footer; the ledger is as it was. IO: it is FENCED; seal may be called
+again. POISONED, CLOSED.
 """
 
 cdef void ledger_append_close(LedgerAppend* self) noexcept nogil
 """Close the file without sealing or flushing. May be called twice. The slot stays as it is."""
 
 cdef void ledger_append_free(LedgerAppend* self) noexcept nogil
-"""Give memory back; after ledger_append_close, when nobody can call any more. index may be taken out (NULL) before."""
+"""Give memory back; after ledger_append_close, when nobody can call any more. index may be taken
+out (NULL) before."""

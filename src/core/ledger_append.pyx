@@ -139,7 +139,8 @@ cdef int append_room(LedgerAppend* self, uint64_t span) noexcept nogil:
     return status_of(error)
 
 
-cdef void append_note(LedgerAppend* self, const EntryFrame* frame, const uint8_t* room, uint64_t offset,
+cdef void append_note(LedgerAppend* self, const EntryFrame* frame, const uint8_t* room,
+                      uint64_t offset,
                       uint64_t end) noexcept nogil:
     """The entry is written: count it, index it, publish it."""
     cdef uint32_t frame_checksum = 0
@@ -149,7 +150,8 @@ cdef void append_note(LedgerAppend* self, const EntryFrame* frame, const uint8_t
     memcpy(&frame_checksum, room + 4, 4)
     memcpy(&entry_checksum, room + ENTRY_FRAME_SIZE + 2, 4)
     self.digest = crc32c_u64(self.digest, frame_checksum | (<uint64_t>entry_checksum << 32))
-    ledger_index_note(<LedgerIndex*>self.index, offset, frame.entry_id, frame.first_message, frame.publish_time_ms)
+    ledger_index_note(<LedgerIndex*>self.index, offset, frame.entry_id, frame.first_message,
+                      frame.publish_time_ms)
     if entry_count == 1:
         self.first_publish_ms = frame.publish_time_ms
         self.last_publish_ms = frame.publish_time_ms
@@ -186,15 +188,19 @@ cdef int append_locked(LedgerAppend* self, EntryFrame* frame, uint8_t* room, uin
     return STATUS_OK
 
 
-cdef int ledger_append_entry(LedgerAppend* self, EntryFrame* frame, uint8_t* entry, uint64_t* offset) noexcept nogil:
+cdef int ledger_append_entry(LedgerAppend* self, EntryFrame* frame, uint8_t* entry,
+                             uint64_t* offset) noexcept nogil:
     cdef uint64_t span = entry_frame_span(frame.entry_size)
     cdef int status
     cdef bint due = False
     if frame.entry_size > ENTRY_SIZE_MAX:
         return STATUS_TOO_LARGE
-    if frame.message_count == 0 or frame.entry_size < ENTRY_SIZE_MIN or entry[0] != 0x0E or entry[1] != 0x01:
+    if frame.message_count == 0 or frame.entry_size < ENTRY_SIZE_MIN:
         return STATUS_OUT_OF_RANGE
-    # Looked at before the lock too: in a forked child the mutex may be locked for ever, and the state is CLOSED.
+    if entry[0] != 0x0E or entry[1] != 0x01:
+        return STATUS_OUT_OF_RANGE
+    # Looked at before the lock too: in a forked child the mutex may be locked for ever, and the
+    # state is CLOSED.
     if atomic_load_u32(&self.state) != LEDGER_OPEN:
         return append_refusal(self)
     memset(entry + frame.entry_size, 0, 8)
@@ -279,7 +285,8 @@ cdef int ledger_append_seal(LedgerAppend* self, LedgerFooter* footer) noexcept n
     footer.first_publish_ms = self.first_publish_ms
     footer.last_publish_ms = self.last_publish_ms
     footer.digest = self.digest
-    status = ledger_seal_write(self.fd, self.seed, <LedgerIndex*>self.index, NULL, footer, &footer_end, &error)
+    status = ledger_seal_write(self.fd, self.seed, <LedgerIndex*>self.index, NULL, footer,
+                               &footer_end, &error)
     if status == STATUS_OK:
         ledger_flush_end(self, 0, self.end, self.entry_count, self.message_count)
         atomic_swap_if_u32(&self.state, LEDGER_SEALING, LEDGER_SEALED)
@@ -296,7 +303,8 @@ cdef int ledger_append_seal(LedgerAppend* self, LedgerFooter* footer) noexcept n
         ledger_flush_end(self, error, 0, FLUSH_NOTHING, 0)
         return status
     (<LedgerPreparer*>self.preparer).stopping = 0
-    atomic_swap_if_u32(&self.state, LEDGER_SEALING, before if status == STATUS_NO_SPACE else <uint32_t>LEDGER_FENCED)
+    atomic_swap_if_u32(&self.state, LEDGER_SEALING,
+                       before if status == STATUS_NO_SPACE else <uint32_t>LEDGER_FENCED)
     ledger_flush_end(self, 0, 0, FLUSH_NOTHING, 0)
     return status
 

@@ -1,6 +1,8 @@
-"""The turn to flush a ledger, what is durable, and publishing. For ledger_append and ledger_prepare only.
+"""The turn to flush a ledger, what is durable, and publishing. For ledger_append and
+ledger_prepare only.
 
-One flush of a file runs at a time: the kernel reports a lost page to one flush only, so whoever gets the error must
+One flush of a file runs at a time: the kernel reports a lost page to one flush only, so whoever
+gets the error must
 be able to tell all. The order of the locks: the turn, append_mutex, flush_mutex.
 """
 
@@ -12,7 +14,8 @@ cdef enum FlushCount:
     FLUSH_NOTHING = 0
 
 cdef int ledger_flush_begin(LedgerAppend* self, uint64_t entry_count) noexcept nogil
-"""Wait until entry_count entries are durable (STATUS_DUPLICATE) or it is the caller's turn (STATUS_OK).
+"""Wait until entry_count entries are durable (STATUS_DUPLICATE) or it is the caller's turn
+(STATUS_OK).
 
 POISONED, CLOSED: neither will be. OUT_OF_RANGE: that many were never written.
 """
@@ -22,10 +25,12 @@ cdef void ledger_flush_turn(LedgerAppend* self) noexcept nogil
 
 cdef void ledger_flush_end(LedgerAppend* self, int error, uint64_t end, uint64_t entry_count,
                            uint64_t message_count) noexcept nogil
-"""Give the turn back. error: errno of the flush, it poisons. entry_count: durable now; FLUSH_NOTHING: as before."""
+"""Give the turn back. error: errno of the flush, it poisons. entry_count: durable now;
+FLUSH_NOTHING: as before."""
 
 cdef void ledger_poison(LedgerAppend* self, int error) noexcept nogil
-cdef void ledger_publish(LedgerAppend* self, uint64_t end, uint64_t entry_count, uint64_t message_count) noexcept nogil
+cdef void ledger_publish(LedgerAppend* self, uint64_t end, uint64_t entry_count,
+                         uint64_t message_count) noexcept nogil
 """Let readers see that much; then, without a lock, ledger_publish_wake."""
 
 cdef void ledger_publish_wake(LedgerAppend* self) noexcept nogil

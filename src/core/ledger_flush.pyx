@@ -22,18 +22,23 @@ cdef int flush_verdict(LedgerAppend* self, uint64_t entry_count) noexcept nogil:
     return STATUS_OK
 
 
-cdef inline void flush_sleep(LedgerAppend* self) noexcept nogil:
-    """Called and left with flush_mutex held; the leader changes `flushing` under it, so no wake is missed."""
+cdef inline int flush_sleep(LedgerAppend* self) noexcept nogil:
+    """Called and left with flush_mutex held; the leader changes `flushing` under it, so no wake is
+    missed. STATUS_INTERRUPTED: a signal arrived."""
     cdef uint32_t seen = wait_event_enter(&self.flush_event)
+    cdef int status
     pthread_mutex_unlock(&self.flush_mutex)
-    wait_event_sleep(&self.flush_event, seen, -1)
+    status = wait_event_sleep(&self.flush_event, seen, -1)
     wait_event_leave(&self.flush_event)
     pthread_mutex_lock(&self.flush_mutex)
+    return status
 
 
 cdef int ledger_flush_begin(LedgerAppend* self, uint64_t entry_count) noexcept nogil:
-    # First without the mutex: in a forked child it may be locked for ever, and the ledger is CLOSED there.
+    # First without the mutex: in a forked child it may be locked for ever, and the ledger is
+    # CLOSED there.
     cdef int status = flush_verdict(self, entry_count)
+    cdef bint interrupted = False
     if status != STATUS_OK:
         return status
     pthread_mutex_lock(&self.flush_mutex)
@@ -41,7 +46,10 @@ cdef int ledger_flush_begin(LedgerAppend* self, uint64_t entry_count) noexcept n
         status = flush_verdict(self, entry_count)
         if status != STATUS_OK or not self.flushing:
             break
-        flush_sleep(self)
+        if interrupted:
+            status = STATUS_INTERRUPTED
+            break
+        interrupted = flush_sleep(self) == STATUS_INTERRUPTED
     if status == STATUS_OK:
         self.flushing = 1
     pthread_mutex_unlock(&self.flush_mutex)
@@ -84,7 +92,8 @@ cdef void ledger_poison(LedgerAppend* self, int error) noexcept nogil:
         state = atomic_load_u32(&self.state)
 
 
-cdef void ledger_publish(LedgerAppend* self, uint64_t end, uint64_t entry_count, uint64_t message_count) noexcept nogil:
+cdef void ledger_publish(LedgerAppend* self, uint64_t end, uint64_t entry_count,
+                         uint64_t message_count) noexcept nogil:
     # end first: who reads a count before the end never counts an entry it may not read.
     atomic_store_u64(&self.published.end, end)
     atomic_store_u64(&self.published.entry_count, entry_count)

@@ -1,7 +1,9 @@
 """The header block of a ledger file, and the footer of a sealed one. Little endian.
 
-The file: header block (4096) | entries | after sealing, at the data's end: index records, damage records, footer.
-Each part of the header block has a 512-byte sector of its own, so that no torn write of one hurts another.
+The file: header block (4096) | entries | after sealing, at the data's end: index records, damage
+records, footer.
+Each part of the header block has a 512-byte sector of its own, so that no torn write of one hurts
+another.
 
   offset  size  header (at 0, and once more at 2048)
        0     8  magic "PULSARXL"
@@ -29,7 +31,7 @@ Each part of the header block has a 512-byte sector of its own, so that no torn 
   offset  size  footer (128 bytes)
        0     8  magic "PULSARXF"
        8     4  checksum         crc32c of bytes 0..7 and 12..127, from the seed
-      12     4  digest           crc32c over frame checksum u32, entry checksum u32 of every intact entry
+      12     4  digest           crc32c over frame and entry checksum (4 + 4) of intact entries
       16     8  end
       24     8  entry_count
       32     8  message_count
@@ -43,7 +45,8 @@ Each part of the header block has a 512-byte sector of its own, so that no torn 
       88     4  flags            1: sealed by recovery
       92    36  unused           zero
 A header block of zeros is an unborn ledger: created, never written; it has no entries.
-The cut record is written before recovery changes anything, so that a second recovery finds the same end.
+The cut record is written before recovery changes anything, so that a second recovery finds the
+same end.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -58,7 +61,7 @@ cdef enum LedgerFormat:
     LEDGER_DAMAGE_SIZE = 32
 
 cdef enum LedgerHeaderFlags:
-    LEDGER_SYNC = 1                # durability sync: entries above durable_count were never acknowledged
+    LEDGER_SYNC = 1                # durability sync: what is above durable_count is unacknowledged
     LEDGER_ZEROED = 2              # prepared space was written with zeros
 
 cdef enum LedgerFooterFlags:
@@ -100,13 +103,17 @@ cdef struct LedgerDamage:
 cdef void ledger_header_encode(const LedgerHeader* header, uint8_t* block) noexcept nogil
 """block: LEDGER_HEADER_SIZE bytes."""
 
-cdef int ledger_header_decode(const uint8_t* block, uint64_t size, LedgerHeader* header) noexcept nogil
+cdef int ledger_header_decode(const uint8_t* block, uint64_t size,
+                              LedgerHeader* header) noexcept nogil
 """size: of the file. FOREIGN, UNSUPPORTED, UNBORN, TRUNCATED, CORRUPT (both copies damaged)."""
 
-cdef void ledger_mark_encode(uint32_t seed, bint cut, uint64_t end, uint64_t place, uint8_t* sector) noexcept nogil
+cdef void ledger_mark_encode(uint32_t seed, bint cut, uint64_t end, uint64_t place,
+                             uint8_t* sector) noexcept nogil
 """A seal record, or a cut record."""
 
-cdef void ledger_footer_encode(const LedgerFooter* footer, uint32_t seed, uint8_t* room) noexcept nogil
+cdef void ledger_footer_encode(const LedgerFooter* footer, uint32_t seed,
+                               uint8_t* room) noexcept nogil
 cdef int ledger_footer_decode(const uint8_t* base, uint64_t size, const LedgerHeader* header,
                               LedgerFooter* footer) noexcept nogil
-"""The footer of a sealed file of size bytes mapped at base, with index and damage records verified."""
+"""The footer of a sealed file of size bytes mapped at base, with index and damage records
+verified."""

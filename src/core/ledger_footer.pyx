@@ -41,7 +41,8 @@ cdef inline uint64_t get_u64(const uint8_t* at) noexcept nogil:
     return value
 
 
-cdef inline uint32_t checksum_around(uint32_t seed, const uint8_t* data, size_t hole, size_t size) noexcept nogil:
+cdef inline uint32_t checksum_around(uint32_t seed, const uint8_t* data, size_t hole,
+                                     size_t size) noexcept nogil:
     """The checksum of data without the four bytes at hole, which hold it."""
     return crc32c(crc32c(seed, data, hole), data + hole + 4, size - hole - 4)
 
@@ -106,14 +107,16 @@ cdef bint mark_decode(const uint8_t* sector, const uint8_t* magic, uint32_t seed
     return True
 
 
-cdef int ledger_header_decode(const uint8_t* block, uint64_t size, LedgerHeader* header) noexcept nogil:
+cdef int ledger_header_decode(const uint8_t* block, uint64_t size,
+                              LedgerHeader* header) noexcept nogil:
     cdef int status, copy_status
     cdef const uint8_t* seal = block + LEDGER_SEAL_OFFSET
     cdef const uint8_t* cut = block + LEDGER_CUT_OFFSET
     if size < LEDGER_HEADER_SIZE:
         if all_zero(block, size):
             return STATUS_UNBORN
-        return STATUS_TRUNCATED if size >= 8 and memcmp(block, MAGIC_LEDGER, 8) == 0 else STATUS_FOREIGN
+        return STATUS_TRUNCATED if size >= 8 and memcmp(block, MAGIC_LEDGER,
+                                                        8) == 0 else STATUS_FOREIGN
     memset(header, 0, sizeof(LedgerHeader))
     copy_status = header_sector_decode(block + LEDGER_HEADER_COPY_OFFSET, header)
     status = header_sector_decode(block, header)
@@ -121,9 +124,12 @@ cdef int ledger_header_decode(const uint8_t* block, uint64_t size, LedgerHeader*
         return status
     if status != STATUS_OK and copy_status != STATUS_OK:
         return header_status(block, status)
-    header.sealed = mark_decode(seal, MAGIC_SEAL, header.seed, &header.seal_end, &header.footer_offset)
-    header.cut = mark_decode(cut, MAGIC_CUT, header.seed, &header.cut_end, &header.cut_durable_count)
-    # A record that is there and does not hold, or bytes where none belong: said, but no reason to refuse entries.
+    header.sealed = mark_decode(seal, MAGIC_SEAL, header.seed, &header.seal_end,
+                                &header.footer_offset)
+    header.cut = mark_decode(cut, MAGIC_CUT, header.seed, &header.cut_end,
+                             &header.cut_durable_count)
+    # A record that is there and does not hold, or bytes where none belong: said, but no reason to
+    # refuse entries.
     header.damaged = (
         status != STATUS_OK
         or memcmp(block, block + LEDGER_HEADER_COPY_OFFSET, LEDGER_SECTOR_SIZE) != 0
@@ -133,7 +139,8 @@ cdef int ledger_header_decode(const uint8_t* block, uint64_t size, LedgerHeader*
     return STATUS_OK
 
 
-cdef void ledger_mark_encode(uint32_t seed, bint cut, uint64_t end, uint64_t place, uint8_t* sector) noexcept nogil:
+cdef void ledger_mark_encode(uint32_t seed, bint cut, uint64_t end, uint64_t place,
+                             uint8_t* sector) noexcept nogil:
     memset(sector, 0, LEDGER_SECTOR_SIZE)
     memcpy(sector, MAGIC_CUT if cut else MAGIC_SEAL, 8)
     put_u64(sector + 16, end)
@@ -141,7 +148,8 @@ cdef void ledger_mark_encode(uint32_t seed, bint cut, uint64_t end, uint64_t pla
     put_u32(sector + 8, checksum_around(seed, sector, 8, LEDGER_SECTOR_SIZE))
 
 
-cdef void ledger_footer_encode(const LedgerFooter* footer, uint32_t seed, uint8_t* room) noexcept nogil:
+cdef void ledger_footer_encode(const LedgerFooter* footer, uint32_t seed,
+                               uint8_t* room) noexcept nogil:
     memset(room, 0, LEDGER_FOOTER_SIZE)
     memcpy(room, MAGIC_FOOTER, 8)
     put_u32(room + 12, footer.digest)
@@ -192,8 +200,10 @@ cdef int ledger_footer_decode(const uint8_t* base, uint64_t size, const LedgerHe
     records_size = header.footer_offset - found.index_offset
     if found.index_count > records_size // INDEX_RECORD_SIZE:
         return STATUS_CORRUPT
-    if found.index_count * INDEX_RECORD_SIZE + <uint64_t>found.damage_count * LEDGER_DAMAGE_SIZE != records_size:
+    records_size -= found.index_count * INDEX_RECORD_SIZE
+    if <uint64_t>found.damage_count * LEDGER_DAMAGE_SIZE != records_size:
         return STATUS_CORRUPT
+    records_size = header.footer_offset - found.index_offset
     if crc32c(header.seed, base + found.index_offset, records_size) != found.index_checksum:
         return STATUS_CORRUPT
     footer[0] = found

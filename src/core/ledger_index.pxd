@@ -1,12 +1,14 @@
-"""The sparse index of a ledger: where to start looking. One writer; any number of readers beside it.
+"""The sparse index of a ledger: where to start looking. One writer; any number of readers beside
+it.
 
-It lives in chunks that never move while a ledger is open, or in the mapping of a sealed one. A record (32 bytes):
+It lives in chunks that never move while a ledger is open, or in the mapping of a sealed one. A
+record (32 bytes):
 
   offset  size  field            meaning
        0     8  offset           of a frame
        8     8  entry_id         of that entry
       16     8  first_message    messages in the file before that entry
-      24     8  publish_max_ms   greatest publish time of all entries before it; for the first INT64_MIN
+      24     8  publish_max_ms   greatest publish time before it; for the first INT64_MIN
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -35,9 +37,11 @@ cdef void ledger_index_init(LedgerIndex* self) noexcept nogil
 cdef void ledger_index_map(LedgerIndex* self, const uint8_t* records, uint64_t count) noexcept nogil
 cdef void ledger_index_free(LedgerIndex* self) noexcept nogil
 
-cdef void ledger_index_add(LedgerIndex* self, uint64_t offset, uint64_t entry_id, uint64_t first_message,
+cdef void ledger_index_add(LedgerIndex* self, uint64_t offset, uint64_t entry_id,
+                           uint64_t first_message,
                            bint always) noexcept nogil
-"""Make a record of this entry, unless the last one is near and always is false. Out of memory: no record."""
+"""Make a record of this entry, unless the last one is near and always is false. Out of memory: no
+record."""
 
 cdef inline void ledger_index_note(LedgerIndex* self, uint64_t offset, uint64_t entry_id,
                                    uint64_t first_message, int64_t publish_time_ms) noexcept nogil:
@@ -47,9 +51,11 @@ cdef inline void ledger_index_note(LedgerIndex* self, uint64_t offset, uint64_t 
     if publish_time_ms > self.publish_max_ms:
         self.publish_max_ms = publish_time_ms
 
-cdef void ledger_index_record(const LedgerIndex* self, uint64_t position, IndexRecord* record) noexcept nogil
+cdef void ledger_index_record(const LedgerIndex* self, uint64_t position,
+                              IndexRecord* record) noexcept nogil
 """position: below count."""
 
 cdef bint ledger_index_before(const LedgerIndex* self, int kind, uint64_t value, uint64_t end,
                               IndexRecord* record) noexcept nogil
-"""The last record below end from which what is looked for (LedgerFind) can still be reached. False: none."""
+"""The last record below end from which what is looked for (LedgerFind) can still be reached.
+False: none."""

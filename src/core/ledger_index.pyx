@@ -20,7 +20,8 @@ cdef void ledger_index_init(LedgerIndex* self) noexcept nogil:
     self.publish_max_ms = INT64_MIN
 
 
-cdef void ledger_index_map(LedgerIndex* self, const uint8_t* records, uint64_t count) noexcept nogil:
+cdef void ledger_index_map(LedgerIndex* self, const uint8_t* records,
+                           uint64_t count) noexcept nogil:
     ledger_index_init(self)
     self.mapped = records
     self.count = count
@@ -33,7 +34,8 @@ cdef void ledger_index_free(LedgerIndex* self) noexcept nogil:
     ledger_index_init(self)
 
 
-cdef void ledger_index_add(LedgerIndex* self, uint64_t offset, uint64_t entry_id, uint64_t first_message,
+cdef void ledger_index_add(LedgerIndex* self, uint64_t offset, uint64_t entry_id,
+                           uint64_t first_message,
                            bint always) noexcept nogil:
     cdef uint64_t place = self.count + 64
     cdef int chunk = highest_bit(place) - 6
@@ -56,7 +58,8 @@ cdef void ledger_index_add(LedgerIndex* self, uint64_t offset, uint64_t entry_id
     atomic_store_u64(&self.count, self.count + 1)
 
 
-cdef void ledger_index_record(const LedgerIndex* self, uint64_t position, IndexRecord* record) noexcept nogil:
+cdef void ledger_index_record(const LedgerIndex* self, uint64_t position,
+                              IndexRecord* record) noexcept nogil:
     cdef uint64_t place = position + 64
     cdef int chunk = highest_bit(place) - 6
     invariant(position < atomic_load_u64(&self.count))
@@ -66,7 +69,8 @@ cdef void ledger_index_record(const LedgerIndex* self, uint64_t position, IndexR
         record[0] = self.chunks[chunk][place - (<uint64_t>64 << chunk)]
 
 
-cdef inline bint record_usable(const IndexRecord* record, int kind, uint64_t value, uint64_t end) noexcept nogil:
+cdef inline bint record_usable(const IndexRecord* record, int kind, uint64_t value,
+                               uint64_t end) noexcept nogil:
     if record.offset >= end:
         return False
     if kind == FIND_ENTRY:

@@ -1,7 +1,10 @@
-"""Space of ledger files, allocated ahead of the writes by one native thread a process. For ledger_append only.
+"""Space of ledger files, allocated ahead of the writes by one native thread a process. For
+ledger_append only.
 
-The thread starts with the first request, takes no signals and sleeps while nothing is due. A writer that outruns it
-allocates what it needs itself. Prepared space of durable ledgers is written with zeros and flushed, so that a later
+The thread starts with the first request, takes no signals and sleeps while nothing is due. A
+writer that outruns it
+allocates what it needs itself. Prepared space of durable ledgers is written with zeros and
+flushed, so that a later
 flush of an entry changes no metadata of the file system.
 """
 
@@ -22,7 +25,8 @@ cdef struct LedgerPreparer:
     uint32_t stopping              # atomic: give up between two pieces
 
 cdef int ledger_prepare_start(LedgerAppend* self) noexcept nogil
-"""Make self.preparer and the first step of the new file, header block included but not written. errno."""
+"""Make self.preparer and the first step of the new file, header block included but not written.
+errno."""
 
 cdef int ledger_prepare_room(LedgerAppend* self, uint64_t end) noexcept nogil
 """Have space up to end, or an errno with nothing changed. Called with append_mutex held."""

@@ -36,7 +36,7 @@ cdef extern from *:
     void queue_mutex_reset() nogil
 
 cdef enum:
-    PIECE_SIZE = 1048576           # zeros between two flushes, so that nobody waits long for the turn
+    PIECE_SIZE = 1048576           # zeros between two flushes: nobody waits long for the turn
     ZEROS_SIZE = 65536
     PAGE_SIZE = 4096
     POLL_NS = 1000000
@@ -52,7 +52,8 @@ cdef bint FORK_NOTED = False
 
 
 cdef void forked_child() noexcept nogil:
-    """The thread is gone and the mutex may be locked by it; ledgers of the parent are not ours to prepare."""
+    """The thread is gone and the mutex may be locked by it; ledgers of the parent are not ours to
+    prepare."""
     global QUEUE_FIRST, QUEUE_LAST, CURRENT, STARTED
     queue_mutex_reset()
     QUEUE_FIRST = NULL
@@ -183,7 +184,8 @@ cdef void step_prepare(LedgerPreparer* preparer) noexcept nogil:
         if atomic_load_u32(&preparer.stopping) or atomic_load_u32(&self.state) != LEDGER_OPEN:
             return
         if piece_prepare(self, preparer, end) != 0:
-            # The writer will meet the full disk itself; asking again at each append would only cost.
+            # The writer will meet the full disk itself; asking again at each append would only
+            # cost.
             return
     preparer.step = 2 * step if 2 * step < step_max(self) else step_max(self)
     ask_later(self, preparer, step)

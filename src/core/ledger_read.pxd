@@ -14,8 +14,7 @@ cdef struct LedgerRead:
 
 cdef enum LedgerFind:
     FIND_ENTRY = 1                    # first entry with entry_id >= value
-    FIND_MESSAGE = 2                  # the entry that holds the message with this ordinal in the
-                                      # file
+    FIND_MESSAGE = 2                  # the entry that holds the message with this ordinal
     FIND_PUBLISH_TIME = 3             # first entry with publish_time_ms >= value
 
 cdef int ledger_read_frame(const LedgerRead* self, uint64_t offset, uint64_t end,
@@ -27,15 +26,20 @@ cdef int ledger_read_entry(LedgerRead* self, uint64_t offset, uint64_t end, Entr
 """One entry with its frame, both checksums verified, padding checked. STATUS_END at offset == end.
 
 CORRUPT: frame (if it could be read) and next_offset are set only if the frame itself is good, so
-that a caller may pass over a damaged entry and go on with the next.
+that a caller may
+pass over a damaged entry and go on with the next.
 """
 
-cdef int ledger_read_find(LedgerRead* self, int kind, uint64_t value, uint64_t end, const LedgerIndex* index,
+cdef int ledger_read_find(LedgerRead* self, int kind, uint64_t value, uint64_t end,
+                          const LedgerIndex* index,
                           uint64_t* offset) noexcept nogil
-"""Where the entry looked for (LedgerFind) begins; frames alone are verified. STATUS_END: it is not below end.
+"""Where the entry looked for (LedgerFind) begins; frames alone are verified. STATUS_END: it is not
+below end.
 
-index: may be NULL, then every frame is passed. Damaged entries are passed over: the answer may then be a later one.
+index: may be NULL, then every frame is passed. Damaged entries are passed over: the answer may
+then be a later one.
 """
 
-cdef int ledger_read_pass(const LedgerRead* self, uint64_t offset, uint64_t end, uint64_t* next_offset) noexcept nogil
+cdef int ledger_read_pass(const LedgerRead* self, uint64_t offset, uint64_t end,
+                          uint64_t* next_offset) noexcept nogil
 """The next readable frame behind a damaged one at offset. STATUS_END: none below end."""

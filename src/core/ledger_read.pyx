@@ -1,4 +1,5 @@
-"""Reads frames and entries from a mapping, verifies them, and finds one by entry, message or publish time."""
+"""Reads frames and entries from a mapping, verifies them, and finds one by entry, message or
+publish time."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -11,7 +12,8 @@ from pulsarx._core.limits cimport ENTRY_ALIGNMENT, ENTRY_FRAME_SIZE, LEDGER_HEAD
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_END, STATUS_OK, STATUS_OUT_OF_RANGE
 
 cdef enum:
-    # Asking for 2 MiB at once costs a tenth of faulting its pages in; below 128 KiB the call costs more.
+    # Asking for 2 MiB at once costs a tenth of faulting its pages in; below 128 KiB the call costs
+    # more.
     POPULATE_WINDOW = 2097152
     POPULATE_LEAST = 131072
     PAGE_SIZE = 4096
@@ -33,12 +35,14 @@ cdef void populate_ahead(LedgerRead* self, uint64_t offset, uint64_t end) noexce
     file_populate(self.base + start, stop - start)
 
 
-cdef int ledger_read_frame(const LedgerRead* self, uint64_t offset, uint64_t end, EntryFrame* frame) noexcept nogil:
+cdef int ledger_read_frame(const LedgerRead* self, uint64_t offset, uint64_t end,
+                           EntryFrame* frame) noexcept nogil:
     cdef EntryFrame found
     cdef int status
     if offset == end:
         return STATUS_END
-    if offset < LEDGER_HEADER_SIZE or offset > end or end > self.mapped_size or offset % ENTRY_ALIGNMENT != 0:
+    if (offset < LEDGER_HEADER_SIZE or offset > end or end > self.mapped_size
+            or offset % ENTRY_ALIGNMENT != 0):
         return STATUS_OUT_OF_RANGE
     if end - offset < ENTRY_FRAME_SIZE:
         return STATUS_CORRUPT
@@ -56,7 +60,8 @@ cdef int entry_check(const uint8_t* entry, const EntryFrame* frame) noexcept nog
     cdef uint64_t at
     if size < ENTRY_MAGIC_SIZE or entry[0] != 0x0E or entry[1] != 0x01:
         return STATUS_CORRUPT
-    stored = (<uint32_t>entry[2] << 24) | (<uint32_t>entry[3] << 16) | (<uint32_t>entry[4] << 8) | entry[5]
+    stored = (<uint32_t>entry[2] << 24) | (<uint32_t>entry[3] << 16)
+    stored |= (<uint32_t>entry[4] << 8) | entry[5]
     if stored != crc32c(0, entry + ENTRY_MAGIC_SIZE, size - ENTRY_MAGIC_SIZE):
         return STATUS_CORRUPT
     for at in range(size, entry_frame_span(size) - ENTRY_FRAME_SIZE):
@@ -79,13 +84,15 @@ cdef int ledger_read_entry(LedgerRead* self, uint64_t offset, uint64_t end, Entr
     return entry_check(entry[0], frame)
 
 
-cdef int ledger_read_pass(const LedgerRead* self, uint64_t offset, uint64_t end, uint64_t* next_offset) noexcept nogil:
+cdef int ledger_read_pass(const LedgerRead* self, uint64_t offset, uint64_t end,
+                          uint64_t* next_offset) noexcept nogil:
     cdef EntryFrame frame
     cdef uint64_t at = offset + ENTRY_ALIGNMENT
     if end > self.mapped_size or offset < LEDGER_HEADER_SIZE or offset % ENTRY_ALIGNMENT != 0:
         return STATUS_OUT_OF_RANGE
     while at + ENTRY_FRAME_SIZE <= end:
-        # Most words cannot be the start of a frame; looking at the sizes alone is a tenth of the checksum.
+        # Most words cannot be the start of a frame; looking at the sizes alone is a tenth of the
+        # checksum.
         if (<const uint64_t*>(self.base + at))[0] != 0:
             if ledger_read_frame(self, at, end, &frame) == STATUS_OK:
                 next_offset[0] = at
@@ -102,7 +109,8 @@ cdef inline bint frame_answers(const EntryFrame* frame, int kind, uint64_t value
     return frame.publish_time_ms >= <int64_t>value
 
 
-cdef int ledger_read_find(LedgerRead* self, int kind, uint64_t value, uint64_t end, const LedgerIndex* index,
+cdef int ledger_read_find(LedgerRead* self, int kind, uint64_t value, uint64_t end,
+                          const LedgerIndex* index,
                           uint64_t* offset) noexcept nogil:
     cdef EntryFrame frame
     cdef IndexRecord record

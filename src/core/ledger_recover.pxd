@@ -1,4 +1,5 @@
-"""Finds out what a ledger holds whose owner died before sealing it, and seals it. One thread; nobody appends.
+"""Finds out what a ledger holds whose owner died before sealing it, and seals it. One thread;
+nobody appends.
 
 What does not hold is either a torn tail, cut off, or damage, reported and kept:
   entry id below the greatest durable_count in a valid frame      damage: it was flushed
@@ -26,7 +27,7 @@ cdef struct LedgerRecover:
     int64_t first_publish_ms
     int64_t last_publish_ms          # the greatest
     uint64_t durable_count           # greatest seen
-    uint64_t torn_size               # bytes that are not zero behind end, from end to the last of them
+    uint64_t torn_size               # from end to the last byte that is not zero
     uint64_t damaged_entries
     uint32_t damage_count            # of damage
     uint32_t digest
@@ -34,15 +35,20 @@ cdef struct LedgerRecover:
     LedgerIndex index                # owned
 
 cdef int ledger_recover_scan(LedgerRecover* self, const uint8_t* base, uint64_t size) noexcept nogil
-"""Look through the size bytes of the mapped file. FOREIGN, UNSUPPORTED, TRUNCATED, CORRUPT: by its header.
+"""Look through the size bytes of the mapped file. FOREIGN, UNSUPPORTED, TRUNCATED, CORRUPT: by its
+header.
 
-Reads only; the same bytes give the same answer. Afterwards ledger_recover_free, whatever the answer.
+Reads only; the same bytes give the same answer. Afterwards ledger_recover_free, whatever the
+answer.
 """
 
-cdef int ledger_recover_seal(LedgerRecover* self, int fd, uint64_t size, LedgerFooter* footer, int* error) noexcept nogil
-"""Write the cut record, then index and footer at end, then the seal record, each flushed before the next.
+cdef int ledger_recover_seal(LedgerRecover* self, int fd, uint64_t size, LedgerFooter* footer,
+                             int* error) noexcept nogil
+"""Write the cut record, then index and footer at end, then the seal record, each flushed before
+the next.
 
-footer: what was written. Dying in between changes nothing: the next scan finds the same entries. UNBORN: there is nothing to seal.
+footer: what was written. Dying in between changes nothing: the next scan finds the same entries.
+UNBORN: there is nothing to seal.
 NO_SPACE, IO, POISONED as ledger_append_seal. A file that is sealed: STATUS_DUPLICATE.
 """
 

@@ -25,9 +25,11 @@ cdef struct Scan:
 
 
 cdef bint zeros_at(const uint8_t* base, uint64_t offset, uint64_t limit) noexcept nogil:
-    """Is the place of a frame empty? A place cut short by the end of the file counts by what is left."""
+    """Is the place of a frame empty? A place cut short by the end of the file counts by what is
+    left."""
     cdef uint64_t at
-    for at in range(offset, offset + ENTRY_FRAME_SIZE if limit - offset > ENTRY_FRAME_SIZE else limit):
+    for at in range(offset,
+                    offset + ENTRY_FRAME_SIZE if limit - offset > ENTRY_FRAME_SIZE else limit):
         if base[at]:
             return False
     return True
@@ -56,7 +58,8 @@ cdef bint frame_expected(const Scan* scan, EntryFrame* frame) noexcept nogil:
             and frame.entry_id == scan.entry_id and frame.first_message == scan.message_count)
 
 
-cdef void scan_start(Scan* scan, const LedgerRecover* self, const uint8_t* base, uint64_t size) noexcept nogil:
+cdef void scan_start(Scan* scan, const LedgerRecover* self, const uint8_t* base,
+                     uint64_t size) noexcept nogil:
     memset(scan, 0, sizeof(Scan))
     scan.read.base = base
     scan.read.mapped_size = size
@@ -69,7 +72,8 @@ cdef void scan_start(Scan* scan, const LedgerRecover* self, const uint8_t* base,
     scan.offset = LEDGER_HEADER_SIZE
 
 
-cdef uint64_t durable_count_find(const LedgerRecover* self, const uint8_t* base, uint64_t size) noexcept nogil:
+cdef uint64_t durable_count_find(const LedgerRecover* self, const uint8_t* base,
+                                 uint64_t size) noexcept nogil:
     """The greatest durable_count of all valid frames, whatever lies between them."""
     cdef Scan scan
     cdef EntryFrame frame
@@ -92,7 +96,8 @@ cdef uint64_t durable_count_find(const LedgerRecover* self, const uint8_t* base,
 
 cdef void entry_note(LedgerRecover* self, const Scan* scan, const EntryFrame* frame) noexcept nogil:
     """An intact entry, or one whose frame at least holds."""
-    ledger_index_note(&self.index, scan.offset, frame.entry_id, frame.first_message, frame.publish_time_ms)
+    ledger_index_note(&self.index, scan.offset, frame.entry_id, frame.first_message,
+                      frame.publish_time_ms)
     if self.first_publish_ms == 0 and self.last_publish_ms == 0:
         self.first_publish_ms = frame.publish_time_ms
         self.last_publish_ms = frame.publish_time_ms
@@ -119,7 +124,8 @@ cdef void digest_note(LedgerRecover* self, const uint8_t* frame) noexcept nogil:
     self.digest = crc32c_u64(self.digest, frame_checksum | (entry_checksum << 32))
 
 
-cdef bint place_torn(const LedgerRecover* self, const Scan* scan, bint zeros, bint follows) noexcept nogil:
+cdef bint place_torn(const LedgerRecover* self, const Scan* scan, bint zeros,
+                     bint follows) noexcept nogil:
     """The rule of the .pxd for the entry expected at scan.offset, which does not hold."""
     if self.header.sealed or scan.entry_id < self.durable_count:
         return False
@@ -170,7 +176,8 @@ cdef void scan_judge(LedgerRecover* self, Scan* scan) noexcept nogil:
             if not frame_step(self, scan):
                 return
             continue
-        if ledger_read_entry(&scan.read, scan.offset, scan.limit, &frame, &entry, &behind) == STATUS_OK:
+        if ledger_read_entry(&scan.read, scan.offset, scan.limit, &frame, &entry,
+                             &behind) == STATUS_OK:
             digest_note(self, scan.read.base + scan.offset)
         else:
             follows = next_frame(scan, &unused, &later) == STATUS_OK
@@ -194,7 +201,8 @@ cdef uint64_t torn_find(const uint8_t* base, uint64_t end, uint64_t size) noexce
     return last - end
 
 
-cdef int ledger_recover_scan(LedgerRecover* self, const uint8_t* base, uint64_t size) noexcept nogil:
+cdef int ledger_recover_scan(LedgerRecover* self, const uint8_t* base,
+                             uint64_t size) noexcept nogil:
     cdef Scan scan
     cdef int status
     memset(self, 0, sizeof(LedgerRecover))
@@ -254,7 +262,8 @@ cdef int ledger_recover_seal(LedgerRecover* self, int fd, uint64_t size, LedgerF
         status = cut_write(self, fd, error)
         if status != STATUS_OK:
             return status
-    status = ledger_seal_write(fd, self.header.seed, &self.index, self.damage, footer, &footer_end, error)
+    status = ledger_seal_write(fd, self.header.seed, &self.index, self.damage, footer,
+                               &footer_end, error)
     if status != STATUS_OK:
         return status
     footer_end = (footer_end + PAGE_SIZE - 1) & ~<uint64_t>(PAGE_SIZE - 1)

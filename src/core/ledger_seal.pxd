@@ -1,11 +1,13 @@
-"""Writes index, damage records, footer and the seal record of a ledger file. For ledger_append and ledger_recover."""
+"""Writes index, damage records, footer and the seal record of a ledger file. For ledger_append and
+ledger_recover."""
 
 from libc.stdint cimport uint32_t, uint64_t
 
 from pulsarx._core.ledger_footer cimport LedgerDamage, LedgerFooter
 from pulsarx._core.ledger_index cimport LedgerIndex
 
-cdef int ledger_seal_write(int fd, uint32_t seed, const LedgerIndex* index, const LedgerDamage* damage,
+cdef int ledger_seal_write(int fd, uint32_t seed, const LedgerIndex* index,
+                           const LedgerDamage* damage,
                            LedgerFooter* footer, uint64_t* footer_end, int* error) noexcept nogil
 """footer in: end, counts, times, digest, damage_count, torn_size, flags. Out: the rest.
 

@@ -1,4 +1,5 @@
-"""Seals a ledger file: everything before the seal record is flushed before the record is written."""
+"""Seals a ledger file: everything before the seal record is flushed before the record is
+written."""
 
 from libc.errno cimport EDQUOT, EFBIG, ENOMEM, ENOSPC
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
@@ -18,7 +19,8 @@ cdef int fail(int status, int errno_of, int* error) noexcept nogil:
     return status
 
 
-cdef int ledger_seal_write(int fd, uint32_t seed, const LedgerIndex* index, const LedgerDamage* damage,
+cdef int ledger_seal_write(int fd, uint32_t seed, const LedgerIndex* index,
+                           const LedgerDamage* damage,
                            LedgerFooter* footer, uint64_t* footer_end, int* error) noexcept nogil:
     cdef uint64_t index_count = atomic_load_u64(&index.count)
     cdef uint64_t index_size = index_count * INDEX_RECORD_SIZE

@@ -1,4 +1,4 @@
-"""MessageMetadata by hand, fields in ascending order as protobuf writes them, and what stands around it.
+"""MessageMetadata by hand, fields in ascending order as protobuf writes them, and its surroundings.
 
   field  wire     what                               field  wire     what
       1  block    producer_name, required               18  block    ordering_key
@@ -52,7 +52,7 @@ cdef enum:
     FIELD_CHUNKED_SIZE = 28
     FIELD_CHUNK_ID = 29
     FIELD_NULL_KEY = 30
-    REQUIRED_FIELDS = (1 << FIELD_PRODUCER_NAME) | (1 << FIELD_SEQUENCE_ID) | (1 << FIELD_PUBLISH_TIME)
+    REQUIRED_FIELDS = 0b1110  # producer name, sequence id, publish time
     INT32_MAX = 0x7FFFFFFF
     MAGIC_CHECKSUM = 0x0E01
     MAGIC_BROKER_METADATA = 0x0E02
@@ -110,14 +110,16 @@ cdef uint32_t message_metadata_size(const MessageMetadata* metadata) noexcept no
     return <uint32_t>size if size >> 32 == 0 else ~<uint32_t>0
 
 
-cdef void message_metadata_encode(const MessageMetadata* metadata, ByteWriter* writer) noexcept nogil:
+cdef void message_metadata_encode(const MessageMetadata* metadata,
+                                  ByteWriter* writer) noexcept nogil:
     cdef uint32_t flags = metadata.flags
     write_block(writer, FIELD_PRODUCER_NAME, metadata.producer_name, metadata.producer_name_size)
     write_number(writer, FIELD_SEQUENCE_ID, metadata.sequence_id)
     write_number(writer, FIELD_PUBLISH_TIME, metadata.publish_time_ms)
     properties_encode(metadata.properties, metadata.property_count, FIELD_PROPERTIES, writer)
     if flags & METADATA_PARTITION_KEY:
-        write_block(writer, FIELD_PARTITION_KEY, metadata.partition_key, metadata.partition_key_size)
+        write_block(writer, FIELD_PARTITION_KEY, metadata.partition_key,
+                    metadata.partition_key_size)
     if metadata.compression:
         write_number(writer, FIELD_COMPRESSION, metadata.compression)
     if metadata.uncompressed_size:
@@ -281,7 +283,8 @@ cdef int take_checksum(ByteReader* reader, bint verify, EntryParts* parts) noexc
     return STATUS_OK
 
 
-cdef int entry_decode(const uint8_t* entry, uint32_t size, bint verify, EntryParts* parts) noexcept nogil:
+cdef int entry_decode(const uint8_t* entry, uint32_t size, bint verify,
+                      EntryParts* parts) noexcept nogil:
     cdef ByteReader reader
     cdef EntryParts taken
     cdef uint32_t metadata_size = 0
@@ -289,7 +292,7 @@ cdef int entry_decode(const uint8_t* entry, uint32_t size, bint verify, EntryPar
     taken.checksum = 0
     taken.has_checksum = False
     byte_reader_start(&reader, entry, size)
-    # No entry without checksum starts with either magic: its metadata would be above METADATA_SIZE_MAX.
+    # An entry without checksum starts with neither magic: as a size it is above METADATA_SIZE_MAX.
     if peek_magic(&reader) == MAGIC_BROKER_METADATA:
         status = skip_broker_metadata(&reader)
     if status == STATUS_OK and peek_magic(&reader) == MAGIC_CHECKSUM:

@@ -1,4 +1,4 @@
-"""Walks the fields of a protobuf message, known or not. Bytes are untrusted: every step is bounded."""
+"""Walks the fields of a protobuf message, known or not. Bytes are untrusted; all is bounded."""
 
 from libc.stdint cimport uint32_t, uint64_t
 
@@ -15,7 +15,7 @@ cdef enum WireType:
 
 
 cdef inline int proto_field_tag(ByteReader* reader, uint32_t* tag) noexcept nogil:
-    """Take a tag: field number << 3 | wire type. STATUS_CORRUPT for field number 0 or over 32 bits."""
+    """Take a tag: field number << 3 | wire type. STATUS_CORRUPT: number 0 or over 32 bits."""
     cdef uint64_t taken = 0
     cdef int status
     if reader.at < reader.end and 8 <= reader.at[0] < 0x80:

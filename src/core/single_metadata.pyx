@@ -12,7 +12,7 @@
       9  varint   null_value
      10  varint   null_partition_key
 
-A false flag is left out, as the C++ client does; Java writes it. Readers cannot tell the difference.
+A false flag is left out, as the C++ client does; Java writes it. Readers see no difference.
 """
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
@@ -176,7 +176,8 @@ cdef int take_number(ByteReader* reader, uint32_t tag, SingleMetadata* metadata)
     return STATUS_OK
 
 
-cdef int single_metadata_decode(const uint8_t* data, uint32_t size, SingleMetadata* metadata) noexcept nogil:
+cdef int single_metadata_decode(const uint8_t* data, uint32_t size,
+                                SingleMetadata* metadata) noexcept nogil:
     cdef ByteReader reader
     cdef SingleMetadata taken
     cdef uint32_t tag = 0

@@ -1,4 +1,5 @@
-"""The futex behind WaitEvent. Not FUTEX_PRIVATE: the word may lie in a mapping shared with other processes."""
+"""The futex behind WaitEvent. Not FUTEX_PRIVATE: the word may lie in a mapping shared with other
+processes."""
 
 from libc.errno cimport EINTR, ETIMEDOUT, errno
 from libc.stddef cimport size_t
@@ -56,7 +57,8 @@ cdef int wait_event_sleep(WaitEvent* self, uint32_t seen, int64_t timeout_ns) no
 
 
 cdef void wait_event_wake(WaitEvent* self) noexcept nogil:
-    # The fence orders the caller's change before the look at waiters; enter's increment is one as well.
+    # The fence orders the caller's change before the look at waiters; enter's increment is one as
+    # well.
     atomic_fence()
     if atomic_load_u32(&self.waiters) == 0:
         return

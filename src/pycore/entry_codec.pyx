@@ -1,4 +1,7 @@
-"""Entries for Python callers: tests, tools, Spark. Any thread may call; the same core functions as the product's."""
+"""Entries for Python callers: tests, tools, Spark. Any thread may call.
+
+They go through the same functions of the core as the product's.
+"""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -133,7 +136,7 @@ cdef class EntryBuffer:
 
 
 cdef object compress_payload(int kind, object payload):
-    # Not at the top: compression is above this layer, and this module is only for callers from above too.
+    # Not at the top: compression lies above this layer, as do all callers of this module.
     from pulsarx.compression import compress
 
     return compress(kind, payload)
@@ -156,17 +159,18 @@ cdef bytes start_envelope(MessageMetadata* envelope, str producer_name, int64_t 
     return name
 
 
-def encode_entry(bytes payload not None, *, str producer_name, uint64_t sequence_id, int64_t publish_time_ms,
-                 key=None, ordering_key=None, properties=None, uint64_t event_time_ms=0,
-                 int64_t deliver_at_ms=0, bytes schema_version=b"", bint null_value=False,
-                 int compression=0):
+def encode_entry(bytes payload not None, *, str producer_name, uint64_t sequence_id,
+                 int64_t publish_time_ms, key=None, ordering_key=None, properties=None,
+                 uint64_t event_time_ms=0, int64_t deliver_at_ms=0, bytes schema_version=b"",
+                 bint null_value=False, int compression=0):
     """One message that is no batch, as the bytes of an entry."""
     cdef MessageFields fields = MessageFields()
     cdef EntryBuffer buffer = EntryBuffer()
     cdef MessageMetadata envelope
     cdef uint8_t* entry = NULL
     cdef uint32_t size = 0
-    cdef bytes name = start_envelope(&envelope, producer_name, publish_time_ms, schema_version, compression)
+    cdef bytes name = start_envelope(&envelope, producer_name, publish_time_ms, schema_version,
+                                     compression)
     fields.take(len(payload), sequence_id, key, ordering_key, properties, event_time_ms, null_value)
     if compression:
         envelope.uncompressed_size = <uint32_t>len(payload)
@@ -192,9 +196,10 @@ def encode_entry(bytes payload not None, *, str producer_name, uint64_t sequence
 
 def encode_batch(messages, *, str producer_name, int64_t publish_time_ms, bytes schema_version=b"",
                  int compression=0):
-    """One entry of (payload, fields) pairs; fields: sequence_id, key, ordering_key, properties, event_time_ms, null_value.
+    """One entry of (payload, fields) pairs.
 
-    sequence_id is the index in the batch if not given. One message alone becomes a plain entry.
+    fields, all optional: sequence_id (else the index in the batch), key, ordering_key, properties,
+    event_time_ms, null_value. One message alone becomes a plain entry.
     """
     cdef EntryBuffer buffer = EntryBuffer()
     cdef MessageFields fields
@@ -203,7 +208,8 @@ def encode_batch(messages, *, str producer_name, int64_t publish_time_ms, bytes 
     cdef uint8_t* entry = NULL
     cdef uint32_t size = 0
     cdef bytes payload
-    cdef bytes name = start_envelope(&envelope, producer_name, publish_time_ms, schema_version, compression)
+    cdef bytes name = start_envelope(&envelope, producer_name, publish_time_ms, schema_version,
+                                     compression)
     if not messages:
         raise ValueError("a batch needs at least one message")
     for index, (payload, named) in enumerate(messages):
@@ -212,13 +218,15 @@ def encode_batch(messages, *, str producer_name, int64_t publish_time_ms, bytes 
                     named.get("ordering_key"), named.get("properties"),
                     named.get("event_time_ms", 0), named.get("null_value", False))
         raise_status(
-            batch_encode_add(&buffer.c_batch, &fields.c_metadata, <const uint8_t*><const char*>payload),
+            batch_encode_add(&buffer.c_batch, &fields.c_metadata,
+                             <const uint8_t*><const char*>payload),
             0, f"add message {index} of {len(payload)} bytes to a batch")
     if compression:
         batch_encode_plain_payload(&buffer.c_batch, &plain, &size)
         payload = compress_payload(compression, PyBytes_FromStringAndSize(<const char*>plain, size))
         raise_status(
-            batch_encode_compressed(&buffer.c_batch, &envelope, <const uint8_t*><const char*>payload,
+            batch_encode_compressed(&buffer.c_batch, &envelope,
+                                    <const uint8_t*><const char*>payload,
                                     <uint32_t>len(payload), &entry, &size),
             0, f"encode a compressed batch by {name!r}")
     else:
@@ -241,8 +249,9 @@ cdef dict read_properties(const uint8_t* data, uint32_t size, uint32_t field):
         found[text(view.key, view.key_size)] = text(view.value, view.value_size)
 
 
-cdef dict read_fields(uint32_t flags, const uint8_t* key, uint32_t key_size, const uint8_t* ordering_key,
-                      uint32_t ordering_key_size, uint64_t event_time_ms, object sequence_id):
+cdef dict read_fields(uint32_t flags, const uint8_t* key, uint32_t key_size,
+                      const uint8_t* ordering_key, uint32_t ordering_key_size,
+                      uint64_t event_time_ms, object sequence_id):
     return {
         "key": text(key, key_size) if flags & METADATA_PARTITION_KEY else None,
         "key_base64": bool(flags & METADATA_KEY_BASE64),
@@ -278,19 +287,24 @@ cdef list read_batch(bytes payload, uint32_t message_count):
         one = read_fields(metadata.flags, metadata.partition_key, metadata.partition_key_size,
                           metadata.ordering_key, metadata.ordering_key_size, metadata.event_time_ms,
                           metadata.sequence_id if metadata.flags & METADATA_SEQUENCE_ID else None)
-        one["properties"] = read_properties(message.encoded_metadata, message.encoded_metadata_size, 1)
+        one["properties"] = read_properties(message.encoded_metadata,
+                                            message.encoded_metadata_size, 1)
         one["payload"] = message.payload[:message.payload_size]
         found.append(one)
 
 
 def decode_entry(bytes entry not None, bint verify=True, limit=UNCOMPRESSED_SIZE_MAX):
-    """Fields of the metadata, and `messages`: one dict each, decompressed. limit: bytes after decompression."""
+    """Fields of the metadata, and `messages`: one dict each, decompressed.
+
+    limit: bytes after decompression.
+    """
     cdef EntryParts parts
     cdef MessageMetadata* metadata = &parts.metadata
     cdef bytes payload
     if len(entry) >> 31:
         raise OverflowError(f"an entry of {len(entry)} bytes is too long")
-    raise_status(entry_decode(<const uint8_t*><const char*>entry, <uint32_t>len(entry), verify, &parts),
+    raise_status(entry_decode(<const uint8_t*><const char*>entry, <uint32_t>len(entry), verify,
+                              &parts),
                  0, f"decode an entry of {len(entry)} bytes")
     payload = parts.payload[:parts.payload_size]
     if metadata.compression:

@@ -13,14 +13,17 @@ from pulsarx._core.file_ops cimport *
 import os
 
 cdef dict OPS = {
-    "open": FILE_OP_OPEN, "open_memory": FILE_OP_OPEN_MEMORY, "close": FILE_OP_CLOSE, "write": FILE_OP_WRITE,
+    "open": FILE_OP_OPEN, "open_memory": FILE_OP_OPEN_MEMORY, "close": FILE_OP_CLOSE,
+    "write": FILE_OP_WRITE,
     "read": FILE_OP_READ, "allocate": FILE_OP_ALLOCATE, "flush": FILE_OP_FLUSH,
     "flush_directory": FILE_OP_FLUSH_DIRECTORY, "rename": FILE_OP_RENAME, "link": FILE_OP_LINK,
-    "unlink": FILE_OP_UNLINK, "make_directory": FILE_OP_MAKE_DIRECTORY, "size": FILE_OP_SIZE, "map": FILE_OP_MAP,
+    "unlink": FILE_OP_UNLINK, "make_directory": FILE_OP_MAKE_DIRECTORY, "size": FILE_OP_SIZE,
+    "map": FILE_OP_MAP,
     "unmap": FILE_OP_UNMAP, "populate": FILE_OP_POPULATE, "punch_hole": FILE_OP_PUNCH_HOLE,
 }
 cdef dict KINDS = {
-    "error": FAULT_ERROR, "short": FAULT_SHORT, "stall": FAULT_STALL, "late_error": FAULT_LATE_ERROR,
+    "error": FAULT_ERROR, "short": FAULT_SHORT, "stall": FAULT_STALL,
+    "late_error": FAULT_LATE_ERROR,
 }
 
 
@@ -33,13 +36,16 @@ cdef int refuse(int error, path, other=None) except -1:
 
 
 cdef class FileSystem:
-    """The file operations of catalogue and cursors. Any thread may call; every call blocks without the GIL."""
+    """The file operations of catalogue and cursors. Any thread may call; every call blocks without
+    the GIL."""
 
     def create(self, path: str, data: bytes, exclusive: bool = True) -> None:
-        """Write a new file whole and flush it. exclusive: FileExistsError when it is there; else it is overwritten.
+        """Write a new file whole and flush it. exclusive: FileExistsError when it is there; else
+        it is overwritten.
 
         Overwriting does not shorten a longer file: use another name and rename.
-        After a failure a file may be left that is not whole; its name is durable after flush_directory.
+        After a failure a file may be left that is not whole; its name is durable after
+        flush_directory.
         """
         cdef bytes name = os.fsencode(path)
         cdef const char* c_name = name
@@ -123,10 +129,13 @@ def faults_remove() -> None:
     file_faults_remove()
 
 
-def faults_add(op: str, call: int = 1, *, kind: str = "error", error: int = EIO, sticky: bool = False) -> None:
-    """The call-th next call of op fails. kind: error, short (half a write), stall, late_error (done, yet refused)."""
+def faults_add(op: str, call: int = 1, *, kind: str = "error", error: int = EIO,
+               sticky: bool = False) -> None:
+    """The call-th next call of op fails. kind: error, short (half a write), stall, late_error
+    (done, yet refused)."""
     if op not in OPS or kind not in KINDS:
-        raise ValueError(f"op: one of {sorted(OPS)}, not {op}; kind: one of {sorted(KINDS)}, not {kind}")
+        raise ValueError(f"op: one of {sorted(OPS)}, not {op}; "
+                         f"kind: one of {sorted(KINDS)}, not {kind}")
     if file_faults_add(OPS[op], KINDS[kind], call, sticky, error) != 0:
         raise ValueError(f"more than {<int>FAULT_RULES_MAX} faults")
 

@@ -1,4 +1,5 @@
-"""A ledger file mapped to be read. Whoever points into the mapping holds the object. Needs the GIL unless it says nogil."""
+"""A ledger file mapped to be read. Whoever points into the mapping holds the object. Needs the GIL
+unless it says nogil."""
 
 from libc.stdint cimport uint8_t, uint64_t
 
@@ -7,7 +8,8 @@ from pulsarx._core.ledger_index cimport LedgerIndex
 from pulsarx._core.ledger_read cimport LedgerRead
 
 cdef class AppendIndex:
-    """Owns the index of a ledger that is appended to: it outlives the writer as long as a map uses it."""
+    """Owns the index of a ledger that is appended to: it outlives the writer as long as a map uses
+    it."""
     cdef LedgerIndex* c_index
 
 cdef class LedgerFile:

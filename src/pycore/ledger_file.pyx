@@ -1,6 +1,7 @@
 """LedgerFile: map, read entries, find, summary, recover.
 
-Every read takes the end below which it may look: of the slot for an open ledger, of the summary for a sealed one.
+Every read takes the end below which it may look: of the slot for an open ledger, of the summary
+for a sealed one.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -24,9 +25,13 @@ import os
 from pulsarx._pycore.ledger_recovery import seal_recovered
 from pulsarx.errors import CorruptDataError
 
+# Addresses only. The largest ledger that options allow, and its last entry, fit.
+cdef uint64_t GROWING_SIZE = <uint64_t>65 << 30
+
 
 cdef class LedgerFile:
-    """One ledger file, mapped read-only. Any number of threads may read; unmapped when the last reference goes."""
+    """One ledger file, mapped read-only. Any number of threads may read; unmapped when the last
+    reference goes."""
 
     def __cinit__(self):
         memset(&self.c_read, 0, sizeof(self.c_read))
@@ -39,8 +44,13 @@ cdef class LedgerFile:
             self.c_read.base = NULL
 
     @staticmethod
-    def open(path: str, ledger_id: int) -> LedgerFile:
-        """Map a file as it is. A foreign, newer or damaged header raises; an unborn file has no entries."""
+    def open(path: str, ledger_id: int, growing: bool = False) -> LedgerFile:
+        """Map a file as it is. A foreign, newer or damaged header raises; an unborn file has no
+        entries.
+
+        growing: another process appends to it; addresses for GROWING_SIZE bytes are taken, so that
+        what comes later can be read. Such a map is not for recover.
+        """
         cdef bytes name = os.fsencode(path)
         cdef LedgerFile self
         cdef uint64_t size = 0
@@ -52,6 +62,8 @@ cdef class LedgerFile:
             error = file_size(fd, &size)
             if error:
                 raise_status(STATUS_IO, error, f"open ledger {ledger_id} at {path}")
+            if growing and size < GROWING_SIZE:
+                size = GROWING_SIZE
             self = ledger_file_map(fd, size, ledger_id, path)
         finally:
             file_close(fd)
@@ -80,7 +92,8 @@ cdef class LedgerFile:
         return self.c_read.mapped_size
 
     cdef int c_raise(self, int status, object what) except -1:
-        return raise_status(status, 0, f"{what} of ledger {self.ledger_id} at {self.path or 'memory'}")
+        return raise_status(status, 0,
+                            f"{what} of ledger {self.ledger_id} at {self.path or 'memory'}")
 
     cdef int c_footer_load(self) except -1:
         """Check footer, index and damage records once."""
@@ -90,12 +103,15 @@ cdef class LedgerFile:
         if self.unborn:
             self.c_raise(STATUS_UNBORN, "summary")
         if not self.c_header.sealed:
-            raise_status(STATUS_TORN, 0, f"summary of ledger {self.ledger_id} at {self.path}: not sealed")
+            raise_status(STATUS_TORN, 0,
+                         f"summary of ledger {self.ledger_id} at {self.path}: not sealed")
         with nogil:
-            status = ledger_footer_decode(self.c_read.base, self.c_read.mapped_size, &self.c_header, &self.c_footer)
+            status = ledger_footer_decode(self.c_read.base, self.c_read.mapped_size,
+                                          &self.c_header, &self.c_footer)
         if status != STATUS_OK:
             self.c_raise(status, f"footer at offset {self.c_header.footer_offset}")
-        ledger_index_map(&self.c_sealed_index, self.c_read.base + self.c_footer.index_offset, self.c_footer.index_count)
+        ledger_index_map(&self.c_sealed_index, self.c_read.base + self.c_footer.index_offset,
+                         self.c_footer.index_count)
         self.c_index = &self.c_sealed_index
         self.c_footer_known = True
         return 0
@@ -106,7 +122,8 @@ cdef class LedgerFile:
         return ledger_summary(&self.c_footer)
 
     def damage(self) -> list[tuple[int, int, int, int]]:
-        """What recovery found damaged before it sealed the file: (entry_id, entry_count, offset, next_offset)."""
+        """What recovery found damaged before it sealed the file: (entry_id, entry_count, offset,
+        next_offset)."""
         cdef const LedgerDamage* records
         cdef uint32_t position
         self.c_footer_load()
@@ -114,7 +131,8 @@ cdef class LedgerFile:
                                         + self.c_footer.index_count * INDEX_RECORD_SIZE)
         found = []
         for position in range(self.c_footer.damage_count):
-            found.append((records[position].entry_id, records[position].entry_count, records[position].offset,
+            found.append((records[position].entry_id, records[position].entry_count,
+                          records[position].offset,
                           records[position].next_offset))
         return found
 
@@ -122,10 +140,12 @@ cdef class LedgerFile:
         """Scan a file whose owner died; nothing is changed. Not for the map of a writer."""
         if self.growing:
             self.c_raise(STATUS_OUT_OF_RANGE, "recover from the map of the writer")
-        return ledger_recovery_scan(self.c_read.base, self.c_read.mapped_size, self.ledger_id, self.path)
+        return ledger_recovery_scan(self.c_read.base, self.c_read.mapped_size, self.ledger_id,
+                                    self.path)
 
     def entry(self, offset: int, end: int) -> tuple[dict[str, int], bytes, int] | None:
-        """(frame, entry, next_offset) of the entry at offset; None at the end. Checksums verified."""
+        """(frame, entry, next_offset) of the entry at offset; None at the end. Checksums
+        verified."""
         cdef uint64_t at = offset
         cdef uint64_t stop = end
         cdef uint64_t next_offset = 0
@@ -140,7 +160,8 @@ cdef class LedgerFile:
         if status != STATUS_OK:
             which = f"entry {frame.entry_id}" if next_offset else "entry"
             self.c_raise(status, f"{which} at offset {offset}")
-        return frame_dict(&frame), PyBytes_FromStringAndSize(<const char*>entry, frame.entry_size), next_offset
+        return frame_dict(&frame), PyBytes_FromStringAndSize(<const char*>entry,
+                                                             frame.entry_size), next_offset
 
     def frame(self, offset: int, end: int) -> dict[str, int] | None:
         """The frame at offset alone; None at the end."""
@@ -177,7 +198,8 @@ cdef class LedgerFile:
         return find(self, FIND_ENTRY, entry_id, end)
 
     def find_message(self, ordinal: int, end: int) -> int:
-        """The offset of the entry that holds the message with this ordinal in the file; end when there is none."""
+        """The offset of the entry that holds the message with this ordinal in the file; end when
+        there is none."""
         return find(self, FIND_MESSAGE, ordinal, end)
 
     def find_publish_time(self, publish_time_ms: int, end: int) -> int:

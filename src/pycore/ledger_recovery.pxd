@@ -9,4 +9,5 @@ cdef class LedgerRecovery:
     cdef readonly object ledger_id, path
     cdef uint64_t c_size                 # of the file when it was scanned
 
-cdef LedgerRecovery ledger_recovery_scan(const uint8_t* base, uint64_t size, object ledger_id, object path)
+cdef LedgerRecovery ledger_recovery_scan(const uint8_t* base, uint64_t size, object ledger_id,
+                                         object path)

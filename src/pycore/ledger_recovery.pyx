@@ -18,7 +18,8 @@ import os
 cdef class LedgerRecovery:
     """What a ledger holds whose owner died. A value.
 
-    Entries 0..entry_count-1 exist, those in damage cannot be read; frames lie in 4096..end; torn_size bytes behind
+    Entries 0..entry_count-1 exist, those in damage cannot be read; frames lie in 4096..end;
+    torn_size bytes behind
     were never acknowledged as durable and are cut off.
     """
 
@@ -76,7 +77,8 @@ cdef class LedgerRecovery:
 
     @property
     def damage(self) -> list[tuple[int, int, int, int]]:
-        """(first entry_id, entry_count, offset, next_offset) of each damaged place; at most 1024 are kept."""
+        """(first entry_id, entry_count, offset, next_offset) of each damaged place; at most 1024
+        are kept."""
         found = []
         for position in range(self.c_recover.damage_count):
             damage = &self.c_recover.damage[<uint32_t>position]
@@ -89,11 +91,14 @@ cdef class LedgerRecovery:
         return self.c_recover.digest
 
     def __repr__(self) -> str:
-        return (f"LedgerRecovery(ledger_id={self.ledger_id}, entry_count={self.entry_count}, end={self.end}, "
-                f"torn_size={self.torn_size}, damaged_entries={self.damaged_entries}, unborn={self.unborn})")
+        return (f"LedgerRecovery(ledger_id={self.ledger_id}, entry_count={self.entry_count}, "
+                f"end={self.end}, "
+                f"torn_size={self.torn_size}, damaged_entries={self.damaged_entries}, "
+                f"unborn={self.unborn})")
 
 
-cdef LedgerRecovery ledger_recovery_scan(const uint8_t* base, uint64_t size, object ledger_id, object path):
+cdef LedgerRecovery ledger_recovery_scan(const uint8_t* base, uint64_t size, object ledger_id,
+                                         object path):
     cdef LedgerRecovery self = LedgerRecovery.__new__(LedgerRecovery)
     cdef int status
     self.ledger_id = ledger_id
@@ -110,7 +115,8 @@ cdef LedgerRecovery ledger_recovery_scan(const uint8_t* base, uint64_t size, obj
 
 
 def seal_recovered(path: str, recovery: LedgerRecovery) -> LedgerSummary:
-    """Cut the torn tail off and seal the file as recovery found it; a file sealed already stays as it is."""
+    """Cut the torn tail off and seal the file as recovery found it; a file sealed already stays as
+    it is."""
     cdef bytes name = os.fsencode(path)
     cdef uint8_t block[LEDGER_HEADER_SIZE]
     cdef LedgerHeader header

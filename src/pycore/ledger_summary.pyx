@@ -6,11 +6,13 @@ from pulsarx._core.ledger_footer cimport LEDGER_RECOVERED, LedgerFooter
 cdef class LedgerSummary:
     """Counts, size and times of a sealed ledger. A value.
 
-    size: where the data ends; frames lie in 4096..size. last_publish_ms: the greatest, not the last entry's.
+    size: where the data ends; frames lie in 4096..size. last_publish_ms: the greatest, not the
+    last entry's.
     """
 
     def _tuple(self) -> tuple[int, int, int, int, int]:
-        return self.entry_count, self.message_count, self.size, self.first_publish_ms, self.last_publish_ms
+        return (self.entry_count, self.message_count, self.size, self.first_publish_ms,
+                self.last_publish_ms)
 
     def __iter__(self):
         return iter(self._tuple())
@@ -18,14 +20,18 @@ cdef class LedgerSummary:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LedgerSummary):
             return NotImplemented
-        return self._tuple() == (<LedgerSummary>other)._tuple() and self.digest == (<LedgerSummary>other).digest
+        return (self._tuple() == (<LedgerSummary>other)._tuple()
+                and self.digest == (<LedgerSummary>other).digest)
 
     def __hash__(self) -> int:
         return hash(self._tuple())
 
     def __repr__(self) -> str:
-        return (f"LedgerSummary(entry_count={self.entry_count}, message_count={self.message_count}, size={self.size}, "
-                f"first_publish_ms={self.first_publish_ms}, last_publish_ms={self.last_publish_ms})")
+        return (f"LedgerSummary(entry_count={self.entry_count}, "
+                f"message_count={self.message_count}, "
+                f"size={self.size}, "
+                f"first_publish_ms={self.first_publish_ms}, "
+                f"last_publish_ms={self.last_publish_ms})")
 
 
 cdef LedgerSummary ledger_summary(const LedgerFooter* footer):

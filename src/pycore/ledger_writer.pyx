@@ -1,4 +1,5 @@
-"""LedgerWriter: create, append, flush, seal, map, close; and what happens to it in a forked child."""
+"""LedgerWriter: create, append, flush, seal, map, close; and what happens to it in a forked
+child."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -17,13 +18,14 @@ from pulsarx._pycore.ledger_file cimport AppendIndex, LedgerFile, ledger_file_ma
 from pulsarx._pycore.ledger_summary cimport LedgerSummary, ledger_summary
 from pulsarx._pycore.published_ends cimport PublishedEnds
 from pulsarx._pycore.raise_status cimport raise_status
+from pulsarx._pycore.signals cimport signals_check
 
 import os
 
 from pulsarx.errors import ForkedError
 
 cdef enum:
-    SMALL_SIZE = 4096                  # written without giving up the GIL: the switch would cost more
+    SMALL_SIZE = 4096                  # written with the GIL: the switch would cost more
 
 cdef uint64_t SIZE_MAX_LIMIT = <uint64_t>1 << 40
 
@@ -37,7 +39,8 @@ cdef set LIVE = set()
 
 
 cdef class LedgerWriter:
-    """Appends entries to one ledger. Any thread may call; closed when garbage-collected, without a flush."""
+    """Appends entries to one ledger. Any thread may call; closed when garbage-collected, without a
+    flush."""
 
     def __cinit__(self):
         memset(&self.c_ledger, 0, sizeof(self.c_ledger))
@@ -54,9 +57,12 @@ cdef class LedgerWriter:
             ledger_append_free(&self.c_ledger)
 
     @staticmethod
-    def create(path: str | None, *, ledger_id: int, uuid: bytes, created_ms: int, entry_count_max: int, size_max: int,
-               publish_on_flush: bool, zero_space: bool, slots: PublishedEnds, slot: int) -> LedgerWriter:
-        """Create the file, which must not exist; path None: in memory. The slot shows its end from here on."""
+    def create(path: str | None, *, ledger_id: int, uuid: bytes, created_ms: int,
+               entry_count_max: int, size_max: int,
+               publish_on_flush: bool, zero_space: bool, slots: PublishedEnds,
+               slot: int) -> LedgerWriter:
+        """Create the file, which must not exist; path None: in memory. The slot shows its end from
+        here on."""
         cdef LedgerWriter self = LedgerWriter.__new__(LedgerWriter)
         cdef LedgerSettings settings
         cdef bytes name
@@ -64,7 +70,8 @@ cdef class LedgerWriter:
         if len(uuid) != 16:
             raise ValueError(f"uuid: 16 bytes, not {len(uuid)}")
         if not 0 < size_max <= SIZE_MAX_LIMIT or entry_count_max < 1:
-            raise ValueError(f"size_max: 1..2**40, not {size_max}; entry_count_max: 1 or more, not {entry_count_max}")
+            raise ValueError(f"size_max: 1..2**40, not {size_max}; "
+                             f"entry_count_max: 1 or more, not {entry_count_max}")
         memset(&settings, 0, sizeof(settings))
         settings.path = NULL
         if path is not None:
@@ -96,20 +103,25 @@ cdef class LedgerWriter:
     cdef int c_raise(self, int status, object what) except -1:
         cdef int error = 0
         if self.c_forked:
-            raise ForkedError(f"{what} ledger {self.ledger_id}: it belongs to the process this one was forked from")
+            raise ForkedError(f"{what} ledger {self.ledger_id}: "
+                              "it belongs to the process this one was forked from")
         if status == STATUS_IO or status == STATUS_NO_SPACE or status == STATUS_POISONED:
             error = self.c_ledger.error
-        return raise_status(status, error, f"{what} ledger {self.ledger_id} at {self.path or 'memory'}")
+        return raise_status(status, error,
+                            f"{what} ledger {self.ledger_id} at {self.path or 'memory'}")
 
-    def append(self, entry: bytes, *, message_count: int, publish_time_ms: int, deliver_at_ms: int = 0,
+    def append(self, entry: bytes, *, message_count: int, publish_time_ms: int,
+               deliver_at_ms: int = 0,
                sticky_hash: int = 0, flags: int = 0) -> tuple[int, int, int]:
-        """Store one entry (0x0e01, checksum, ...); (entry_id, first_message, offset). Durable after flush."""
+        """Store one entry (0x0e01, checksum, ...); (entry_id, first_message, offset). Durable
+        after flush."""
         cdef EntryFrame frame
         cdef uint8_t near[ENTRY_FRAME_SIZE + SMALL_SIZE + 8]
         cdef uint8_t* room = near
         cdef size_t size = PyBytes_GET_SIZE(entry)
         cdef const char* data = PyBytes_AS_STRING(entry)
         cdef uint64_t offset = 0
+        cdef uint64_t end
         cdef int status
         if size > <size_t>0xFFFFFFFF:
             self.c_raise(STATUS_TOO_LARGE, f"append {size} bytes to")
@@ -123,11 +135,14 @@ cdef class LedgerWriter:
         if size > SMALL_SIZE:
             room = <uint8_t*>malloc(ENTRY_FRAME_SIZE + size + 8)
             if room == NULL:
-                raise MemoryError(f"append {size} bytes to ledger {self.ledger_id}: out of memory; nothing was changed")
-        if size > SMALL_SIZE or self.c_ledger.end + entry_frame_span(frame.entry_size) > self.c_ledger.prepared_end:
+                raise MemoryError(f"append {size} bytes to ledger {self.ledger_id}: out of memory; "
+                                  "nothing was changed")
+        end = self.c_ledger.end + entry_frame_span(frame.entry_size)
+        if size > SMALL_SIZE or end > self.c_ledger.prepared_end:
             with nogil:
                 memcpy(room + ENTRY_FRAME_SIZE, data, size)
-                status = ledger_append_entry(&self.c_ledger, &frame, room + ENTRY_FRAME_SIZE, &offset)
+                status = ledger_append_entry(&self.c_ledger, &frame, room + ENTRY_FRAME_SIZE,
+                                             &offset)
         else:
             memcpy(room + ENTRY_FRAME_SIZE, data, size)
             status = ledger_append_entry(&self.c_ledger, &frame, room + ENTRY_FRAME_SIZE, &offset)
@@ -135,17 +150,24 @@ cdef class LedgerWriter:
             free(room)
         if status != STATUS_OK:
             if status == STATUS_OUT_OF_RANGE:
-                raise ValueError(f"append to ledger {self.ledger_id}: an entry starts with 0x0e01 and its checksum, "
+                raise ValueError(f"append to ledger {self.ledger_id}: an entry starts "
+                                 "with 0x0e01 and its checksum, "
                                  "and holds one message or more")
             self.c_raise(status, f"append {size} bytes to")
         return frame.entry_id, frame.first_message, offset
 
     def flush(self, entry_count: int | None = None) -> None:
         """Return when the first entry_count entries (None: all so far) are on the device."""
-        cdef uint64_t count = atomic_load_u64(&self.c_ledger.entry_count) if entry_count is None else entry_count
+        cdef uint64_t count = atomic_load_u64(&self.c_ledger.entry_count)
         cdef int status
-        with nogil:
-            status = ledger_append_flush(&self.c_ledger, count)
+        if entry_count is not None:
+            count = entry_count
+        while True:
+            with nogil:
+                status = ledger_append_flush(&self.c_ledger, count)
+            if status != STATUS_INTERRUPTED:
+                break
+            signals_check()
         if status != STATUS_OK:
             self.c_raise(status, "flush")
 
@@ -176,11 +198,13 @@ cdef class LedgerWriter:
             ledger_append_close(&self.c_ledger)
 
     def map(self) -> LedgerFile:
-        """The file mapped for reading below the published end; made once, good until the last reference goes."""
+        """The file mapped for reading below the published end; made once, good until the last
+        reference goes."""
         if self.file is None:
             if atomic_load_u32(&self.c_ledger.state) == LEDGER_CLOSED:
                 self.c_raise(STATUS_CLOSED, "map")
-            self.file = ledger_file_map(self.c_ledger.fd, self.c_ledger.size_max + LEDGER_OVERSHOOT_MAX,
+            self.file = ledger_file_map(self.c_ledger.fd,
+                                        self.c_ledger.size_max + LEDGER_OVERSHOOT_MAX,
                                         self.ledger_id, self.path)
             self.file.growing = True
             self.file.c_index = self.append_index.c_index
@@ -223,7 +247,8 @@ cdef class LedgerWriter:
 
 
 def mark_forked() -> None:
-    """In a forked child: close every writer of the parent, without touching a mutex, a slot or the file."""
+    """In a forked child: close every writer of the parent, without touching a mutex, a slot or the
+    file."""
     cdef LedgerWriter writer
     for address in LIVE:
         writer = <LedgerWriter><void*><size_t>address

@@ -6,6 +6,8 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memset
 
+import pulsarx._pycore.send_entry  # gives ProducerCore its send_async
+
 from pulsarx._core.atomic cimport pthread_mutex_unlock
 from pulsarx._core.batch_encode cimport batch_encode_add, batch_encode_payload_size
 from pulsarx._core.single_metadata cimport METADATA_SEQUENCE_ID, SingleMetadata

@@ -60,6 +60,7 @@ cdef class ProducerCore:
     cdef bint accept(self, object content, object callback, object properties, object partition_key,
                      object ordering_key, object sequence_id, object replication_clusters, object disable_replication,
                      object event_timestamp, object deliver_at, object deliver_after) except -1
+    cdef int send_plain(self, object content, object callback, object key) except -1
     cdef int add(self, SingleMetadata* metadata, const uint8_t* payload, object callback) except -1
     cdef int begin_batch(self) except -1
     cdef int close_batch(self) except -1

@@ -18,7 +18,7 @@ from pulsarx._core.entry_frame cimport ENTRY_BATCH, ENTRY_COMPRESSED, ENTRY_MIXE
 from pulsarx._core.ledger_append cimport LEDGER_FENCED, ledger_append_entry, ledger_append_flush
 from pulsarx._core.message_metadata cimport MessageMetadata
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_DELIVER_AT, METADATA_SEQUENCE_ID, SingleMetadata
-from pulsarx._core.status cimport STATUS_CLOSED, STATUS_LEDGER_FULL, STATUS_OK
+from pulsarx._core.status cimport STATUS_CLOSED, STATUS_INTERRUPTED, STATUS_LEDGER_FULL, STATUS_OK
 from pulsarx._pycore.ledger_tail cimport LedgerTail
 from pulsarx._pycore.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.message_id cimport message_id_new
@@ -29,6 +29,7 @@ from pulsarx._pycore.outgoing_message cimport (
 )
 from pulsarx._pycore.pending_sends cimport PendingSends
 from pulsarx._pycore.raise_status cimport raise_status
+from pulsarx._pycore.signals cimport signals_check
 
 cdef enum Tuning:
     HEADROOM = 1024              # for the metadata in front of a batch; a longer one makes the buffer grow
@@ -112,14 +113,11 @@ cdef class ProducerCore:
             return message_id_new(<int64_t>ledger_id, <int64_t>entry_id, -1, -1, 0)
         return message_id_new(<int64_t>ledger_id, <int64_t>entry_id, -1, <int>index, <int>count)
 
-    def send_async(self, content, callback, properties=None, partition_key=None, ordering_key=None, sequence_id=None,
-                   replication_clusters=None, disable_replication=False, event_timestamp=None, deliver_at=None,
-                   deliver_after=None) -> None:
-        """Hand one message over and return; callback(Result, MessageId) runs later in another thread, or None.
-
-        Raises ProducerQueueIsFull when max_pending_messages are on their way (block_if_queue_full waits instead).
-        What fails later is told to the callbacks; without a callback, to the next flush() or close().
-        """
+    def send_async_described(
+            self, content, callback, properties=None, partition_key=None, ordering_key=None, sequence_id=None,
+            replication_clusters=None, disable_replication=False, event_timestamp=None, deliver_at=None,
+            deliver_after=None) -> None:
+        """send_async with whatever arguments; send_async itself is in send_entry."""
         mutex_lock(&self.mutex)
         try:
             self.accept(content, callback, properties, partition_key, ordering_key, sequence_id,
@@ -128,6 +126,32 @@ cdef class ProducerCore:
                 self.close_batch()
         finally:
             pthread_mutex_unlock(&self.mutex)
+
+    cdef int send_plain(self, object content, object callback, object key) except -1:
+        """send_async of bytes into a batch, with a key or None: what the fast entry calls."""
+        cdef SingleMetadata metadata
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(content)
+        memset(&metadata, 0, sizeof(metadata))
+        metadata.flags = METADATA_SEQUENCE_ID
+        if size > self.message_size_max:
+            self.refuse_size(size)
+        metadata.payload_size = <uint32_t>size
+        if key is not None:
+            outgoing_describe(&metadata, &self.scratch, key, None, None, None, None)
+        mutex_lock(&self.mutex)
+        try:
+            if self.state != PRODUCER_OPEN:
+                self.check_open()
+            if self.pending_max and self.batch.message_count + self.pending.message_count >= self.pending_max:
+                self.make_room()
+            metadata.sequence_id = self.next_sequence_id
+            self.next_sequence_id += 1
+            self.add(&metadata, <const uint8_t*>PyBytes_AS_STRING(content), callback)
+            if self.batch.message_count >= self.batch_messages_max:
+                self.close_batch()
+        finally:
+            pthread_mutex_unlock(&self.mutex)
+        return 0
 
     cdef bint accept(self, object content, object callback, object properties, object partition_key,
                      object ordering_key, object sequence_id, object replication_clusters, object disable_replication,
@@ -382,8 +406,12 @@ cdef class ProducerCore:
     cdef int wait_durable(self, LedgerWriter writer, uint64_t entry_id) except -1:
         """Return when the entry is flushed; the first to come flushes for all who wait."""
         cdef int status
-        with nogil:
-            status = ledger_append_flush(&writer.c_ledger, entry_id + 1)
+        while True:
+            with nogil:
+                status = ledger_append_flush(&writer.c_ledger, entry_id + 1)
+            if status != STATUS_INTERRUPTED:
+                break
+            signals_check()
         if status != STATUS_OK:
             try:
                 raise_status(status, writer.c_ledger.error, f"flush ledger {writer.ledger_id} of {self.topic.name}")
@@ -407,8 +435,12 @@ cdef class ProducerCore:
         cdef LedgerWriter writer = newest[0]
         cdef uint64_t entry_count = newest[1]
         cdef int status
-        with nogil:
-            status = ledger_append_flush(&writer.c_ledger, entry_count)
+        while True:
+            with nogil:
+                status = ledger_append_flush(&writer.c_ledger, entry_count)
+            if status != STATUS_INTERRUPTED:
+                break
+            signals_check()
         mutex_lock(&self.mutex)
         try:
             if status == STATUS_OK:
@@ -433,9 +465,11 @@ cdef class ProducerCore:
     def drain(self) -> None:
         """flush, also while closing."""
         mutex_lock(&self.mutex)
+        self.caller_waits = True
         try:
             self.close_batch()
         finally:
+            self.caller_waits = False
             pthread_mutex_unlock(&self.mutex)
         self.flush_pending()
         self.pending.completions.wait()

@@ -1,4 +1,5 @@
-"""The shared file of slots in which the ends of open ledgers are published. Any thread may call; needs the GIL."""
+"""The shared file of slots in which the ends of open ledgers are published. Any thread may call;
+needs the GIL."""
 
 from libc.stdint cimport uint32_t, uint64_t
 
@@ -8,7 +9,7 @@ cdef class PublishedEnds:
     cdef PublishedEnd* c_slots        # the mapping; slot 0 is the header
     cdef readonly object path         # None: in memory
     cdef readonly bint writable
-    cdef int c_fd                     # kept by the owner to grow, by readers to learn the size; -1 after close
+    cdef int c_fd                     # to grow, and to learn the size
     cdef uint64_t c_count             # slots the file has room for
     cdef uint64_t c_epoch
     cdef list free                    # numbers of free slots, owner only

@@ -1,10 +1,10 @@
 """PublishedEnds: create, open, hand out slots, wait for one to move.
 
-The file is a header slot and then slots (see published_end.pxd). Header: magic "PULSARXE", epoch u64, version u32, zeros.
+The file is a header slot and then slots (see published_end.pxd). Header: magic "PULSARXE", epoch
+u64, version u32, zeros.
 It is never flushed; after a crash the next owner starts it anew with another epoch.
 """
 
-from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport ENOSPC
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
@@ -15,6 +15,7 @@ from pulsarx._core.published_end cimport *
 from pulsarx._core.status cimport *
 from pulsarx._core.wait_event cimport *
 from pulsarx._pycore.raise_status cimport raise_status
+from pulsarx._pycore.signals cimport signals_check
 
 import os
 
@@ -29,7 +30,8 @@ cdef bytes MAGIC = b"PULSARXE"
 
 
 cdef class PublishedEnds:
-    """Slots of the open ledgers of one owner. Any thread may call; other processes open the file to read."""
+    """Slots of the open ledgers of one owner. Any thread may call; other processes open the file
+    to read."""
 
     def __cinit__(self):
         self.c_slots = NULL
@@ -55,7 +57,8 @@ cdef class PublishedEnds:
 
     @staticmethod
     def open(path: str) -> PublishedEnds:
-        """Open the file of another process, to read and wait; also when the file may not be written."""
+        """Open the file of another process, to read and wait; also when the file may not be
+        written."""
         cdef PublishedEnds self = PublishedEnds.__new__(PublishedEnds)
         cdef bytes name = os.fsencode(path)
         cdef int error
@@ -114,16 +117,19 @@ cdef class PublishedEnds:
         if slot >= SLOT_COUNT_MAX:
             raise_status(STATUS_OUT_OF_RANGE, 0, f"more than {SLOT_COUNT_MAX} open ledgers")
         if slot >= self.c_count:
-            # Allocated, never sparse: a store into a sparse page on a full disk would kill the process.
+            # Allocated, never sparse: a store into a sparse page on a full disk would kill the
+            # process.
             error = file_allocate(self.c_fd, self.c_count * SLOT_SIZE, GROW_SIZE)
             if error:
-                raise_status(STATUS_NO_SPACE, error, f"grow {self.path or 'the table of open ledgers'}")
+                raise_status(STATUS_NO_SPACE, error,
+                             f"grow {self.path or 'the table of open ledgers'}")
             self.c_count += GROW_SIZE // SLOT_SIZE
         self.c_next += 1
         return slot
 
     def release(self, slot: int) -> None:
-        """The slot may be given to another ledger. Readers that still look see another ledger id."""
+        """The slot may be given to another ledger. Readers that still look see another ledger
+        id."""
         cdef PublishedEnd* at = self.c_slot(slot)
         atomic_store_u64(&at.ledger_id, 0)
         atomic_store_u64(&at.state, PUBLISHED_FREE)
@@ -131,7 +137,8 @@ cdef class PublishedEnds:
         self.free.append(slot)
 
     cdef int c_start(self, uint64_t slot, uint64_t ledger_id) except -1:
-        """The slot is this ledger's from here on, still empty. The id last: it makes the rest valid."""
+        """The slot is this ledger's from here on, still empty. The id last: it makes the rest
+        valid."""
         cdef PublishedEnd* at = self.c_slot(slot)
         atomic_store_u64(&at.ledger_id, 0)
         atomic_store_u64(&at.end, 0)
@@ -143,7 +150,8 @@ cdef class PublishedEnds:
         return 0
 
     def read(self, slot: int) -> tuple[int, int, int, int, int, int]:
-        """(ledger_id, epoch, end, entry_count, message_count, state); state 0 free, 1 open, 2 sealed."""
+        """(ledger_id, epoch, end, entry_count, message_count, state); state 0 free, 1 open, 2
+        sealed."""
         cdef PublishedEnd* at = self.c_slot(slot)
         # Counts before the end, so that what is counted may be read.
         cdef uint64_t ledger_id = atomic_load_u64(&at.ledger_id)
@@ -166,15 +174,18 @@ cdef class PublishedEnds:
         if file_size(self.c_fd, &size) == 0:
             self.c_count = min(size // SLOT_SIZE, <uint64_t>SLOT_COUNT_MAX)
         while slot < self.c_count:
-            if atomic_load_u64(&self.c_slots[slot].ledger_id) == wanted and self.c_slots[slot].epoch == epoch:
+            if (atomic_load_u64(&self.c_slots[slot].ledger_id) == wanted
+                    and self.c_slots[slot].epoch == epoch):
                 return slot
             slot += 1
         return 0
 
     def wait(self, slot: int, end_known: int, timeout_ms: int) -> int:
-        """Sleep until more than end_known is published, or the ledger is sealed or gone; the end then.
+        """Sleep until more than end_known is published, or the ledger is sealed or gone; the end
+        then.
 
-        May return early with nothing new: look and wait again. timeout_ms -1: no limit. Ctrl-C raises.
+        May return early with nothing new: look and wait again. timeout_ms -1: no limit. Ctrl-C
+        raises.
         """
         cdef PublishedEnd* at = self.c_slot(slot)
         cdef uint64_t known = end_known
@@ -191,11 +202,12 @@ cdef class PublishedEnds:
         else:
             status = self._poll(slot, known, timeout_ns)
         if status == STATUS_INTERRUPTED:
-            PyErr_CheckSignals()
+            signals_check()
         return atomic_load_u64(&at.end)
 
     def _poll(self, slot: int, end_known: int, timeout_ns: int) -> int:
-        """A file that may not be written cannot count its waiters: look again and again, ever less often."""
+        """A file that may not be written cannot count its waiters: look again and again, ever less
+        often."""
         cdef PublishedEnd* at = self.c_slot(slot)
         cdef uint64_t known = end_known
         cdef uint64_t ledger_id = atomic_load_u64(&at.ledger_id)
@@ -255,7 +267,8 @@ cdef PublishedEnds _start(PublishedEnds self, object path, uint64_t epoch):
                      f"create {path or 'the table of open ledgers'}")
     _map(self)
     self.c_count = size // SLOT_SIZE
-    # The new epoch first: who looks on sees that the old slots are not to be trusted before they vanish.
+    # The new epoch first: who looks on sees that the old slots are not to be trusted before they
+    # vanish.
     self.c_epoch = epoch
     atomic_store_u64(<uint64_t*>(<char*>self.c_slots + 8), epoch)
     for slot in range(1, self.c_count):

@@ -1,17 +1,18 @@
-"""Facts about what importing the options costs."""
+"""Facts about what importing the library costs."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
-EXPENSIVE = ("asyncio", "concurrent.futures", "dataclasses", "difflib", "enum", "inspect", "json",
-             "logging", "numpy", "random", "re", "typing", "urllib.parse", "uuid")  # fmt: skip
+# json, which the catalogue reads, brings re and enum with it.
+EXPENSIVE = ("asyncio", "concurrent.futures", "dataclasses", "difflib", "inspect", "logging",
+             "numpy", "pyarrow", "pyspark", "random", "urllib.parse", "uuid")  # fmt: skip
 
 
-def test_importing_the_options_loads_nothing_expensive() -> None:
+def test_importing_the_library_loads_nothing_expensive() -> None:
     program = (
-        "import sys; before = set(sys.modules); import pulsarx.options; "
+        "import sys; before = set(sys.modules); import pulsarx; "
         "print(*sorted(set(sys.modules) - before))"
     )
     # Isolated: what site packages load at the start is not ours.

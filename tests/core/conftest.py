@@ -113,5 +113,6 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return module
 
 
-def pytest_unconfigure() -> None:
-    _pool.shutdown(cancel_futures=True)
+def pytest_collection_finish() -> None:
+    """No idle thread stays behind: tests fork, and count threads."""
+    _pool.shutdown()

@@ -8,13 +8,15 @@ from libc.string cimport memcpy
 
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.single_metadata cimport *
-from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_END, STATUS_OK, STATUS_OUT_OF_RANGE, STATUS_TRUNCATED
+from pulsarx._core.status cimport (
+    STATUS_CORRUPT, STATUS_END, STATUS_OK, STATUS_OUT_OF_RANGE, STATUS_TRUNCATED,
+)
 
 TWO = bytes.fromhex("00000004" "18014000" "61" "00000004" "18024001" "6262")
 
 
 def walked(bytes data, uint32_t at=0):
-    """(status at the end, where it stopped, messages) over an allocation of exactly the data's size."""
+    """(status at the end, where it stopped, messages) over an allocation of just that size."""
     cdef BatchMessage message
     cdef uint8_t* copy = <uint8_t*>malloc(len(data))
     cdef int status
@@ -69,7 +71,7 @@ def test_headers_of_many_forms():
         ("4005" "1801", 1, METADATA_SEQUENCE_ID),                  # another order
         ("1801" "3a016f" "4005", 1, METADATA_ORDERING_KEY | METADATA_SEQUENCE_ID),
         ("0a060a0161120131" "1801" "28d209", 1, METADATA_PROPERTIES | METADATA_EVENT_TIME),
-        ("1802" "1801" "4005", 1, METADATA_SEQUENCE_ID),           # the last of a repeated field counts
+        ("1802" "1801" "4005", 1, METADATA_SEQUENCE_ID),  # the last one counts
     ]:
         payload = b"x" * size
         status, _, found = walked(one(header, payload) + TWO)
@@ -111,6 +113,7 @@ def test_random_bytes_never_read_past_the_end():
     for _ in range(20000):
         damaged = bytearray(whole)
         for _ in range(source.randrange(1, 4)):
-            damaged[source.randrange(len(whole))] = source.choice([source.randrange(256), 0x80, 0xFF, 0])
+            byte = source.choice([source.randrange(256), 0x80, 0xFF, 0])
+            damaged[source.randrange(len(whole))] = byte
         walked(bytes(damaged))
         walked(bytes(3) + source.randbytes(source.randrange(40)))

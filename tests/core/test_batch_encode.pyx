@@ -9,7 +9,10 @@ from pulsarx._core.single_metadata cimport *
 from pulsarx._core.status cimport STATUS_OK, STATUS_TOO_LARGE
 
 BATCH = bytes.fromhex(
-    "0e01dcd1fbce00000011" "0a017010001880d095ffbc315802c00101" "000000041801400061" "00000004180240016262")
+    "0e01dcd1fbce00000011" "0a017010001880d095ffbc315802c00101"
+    "000000041801400061" "00000004180240016262"
+)
+HELLO = bytes.fromhex("0e01cf85822f0000000c" "0a017010001880d095ffbc31" "68656c6c6f")
 
 
 cdef MessageMetadata envelope_of(bytes producer_name):
@@ -21,8 +24,8 @@ cdef MessageMetadata envelope_of(bytes producer_name):
     return envelope
 
 
-cdef int add(BatchEncode* batch, bytes payload, uint64_t sequence_id, bytes key=None, bytes ordering_key=None,
-             uint32_t more_flags=0):
+cdef int add(BatchEncode* batch, bytes payload, uint64_t sequence_id, bytes key=None,
+             bytes ordering_key=None, uint32_t more_flags=0):
     cdef SingleMetadata metadata
     memset(&metadata, 0, sizeof(metadata))
     metadata.flags = METADATA_SEQUENCE_ID | more_flags
@@ -81,7 +84,7 @@ def test_a_batch_of_one_is_a_plain_message():
     cdef MessageMetadata envelope = envelope_of(b"p")
     batch_encode_init(&batch, 320, 100)
     add(&batch, b"hello", 0)
-    assert finished(&batch, &envelope) == bytes.fromhex("0e01cf85822f0000000c0a017010001880d095ffbc31") + b"hello"
+    assert finished(&batch, &envelope) == HELLO
     batch_encode_free(&batch)
 
 
@@ -119,7 +122,7 @@ def test_the_headroom_grows_when_the_envelope_needs_more():
 
 
 def test_keys_of_the_envelope_point_into_the_entry():
-    """The first header is overwritten by the envelope; the dispatcher still hashes the key afterwards."""
+    """The envelope overwrites the first header; the dispatcher still hashes the key afterwards."""
     cdef BatchEncode batch
     cdef uint8_t* entry = NULL
     cdef uint32_t size = 0
@@ -133,9 +136,10 @@ def test_keys_of_the_envelope_point_into_the_entry():
                 add(&batch, b"payload", index, b"key", b"order", METADATA_EVENT_TIME)
             if compressed:
                 envelope.compression = 3
-                assert batch_encode_compressed(&batch, &envelope, b"z" * 200, 200, &entry, &size) == STATUS_OK
+                status = batch_encode_compressed(&batch, &envelope, b"z" * 200, 200, &entry, &size)
             else:
-                assert batch_encode_finish(&batch, &envelope, &entry, &size) == STATUS_OK
+                status = batch_encode_finish(&batch, &envelope, &entry, &size)
+            assert status == STATUS_OK
             for pointer in [<size_t>envelope.partition_key, <size_t>envelope.ordering_key]:
                 assert <size_t>entry < pointer < <size_t>entry + size
             assert envelope.partition_key[:envelope.partition_key_size] == b"key"

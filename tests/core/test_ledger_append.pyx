@@ -1,4 +1,5 @@
-"""Ledger files straight through the core: append, flush, find, seal; from several native-speed threads."""
+"""Ledger files straight through the core: append, flush, find, seal; from several native-speed
+threads."""
 
 import os
 import threading
@@ -36,7 +37,8 @@ cdef int create(bint sync) noexcept nogil:
 
 
 cdef int append(uint32_t size, uint8_t fill, uint64_t* entry_id) noexcept nogil:
-    """One entry of size bytes that are all `fill`; the room around it is full of other bytes before."""
+    """One entry of size bytes that are all `fill`; the room around it is full of other bytes
+    before."""
     cdef EntryFrame frame
     cdef uint64_t offset = 0
     cdef uint32_t checksum
@@ -85,7 +87,8 @@ def run_threads(count, flush):
 
 
 cdef uint64_t read_all(uint64_t end, uint64_t* messages) noexcept nogil:
-    """How many entries there are, each verified, with ids and message counts in order; 0 when one is not."""
+    """How many entries there are, each verified, with ids and message counts in order; 0 when one
+    is not."""
     cdef LedgerRead reader
     cdef EntryFrame frame
     cdef const uint8_t* entry = NULL

@@ -39,7 +39,8 @@ def test_the_record_before_is_found_in_a_large_index():
         assert ledger_index_before(&index, FIND_MESSAGE, 2 * entry + 1, <uint64_t>1 << 60, &record)
         assert record.entry_id == entry
         # The first with this time lies at the record or behind it.
-        assert ledger_index_before(&index, FIND_PUBLISH_TIME, 10 * entry, <uint64_t>1 << 60, &record)
+        assert ledger_index_before(&index, FIND_PUBLISH_TIME, 10 * entry, <uint64_t>1 << 60,
+                                   &record)
         assert record.entry_id == entry
     assert ledger_index_before(&index, FIND_ENTRY, count, 4096 + 70000, &record)
     assert record.entry_id == 0

@@ -13,8 +13,8 @@ from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK, STATUS_TRUNCATED
 
 SMALLEST = bytes.fromhex("0a0170" "1000" "1880d095ffbc31")
 FULL = bytes.fromhex(
-    "0a0170" "1007" "1808" "22060a016112" "0131" "32026b31" "4003" "48ac02" "5803" "60d209" "82010101"
-    "880101" "92010101" "9801" + "ff" * 9 + "01" "c00109" "c80101" "f00101"
+    "0a0170" "1007" "1808" "22060a016112" "0131" "32026b31" "4003" "48ac02" "5803"
+    "60d209" "82010101" "880101" "92010101" "9801" + "ff" * 9 + "01" "c00109" "c80101" "f00101"
 )
 ENTRY = bytes.fromhex("0e01cf85822f0000000c") + SMALLEST + b"hello"
 BROKER_METADATA = bytes.fromhex("0e02000000090881d095ffbc311029")
@@ -65,7 +65,8 @@ def taken_apart(bytes entry, bint verify=True):
     status = entry_decode(copy, len(entry), verify, &parts)
     found = (status, None, None)
     if status == STATUS_OK:
-        found = (status, parts.payload[:parts.payload_size], parts.checksum if parts.has_checksum else None)
+        checksum = parts.checksum if parts.has_checksum else None
+        found = (status, parts.payload[:parts.payload_size], checksum)
     free(copy)
     return found
 
@@ -84,9 +85,10 @@ def test_all_fields_stand_in_ascending_order():
     cdef MessageMetadata metadata
     cdef PropertyView property = PropertyView(b"a", b"1", 1, 1)
     memset(&metadata, 0, sizeof(metadata))
-    metadata.flags = (METADATA_PARTITION_KEY | METADATA_ORDERING_KEY | METADATA_EVENT_TIME | METADATA_KEY_BASE64
-                      | METADATA_NULL_VALUE | METADATA_NULL_KEY | METADATA_BATCH | METADATA_DELIVER_AT
-                      | METADATA_HIGHEST_SEQUENCE | METADATA_SCHEMA_VERSION)
+    metadata.flags = (METADATA_PARTITION_KEY | METADATA_ORDERING_KEY | METADATA_EVENT_TIME
+                      | METADATA_KEY_BASE64 | METADATA_NULL_VALUE | METADATA_NULL_KEY
+                      | METADATA_BATCH | METADATA_DELIVER_AT | METADATA_HIGHEST_SEQUENCE
+                      | METADATA_SCHEMA_VERSION)
     metadata.producer_name = b"p"
     metadata.producer_name_size = 1
     metadata.sequence_id = 7
@@ -115,9 +117,10 @@ def test_all_fields_come_back():
     assert flags & METADATA_BATCH and flags & METADATA_PROPERTIES and flags & METADATA_NULL_KEY
     assert not flags & (METADATA_UUID | METADATA_MARKER)
     assert found == {
-        "compression": 3, "uncompressed_size": 300, "message_count": 3, "sequence_id": 7, "highest": 9,
-        "publish_time_ms": 8, "event_time_ms": 1234, "deliver_at_ms": -1, "property_count": 1,
-        "producer_name": b"p", "key": b"k1", "ordering_key": b"\x01", "schema_version": b"\x01",
+        "compression": 3, "uncompressed_size": 300, "message_count": 3, "sequence_id": 7,
+        "highest": 9, "publish_time_ms": 8, "event_time_ms": 1234, "deliver_at_ms": -1,
+        "property_count": 1, "producer_name": b"p", "key": b"k1", "ordering_key": b"\x01",
+        "schema_version": b"\x01",
     }
 
 
@@ -137,8 +140,8 @@ def test_a_count_of_none_or_negative_is_corrupt():
 
 
 def test_chunks_and_markers_are_noticed():
-    for field, flag in [("d2010175", METADATA_UUID), ("d80102", METADATA_UUID), ("e00102", METADATA_UUID),
-                        ("e80100", METADATA_UUID), ("a00114", METADATA_MARKER)]:
+    chunk = ["d2010175", "d80102", "e00102", "e80100"]
+    for field, flag in [*((one, METADATA_UUID) for one in chunk), ("a00114", METADATA_MARKER)]:
         status, found = decoded(SMALLEST + bytes.fromhex(field))
         assert (status, found["flags"]) == (STATUS_OK, flag)
 
@@ -149,7 +152,8 @@ def test_each_required_field_is_required():
 
 
 def test_unknown_fields_are_passed_over():
-    unknown = bytes.fromhex("2a0178" "6a0178" "b00105" "a9020000000000000000" "ad0200000000" "ab020801ac02")
+    unknown = bytes.fromhex(
+        "2a0178" "6a0178" "b00105" "a9020000000000000000" "ad0200000000" "ab020801ac02")
     status, found = decoded(unknown + SMALLEST + unknown)
     assert (status, found["producer_name"], found["flags"]) == (STATUS_OK, b"p", 0)
 

@@ -16,7 +16,8 @@ cdef uint32_t hash_of(bytes data, uint32_t seed=0):
 def test_vectors_of_pulsar():
     for key, hashed in [
         ("", 0), ("a", 1009084850), ("ab", 2613040991), ("abc", 3017643002), ("abcd", 1139631978),
-        ("hello", 613153351), ("hello world", 1586663183), ("key1", 2610364709), ("key2", 1936800180),
+        ("hello", 613153351), ("hello world", 1586663183), ("key1", 2610364709),
+        ("key2", 1936800180),
         ("NON_KEY", 1110787044), ("NONE_KEY", 2652225187), ("Order-3459134", 3112179635),
         ("orders-aggregator-pod-2345-consumer1", 1003084738),
         ("orders-aggregator-pod-2345-consumer2", 373317202),

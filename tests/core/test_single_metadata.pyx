@@ -29,7 +29,7 @@ cdef bytes encoded(const SingleMetadata* metadata):
 
 
 def decoded(bytes data):
-    """(status, dict): decoded from an allocation of exactly its size, so that a sanitizer sees its end."""
+    """(status, dict) from an allocation of exactly its size, so that a sanitizer sees its end."""
     cdef SingleMetadata metadata
     cdef PropertyView view
     cdef ByteReader reader
@@ -41,8 +41,9 @@ def decoded(bytes data):
         free(copy)
         return status, None
     found = {
-        "flags": metadata.flags, "payload_size": metadata.payload_size, "sequence_id": metadata.sequence_id,
-        "event_time_ms": metadata.event_time_ms, "property_count": metadata.property_count,
+        "flags": metadata.flags, "payload_size": metadata.payload_size,
+        "sequence_id": metadata.sequence_id, "event_time_ms": metadata.event_time_ms,
+        "property_count": metadata.property_count,
         "key": metadata.partition_key[:metadata.partition_key_size],
         "ordering_key": metadata.ordering_key[:metadata.ordering_key_size],
         "properties": [],
@@ -90,8 +91,8 @@ def test_all_fields_come_back():
     status, found = decoded(FULL)
     assert status == STATUS_OK
     assert found == {
-        "flags": 0xFF | METADATA_PROPERTIES, "payload_size": 3, "sequence_id": 7, "event_time_ms": 1234,
-        "property_count": 2, "key": b"k1", "ordering_key": b"ord",
+        "flags": 0xFF | METADATA_PROPERTIES, "payload_size": 3, "sequence_id": 7,
+        "event_time_ms": 1234, "property_count": 2, "key": b"k1", "ordering_key": b"ord",
         "properties": [(b"a", b"1"), (b"", b"\xc3\xa9")],
     }
 
@@ -114,7 +115,8 @@ def test_a_negative_or_absurd_payload_size_is_corrupt():
 
 
 def test_unknown_fields_are_passed_over():
-    unknown = bytes.fromhex("5a0178" "6005" "69" + "00" * 8 + "75" + "00" * 4 + "7b0801" "7c" "fa0100")
+    unknown = bytes.fromhex(
+        "5a0178" "6005" "69" + "00" * 8 + "75" + "00" * 4 + "7b0801" "7c" "fa0100")
     status, found = decoded(unknown + bytes.fromhex("1802") + unknown + bytes.fromhex("4009"))
     assert (status, found["payload_size"], found["sequence_id"]) == (STATUS_OK, 2, 9)
 

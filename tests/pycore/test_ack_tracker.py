@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from plain_files import PlainFiles
+from failing_files import PlainFiles
 
 from pulsarx import errors
 from pulsarx._pycore.ack_tracker import AckTracker

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from plain_files import PlainFiles
+from failing_files import PlainFiles
 
 from pulsarx import errors
 from pulsarx._pycore.ack_tracker import AckTracker
@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 
 CHILD = """
 import os, random, sys
-from plain_files import PlainFiles
+from failing_files import PlainFiles
 from pulsarx._pycore.ack_tracker import AckTracker
 from pulsarx._pycore.cursor_store import CursorStore
 tracker = AckTracker(CursorStore(PlainFiles(), sys.argv[1], b"cursor 7 of here"))

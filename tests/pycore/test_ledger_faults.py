@@ -27,7 +27,11 @@ def test_a_full_disk_refuses_and_works_again(tmp_path: Path) -> None:
             while True:
                 append(writer, appended, 8000)
                 appended += 1
-        assert writer.state == "open" and writer.entry_count == appended and writer.end <= writer.prepared_end
+        assert (
+            writer.state == "open"
+            and writer.entry_count == appended
+            and writer.end <= writer.prepared_end
+        )
         with pytest.raises(errors.StorageFullError):
             append(writer, appended, 8000)
         with pytest.raises(errors.StorageFullError):
@@ -90,7 +94,9 @@ def test_a_failed_write_fences(tmp_path: Path, short: bool) -> None:
     end = writer.end
     with fault_plan() as plan:
         plan.short_write() if short else plan.fail("write", late=True)
-        with pytest.raises(errors.StorageError, match="append 46 bytes to ledger 5.*Input/output error"):
+        with pytest.raises(
+            errors.StorageError, match="append 46 bytes to ledger 5.*Input/output error"
+        ):
             append(writer, 0)
     assert writer.state == "fenced" and writer.end == end and writer.slots.read(writer.slot)[3] == 3
     with pytest.raises(errors.StorageError):
@@ -134,7 +140,9 @@ def test_all_who_wait_learn_of_a_failed_flush(tmp_path: Path) -> None:
         leader.start()
         wait_until(plan.stalled)
         append(writer, 1)
-        followers = [threading.Thread(target=outcome, args=(writer.flush, 2, outcomes)) for _ in range(8)]
+        followers = [
+            threading.Thread(target=outcome, args=(writer.flush, 2, outcomes)) for _ in range(8)
+        ]
         for thread in followers:
             thread.start()
         assert outcomes == []
@@ -178,9 +186,18 @@ def test_appends_go_on_while_a_flush_stalls(tmp_path: Path) -> None:
 
 
 def test_every_failing_call_of_a_ledgers_life(tmp_path: Path) -> None:
-    """The n-th call of each operation fails, n = 1, 2, ... until nothing fails: nothing acknowledged is lost."""
+    """The n-th call of each operation fails, n = 1, 2, ...: nothing acknowledged is lost."""
     for durability in ("os", "sync"):
-        for op in ("open", "write", "allocate", "flush", "flush_directory", "map", "punch_hole", "populate"):
+        for op in (
+            "open",
+            "write",
+            "allocate",
+            "flush",
+            "flush_directory",
+            "map",
+            "punch_hole",
+            "populate",
+        ):
             for call in range(1, 60):
                 path = tmp_path / f"{durability}-{op}-{call}"
                 acknowledged, failed = life(path, durability, op, call)

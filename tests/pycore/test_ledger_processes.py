@@ -91,7 +91,9 @@ print(count, offset)
 
 
 @pytest.mark.parametrize("durability", ["os", "sync"])
-def test_a_reader_in_another_process_sees_whole_entries_only(tmp_path: Path, durability: str) -> None:
+def test_a_reader_in_another_process_sees_whole_entries_only(
+    tmp_path: Path, durability: str
+) -> None:
     slots = PublishedEnds.create(str(tmp_path / "ends"), 1)
     writer = make_ledger(tmp_path / "ledger", durability=durability, slots=slots)
     reader = subprocess.Popen(
@@ -138,7 +140,12 @@ def forked(writer: object, tmp_path: Path) -> int:
     if child == 0:
         signal.alarm(20)
         try:
-            for call in (lambda: append(writer, 1), writer.seal, writer.map, lambda: writer.prepare(1)):  # type: ignore
+            for call in (
+                lambda: append(writer, 1),
+                writer.seal,
+                writer.map,
+                lambda: writer.prepare(1),
+            ):  # type: ignore
                 try:
                     call()
                     os._exit(1)

@@ -45,7 +45,9 @@ def build(path: Path, durability: str) -> tuple[bytes, list[bytes], list[int]]:
 
 
 @pytest.mark.parametrize("durability", ["os", "sync"])
-def test_a_file_cut_anywhere_in_its_last_entries_keeps_what_is_whole(tmp_path: Path, durability: str) -> None:
+def test_a_file_cut_anywhere_in_its_last_entries_keeps_what_is_whole(
+    tmp_path: Path, durability: str
+) -> None:
     data, entries, offsets = build(tmp_path / "full", durability)
     path = tmp_path / "cut"
     for cut in range(offsets[COUNT - 2], offsets[COUNT] + 8):
@@ -56,7 +58,9 @@ def test_a_file_cut_anywhere_in_its_last_entries_keeps_what_is_whole(tmp_path: P
                 with open(path, "ab") as file:
                     file.write(bytes(4096))
                 # Entry and padding zeros are the same bytes, cut or not.
-                whole = max(whole, sum(1 for offset in offsets[1:] if not data[cut:offset].strip(b"\0")))
+                whole = max(
+                    whole, sum(1 for offset in offsets[1:] if not data[cut:offset].strip(b"\0"))
+                )
             recovery = LedgerFile.open(str(path), 5).recover()
             assert (recovery.entry_count, recovery.end) == (whole, offsets[whole]), (cut, padded)
             assert recovery.damaged_entries == 0
@@ -67,7 +71,9 @@ def test_a_file_cut_anywhere_in_its_last_entries_keeps_what_is_whole(tmp_path: P
 
 @pytest.mark.parametrize("durability", ["os", "sync"])
 @pytest.mark.parametrize("sealed", [False, True])
-def test_every_flipped_bit_is_reported_and_never_read(tmp_path: Path, durability: str, sealed: bool) -> None:
+def test_every_flipped_bit_is_reported_and_never_read(
+    tmp_path: Path, durability: str, sealed: bool
+) -> None:
     path = tmp_path / "ledger"
     data, entries, offsets = build(path, durability)
     if sealed:
@@ -76,7 +82,17 @@ def test_every_flipped_bit_is_reported_and_never_read(tmp_path: Path, durability
     flipped = tmp_path / "flipped"
     flipped.write_bytes(data)
     # Of the header block the sectors that carry something, and of the rest a sample.
-    header = [*range(0, 64), *range(500, 560), 700, *range(1024, 1060), 1500, 1600, *range(2048, 2112), 2559, 4000]
+    header = [
+        *range(0, 64),
+        *range(500, 560),
+        700,
+        *range(1024, 1060),
+        1500,
+        1600,
+        *range(2048, 2112),
+        2559,
+        4000,
+    ]
     with open(flipped, "r+b", buffering=0) as file:
         for at in [*header, *range(4096, len(data))]:
             for bit in range(8):
@@ -123,7 +139,11 @@ def test_flushed_entries_are_never_cut(tmp_path: Path) -> None:
     path = tmp_path / "ledger"
     data, entries, offsets = build(path, "sync")
     for hole in range(COUNT - 1):
-        path.write_bytes(data[: offsets[hole]] + bytes(offsets[hole + 1] - offsets[hole]) + data[offsets[hole + 1] :])
+        path.write_bytes(
+            data[: offsets[hole]]
+            + bytes(offsets[hole + 1] - offsets[hole])
+            + data[offsets[hole + 1] :]
+        )
         file = LedgerFile.open(str(path), 5)
         recovery = file.recover()
         assert recovery.damage == [(hole, 1, offsets[hole], offsets[hole + 1])]
@@ -171,13 +191,29 @@ def test_dying_while_a_recovered_file_is_sealed_changes_nothing(tmp_path: Path) 
     writer.close()
     data = path.read_bytes()[: offsets[-1]]
     # Entry 3 is damage, entry 10 a hole: cut there, though valid frames follow.
-    data = data[: offsets[3]] + b"x" * 8 + data[offsets[3] + 8 : offsets[10]] + bytes(104) + data[offsets[10] + 104 :]
-    ops = [("write", 1), ("write", 2), ("write", 3), ("flush", 1), ("flush", 2), ("flush", 3), ("allocate", 1)]
+    data = (
+        data[: offsets[3]]
+        + b"x" * 8
+        + data[offsets[3] + 8 : offsets[10]]
+        + bytes(104)
+        + data[offsets[10] + 104 :]
+    )
+    ops = [
+        ("write", 1),
+        ("write", 2),
+        ("write", 3),
+        ("flush", 1),
+        ("flush", 2),
+        ("flush", 3),
+        ("allocate", 1),
+    ]
     for op, call in ops:
         for short in (False, True) if op == "write" else (False,):
             path.write_bytes(data)
             recovery = LedgerFile.open(str(path), 5).recover()
-            assert recovery.entry_count == 10 and recovery.damage == [(3, 1, offsets[3], offsets[4])]
+            assert recovery.entry_count == 10 and recovery.damage == [
+                (3, 1, offsets[3], offsets[4])
+            ]
             with fault_plan() as plan, pytest.raises(errors.StorageError):
                 if short:
                     plan.short_write(call)
@@ -185,9 +221,15 @@ def test_dying_while_a_recovered_file_is_sealed_changes_nothing(tmp_path: Path) 
                     plan.fail(op, call)
                 seal_recovered(str(path), recovery)
             again = LedgerFile.open(str(path), 5).recover()
-            assert (again.entry_count, again.end, again.damage) == (10, recovery.end, recovery.damage), (op, call)
+            assert (again.entry_count, again.end, again.damage) == (
+                10,
+                recovery.end,
+                recovery.damage,
+            ), (op, call)
             summary = seal_recovered(str(path), again)
-            assert seal_recovered(str(path), LedgerFile.open(str(path), 5).recover()).entry_count == 10
+            assert (
+                seal_recovered(str(path), LedgerFile.open(str(path), 5).recover()).entry_count == 10
+            )
             sealed = LedgerFile.open(str(path), 5)
             assert sealed.summary() == summary
             assert set(read_all(sealed, summary.size)) == set(range(10)) - {3}
@@ -232,6 +274,10 @@ def test_recovery_error_names_ledger_entry_and_offset(tmp_path: Path) -> None:
     path = tmp_path / "broken"
     path.write_bytes(broken)
     file = LedgerFile.open(str(path), 5)
-    with pytest.raises(errors.CorruptDataError, match=f"entry 2 at offset {offsets[2]} of ledger 5"):
+    with pytest.raises(
+        errors.CorruptDataError, match=f"entry 2 at offset {offsets[2]} of ledger 5"
+    ):
         file.entry(offsets[2], offsets[-1])
-    assert os.fspath(path) in str(pytest.raises(errors.CorruptDataError, file.entry, offsets[2], offsets[-1]).value)
+    assert os.fspath(path) in str(
+        pytest.raises(errors.CorruptDataError, file.entry, offsets[2], offsets[-1]).value
+    )

@@ -42,7 +42,11 @@ def test_what_is_appended_is_read_and_found(tmp_path: Path, durability: str) -> 
         assert sealed.summary() == summary and sealed.sealed and not sealed.header_damaged
         check_content(sealed, end, entries)
         recovery = sealed.recover()
-        assert (recovery.digest, recovery.entry_count, recovery.damaged_entries) == (summary.digest, count, 0)
+        assert (recovery.digest, recovery.entry_count, recovery.damaged_entries) == (
+            summary.digest,
+            count,
+            0,
+        )
 
 
 def check_content(file: LedgerFile, end: int, entries: list[bytes]) -> None:
@@ -54,7 +58,9 @@ def check_content(file: LedgerFile, end: int, entries: list[bytes]) -> None:
         got = file.entry(offset, end)
         assert got is not None
         frame, found, behind = got
-        assert found == entry and frame["entry_id"] == number and frame["first_message"] == 2 * number
+        assert (
+            found == entry and frame["entry_id"] == number and frame["first_message"] == 2 * number
+        )
         assert file.frame(offset, end) == frame
         offset = behind
     assert offset == end and file.entry(end, end) is None
@@ -66,11 +72,15 @@ def test_times_out_of_order_are_found_exactly(tmp_path: Path) -> None:
     times = [(number * 7919) % 5000 for number in range(4000)]
     offsets = []
     for time in times:
-        offsets.append(writer.append(make_entry(b"x" * 300), message_count=1, publish_time_ms=time)[2])
+        offsets.append(
+            writer.append(make_entry(b"x" * 300), message_count=1, publish_time_ms=time)[2]
+        )
     file = writer.map()
     for wanted in range(0, 5100, 37):
         first = next((n for n, time in enumerate(times) if time >= wanted), None)
-        assert file.find_publish_time(wanted, writer.end) == (writer.end if first is None else offsets[first])
+        assert file.find_publish_time(wanted, writer.end) == (
+            writer.end if first is None else offsets[first]
+        )
 
 
 def test_limits_are_refused_with_nothing_written(tmp_path: Path) -> None:
@@ -91,7 +101,9 @@ def test_limits_are_refused_with_nothing_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError):
         writer.append(make_entry(b"x"), message_count=0, publish_time_ms=1)
     with pytest.raises(errors.MessageTooBig):
-        make_ledger(None, size_max=1000).append(make_entry_fast(1 << 27), message_count=1, publish_time_ms=1)
+        make_ledger(None, size_max=1000).append(
+            make_entry_fast(1 << 27), message_count=1, publish_time_ms=1
+        )
     with pytest.raises(errors.StorageError, match="File exists"):
         make_ledger(tmp_path / "a")
 

@@ -10,18 +10,19 @@ import os
 import threading
 
 from pulsarx.broker.catalogue_log import CatalogueLog
-from pulsarx.broker.catalogue_operations import CatalogueDraft
+from pulsarx.broker.catalogue_operations import CatalogueDraft, detail_of
 from pulsarx.errors import (
     AlreadyClosed,
     CatalogueError,
     FolderError,
     FolderOwnedError,
     NewerFormatError,
+    NotAllowedError,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from pulsarx.broker.catalogue_state import CatalogueState, TopicRecord
@@ -45,7 +46,8 @@ class Catalogue:
 
     __slots__ = (
         "_directory", "_epoch", "_interval", "_lock", "_log", "_own", "_poison", "_reserved",
-        "_next_reserved", "_since_checkpoint", "_owner", "_closed", "checkpoint_failure",
+        "_next_reserved", "_granted", "_since_checkpoint", "_owner", "_closed",
+        "checkpoint_failure",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +69,7 @@ class Catalogue:
         self._poison: tuple[type[Exception], str] | None = None  # what every later commit raises
         self._reserved: set[int] = set()
         self._next_reserved = 1
+        self._granted: list[int] = []  # to a helper, by the owner
         self._since_checkpoint = 0
         self._closed = False
         self.checkpoint_failure: OSError | None = None  # the last one; the commits are safe
@@ -81,7 +84,8 @@ class Catalogue:
     ) -> Catalogue:
         """Read the catalogue; unless the directory was opened read-only, begin a new epoch in it.
 
-        CatalogueError: a file of it is damaged or missing; the text names it and nothing was changed.
+        CatalogueError: a file of it is damaged or missing; the text names it and nothing was
+        changed.
         """
         directory.check_usable()
         opened = cls(directory, 0, False, checkpoint_interval, random_bytes)
@@ -105,14 +109,19 @@ class Catalogue:
         directory: DataDirectory | MemoryDirectory,
         epoch: int,
         *,
+        ids: Iterable[int] = (),
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> Catalogue:
-        """Commit beside the owner of this epoch, who allowed it. FolderOwnedError: it is not the owner's.
+        """Commit beside the owner of this epoch, who allowed it.
 
-        The directory may be open read-only: what a commit needs is room in catalogue/, not the lock.
+        ids: those the owner allocated for this helper; `allocate_id` gives them out here.
+        The directory may be open read-only: what a commit needs is room in catalogue/, not the
+        lock.
+        FolderOwnedError: another epoch was begun.
         """
         directory.check_usable()
         opened = cls(directory, epoch, False, CHECKPOINT_INTERVAL, random_bytes)
+        opened._granted = sorted(ids, reverse=True)
         opened._log.load()
         opened._check_epoch()
         return opened
@@ -133,8 +142,7 @@ class Catalogue:
 
     def topic_names(self, namespace: str = "") -> list[str]:
         """Full names of all topics, or of those in a namespace such as `public/default`."""
-        with self._lock:
-            names = list(self._log.state.topics)
+        names = list(self._log.state.topics)
         if not namespace:
             return names
         return [name for name in names if name.partition("://")[2].startswith(f"{namespace}/")]
@@ -144,27 +152,32 @@ class Catalogue:
         return self._log.state.namespaces.get(namespace)
 
     def allocate_id(self) -> int:
-        """A fresh id for a topic, ledger or cursor. It is taken for good by the commit that uses it."""
-        with self._lock:
+        """A fresh id for a topic, ledger or cursor. The commit that uses it takes it for good."""
+        with self._usable_lock():
             self._check_open()
-            fresh = max(self._next_reserved, self._log.state.next_id)
-            self._next_reserved = fresh + 1
+            self._check_not_reader()
+            if self._owner:
+                fresh = max(self._next_reserved, self._log.state.next_id)
+                self._next_reserved = fresh + 1
+            elif self._granted:
+                fresh = self._granted.pop()
+            else:
+                raise NotAllowedError("this process has no ids left; ask the owner for some")
             self._reserved.add(fresh)
             return fresh
 
     def commit(self, operations: Operations | Callable[[CatalogueState], Operations]) -> int:
         """Do all of these operations or none; the number of the commit. Durable when it returns.
 
-        operations: dicts as `catalogue_operations` lists them; or a function that makes them from the
-        state, called again with the newer state after another process was faster.
+        operations: dicts as `catalogue_operations` lists them; or a function that makes them from
+        the state, called again with the newer state after another process was faster.
         CatalogueError: they do not fit the state; nothing was written.
         FolderOwnedError: another owner has begun an epoch. Nothing was written.
         StorageError: the disk refused. Nothing was written, or else every later commit fails too.
         """
-        with self._lock:
+        with self._usable_lock():
             self._check_open()
-            if not self._epoch and not self._owner:
-                raise FolderError(f"{self._directory.path} was opened read-only; it cannot be changed")
+            self._check_not_reader()
             if self._poison:
                 raise self._poison[0](self._poison[1])
             for _ in range(_ATTEMPTS_MAX):
@@ -175,13 +188,13 @@ class Catalogue:
                 self._catch_up()
                 self._check_epoch()
             raise CatalogueError(
-                f"commit to {self._directory.catalogue_path}: {_ATTEMPTS_MAX} times in a row another "
-                "process was faster. Nothing was written; try again"
+                f"commit to {self._directory.catalogue_path}: {_ATTEMPTS_MAX} times in a row "
+                "another process was faster. Nothing was written; try again"
             )
 
     def refresh(self) -> int:
         """Read what other processes committed; the number of the last commit. Waits for nothing."""
-        with self._lock:
+        with self._usable_lock():
             self._check_open()
             self._catch_up()
             if self._epoch:
@@ -190,7 +203,7 @@ class Catalogue:
 
     def checkpoint(self) -> None:
         """Write the whole state as one file, and delete commits that two such files cover."""
-        with self._lock:
+        with self._usable_lock():
             self._check_open()
             self._directory.check_writable()
             self._log.checkpoint()
@@ -199,20 +212,18 @@ class Catalogue:
 
     def close(self) -> None:
         """Fold the log if that is worth it. May be called twice. The directory stays open."""
-        with self._lock:
-            if self._closed:
-                return
-            try:
-                self._directory.check_usable()
-                if self._owner and not self._poison and self._since_checkpoint >= _CLOSE_INTERVAL:
-                    self._fold()
-            except AlreadyClosed:
-                pass  # or forked: the catalogue belongs to somebody else now
+        try:
+            lock = self._usable_lock()
+        except AlreadyClosed:
+            self._closed = True  # the directory is closed, or its parent process's
+            return
+        with lock:
+            worth_it = self._since_checkpoint >= _CLOSE_INTERVAL and not self._poison
+            if self._owner and worth_it and not self._closed:
+                self._fold()
             self._closed = True
 
-    def _try_commit(
-        self, operations: Operations | Callable[[CatalogueState], Operations]
-    ) -> int:
+    def _try_commit(self, operations: Operations | Callable[[CatalogueState], Operations]) -> int:
         """Number of the commit, or 0 when another process took that number."""
         state = self._log.state
         wanted = operations(state) if callable(operations) else operations
@@ -224,7 +235,7 @@ class Catalogue:
             if not self._reserved.issuperset(taken):
                 raise CatalogueError(f"ids {sorted(set(taken) - self._reserved)} are in use")
         except (CatalogueError, NewerFormatError, TypeError, ValueError, RecursionError) as error:
-            raise CatalogueError(f"refused, nothing was written: {error}") from error
+            raise CatalogueError(f"refused, nothing was written: {detail_of(error)}") from error
         try:
             written = self._log.write(commit)
         except OSError as error:
@@ -272,16 +283,25 @@ class Catalogue:
         used = self._log.catch_up()
         self._reserved -= used
 
-    def _check_open(self) -> None:
+    def _usable_lock(self) -> threading.RLock:
+        """The lock; an error in a forked child, where a thread that is not there may hold it."""
         self._directory.check_usable()
+        return self._lock
+
+    def _check_open(self) -> None:
         if self._closed:
             raise AlreadyClosed(f"the catalogue of {self._directory.path} was closed")
+
+    def _check_not_reader(self) -> None:
+        if not self._epoch and not self._owner:
+            raise FolderError(f"{self._directory.path} was opened read-only; it cannot be changed")
 
     def _check_epoch(self) -> None:
         if self._log.state.epoch != self._epoch:
             text = (
-                f"{self._directory.path} has another owner: epoch {self._log.state.epoch} was begun, "
-                f"this process has epoch {self._epoch}. Nothing was written. Close the client"
+                f"{self._directory.path} has another owner: epoch {self._log.state.epoch} was "
+                f"begun, this process has epoch {self._epoch}. Nothing was written. Close the "
+                "client"
             )
             self._poison = (FolderOwnedError, text)
             raise FolderOwnedError(text)
@@ -292,6 +312,6 @@ class Catalogue:
             return
         for found in (*self._directory.ledger_files(), *self._directory.cursor_files()):
             raise CatalogueError(
-                f"{self._directory.catalogue_path} is empty although there is {found[-1]}. Nothing was "
-                "changed or deleted. Restore the folder catalogue from a backup"
+                f"{self._directory.catalogue_path} is empty although there is {found[-1]}. Nothing "
+                "was changed or deleted. Restore the folder catalogue from a backup"
             )

@@ -1,8 +1,9 @@
 """The operations a commit is made of, one function each, in one table. Used by Catalogue alone.
 
-They change a CatalogueDraft, never the state: a commit is published whole or not at all. Each checks
-what it is given, so that neither a caller nor a file can bring the state out of order. Kinds of fields:
-id from 1 up, count from 0 up, integer, text (not empty), flag, object (text to anything), ids, value.
+They change a CatalogueDraft, never the state: a commit is published whole or not at all. Each
+checks what it is given, so that neither a caller nor a file can bring the state out of order. Kinds
+of fields: id from 1 up, count from 0 up, integer, text (not empty), flag, object (text to
+anything), ids, value.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ class CatalogueDraft:
             name = operation.get("op")
             known = OPERATIONS.get(name) if isinstance(name, str) else None
             if known is None:
-                raise NewerFormatError(f"operation {name!r} is not known to this version of PulsarX")
+                raise NewerFormatError(
+                    f"operation {name!r} is not known to this version of PulsarX"
+                )
             function, required, optional = known
             function(self, _fields(operation, required, optional))
 
@@ -88,6 +91,11 @@ class CatalogueDraft:
         return taken_id
 
 
+def detail_of(error: Exception) -> str:
+    """What an error says, to be put into another: without the words each of ours begins with."""
+    return str(error).removeprefix(f"Pulsar error: {getattr(error, '_result', '')}: ")
+
+
 def _fields(
     operation: Operation, required: dict[str, str], optional: dict[str, tuple[str, Any]]
 ) -> Operation:
@@ -103,7 +111,8 @@ def _fields(
         if name not in found and name != "op":
             # A newer version gave the operation a meaning that this one would silently lose.
             raise NewerFormatError(
-                f"operation {operation['op']}: field {name!r} is not known to this version of PulsarX"
+                f"operation {operation['op']}: field {name!r} is not known to this version of "
+                "PulsarX"
             )
     return found
 
@@ -116,7 +125,7 @@ def _checked(operation: Operation, name: str, kind: str) -> Any:
 
 
 def _is_integer(value: object) -> bool:
-    return value.__class__ is int and -(2**63) <= value < 2**63  # type: ignore[operator]
+    return value.__class__ is int and -(2**63) <= value < 2**63
 
 
 def _is_ids(value: object) -> bool:
@@ -211,8 +220,9 @@ def _set_partition_count(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields["topic"])
     if not 0 < topic.partition_count < fields["partition_count"]:
         raise CatalogueError(
-            f"topic {topic.name} has {topic.partition_count} partitions (0: it is not partitioned); "
-            f"it cannot be given {fields['partition_count']}, partitions only become more"
+            f"topic {topic.name} has {topic.partition_count} partitions (0: it is not "
+            f"partitioned); it cannot be given {fields['partition_count']}, partitions only become "
+            "more"
         )
     topic.partition_count = fields["partition_count"]
 
@@ -229,17 +239,19 @@ def _add_ledger(draft: CatalogueDraft, fields: Operation) -> None:
     if any(ledger.ledger_id == ledger_id for ledger in topic.ledgers):
         raise CatalogueError(f"topic {topic.name} has ledger {ledger_id} already")
     if fields["state"] not in (LEDGER_OPEN, LEDGER_SEALED):
-        raise CatalogueError(f"ledger {ledger_id}: state {fields['state']!r} is neither open nor sealed")
+        raise CatalogueError(
+            f"ledger {ledger_id}: state {fields['state']!r} is neither open nor sealed"
+        )
     topic.ledgers.append(LedgerRecord(**fields))
 
 
 def _seal_ledger(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields.pop("topic"))
-    for index, ledger in enumerate(topic.ledgers):
-        if ledger.ledger_id == fields["ledger_id"]:
-            break
-    else:
+    ids = [ledger.ledger_id for ledger in topic.ledgers]
+    if fields["ledger_id"] not in ids:
         raise CatalogueError(f"topic {topic.name} has no ledger {fields['ledger_id']}")
+    index = ids.index(fields["ledger_id"])
+    ledger = topic.ledgers[index]
     if ledger.state != LEDGER_OPEN:
         raise CatalogueError(f"ledger {ledger.ledger_id} of topic {topic.name} is sealed already")
     topic.ledgers[index] = LedgerRecord(uuid=ledger.uuid, slot=-1, state=LEDGER_SEALED, **fields)
@@ -251,7 +263,9 @@ def _remove_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
     kept = [ledger for ledger in topic.ledgers if ledger.ledger_id not in gone]
     if len(kept) + len(gone) != len(topic.ledgers) or len(gone) != len(fields["ledger_ids"]):
         missing = sorted(gone.difference(ledger.ledger_id for ledger in topic.ledgers))
-        raise CatalogueError(f"topic {topic.name} has no ledgers {missing}, or they are named twice")
+        raise CatalogueError(
+            f"topic {topic.name} has no ledgers {missing}, or they are named twice"
+        )
     topic.ledgers = kept
 
 
@@ -280,13 +294,11 @@ _LEDGER_END: dict[str, str] = {
 }
 _POLICY = {"policy": "text", "value": "value"}
 
-# Name of the operation: its function, the fields it must have, those it may have with their defaults.
-# A default object is shared, which is safe because records do not change.
+# Name of the operation: its function, the fields it must have, those it may have with their
+# defaults. A default object is shared, which is safe because records do not change.
 OPERATIONS: dict[
     str,
-    tuple[
-        Callable[[CatalogueDraft, Operation], None], dict[str, str], dict[str, tuple[str, Any]]
-    ],
+    tuple[Callable[[CatalogueDraft, Operation], None], dict[str, str], dict[str, tuple[str, Any]]],
 ] = {
     "open_epoch": (_open_epoch, {"epoch": "id"}, {}),
     "create_tenant": (_create_tenant, {"tenant": "text"}, {"properties": ("object", {})}),

@@ -1,7 +1,8 @@
 """What the catalogue knows: topics, their ledgers and subscriptions, namespaces and policies.
 
 A record never changes once it is in a CatalogueState: a change puts a new record in its place, so a
-thread that took one keeps a consistent view without a lock. Only `catalogue_operations` makes changes.
+thread that took one keeps a consistent view without a lock. Only `catalogue_operations` makes
+changes.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ class TopicRecord:
 
 
 class CatalogueState:
-    """Everything after one commit. Changed under the catalogue's lock; records may be read by any thread."""
+    """Everything after one commit. The catalogue's lock guards changes; any thread may read."""
 
     __slots__ = ("number", "checksum", "epoch", "next_id", "tenants", "namespaces", "topics")
 

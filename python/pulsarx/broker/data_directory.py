@@ -72,7 +72,8 @@ class DataDirectory:
         now_ms: int = 0,
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> DataDirectory:
-        """Open a folder, and unless read_only own it; an empty or missing one becomes a data directory.
+        """Open a folder, and unless read_only own it; an empty or missing one becomes a data
+        directory.
 
         read_only: writes nothing, takes nothing and waits for nothing.
         FolderOwnedError: another opening owns it. FolderError: it is none and cannot become one.
@@ -84,19 +85,26 @@ class DataDirectory:
             marker = marker_read(files, path)
             if marker is None:
                 raise FolderError(
-                    f"open {path} read-only: not a PulsarX data directory (no {MARKER_NAME} in it). "
-                    "Check the path, or open it once for writing to make one"
+                    f"open {path} read-only: not a PulsarX data directory (no {MARKER_NAME} in "
+                    "it). Check the path, or open it once for writing to make one"
                 )
             return cls(path, True, files, marker)
         _make_folder(files, path)
         if marker_read(files, path) is None:
             _check_may_become_one(files, path)
-            _flush_above(files, path)
         descriptor = _take_ownership(path, now_ms)
         try:
-            marker = marker_read(files, path) or marker_create(files, path, random_bytes)
+            _make_subdirectories(files, path)
+            marker = marker_read(files, path)
+            if marker is None:
+                marker = marker_create(files, path, random_bytes)
+            else:
+                # Whoever made it may have been killed before it flushed.
+                files.flush_directory(path)
             opened = cls(path, False, files, marker)
-            opened._make_subdirectories()
+        except OSError as error:
+            os.close(descriptor)
+            raise _refused(path, error) from error
         except BaseException:
             os.close(descriptor)
             raise
@@ -109,8 +117,8 @@ class DataDirectory:
         """Raise when it was closed, or when this process was forked from the one that opened it."""
         if self._forked:
             raise ForkedError(
-                f"this process was forked from the owner of {self.path}, which stays with its parent. "
-                "Open a client of its own in the child"
+                f"this process was forked from the owner of {self.path}, which stays with its "
+                "parent. Open a client of its own in the child"
             )
         if self._closed:
             raise AlreadyClosed(f"the data directory {self.path} was closed")
@@ -151,7 +159,7 @@ class DataDirectory:
         return path
 
     def flush_entry(self, path: str) -> None:
-        """Make the name of a file of this folder durable, after it was made, renamed or taken away."""
+        """Make the name of a file durable, after it was made, renamed or taken away."""
         self.files.flush_directory(os.path.dirname(path))
 
     def ledger_files(self) -> Iterator[tuple[int, str]]:
@@ -210,8 +218,9 @@ class DataDirectory:
             return []
 
     def _make_directory(self, path: str) -> None:
-        # A killed process may have left a folder whose name is not durable yet, and it looks like any
-        # other. So each opening flushes the name of each folder once before it puts something there.
+        # A killed process may have left a folder whose name is not durable yet, and it looks like
+        # any other. So each opening flushes the name of each folder once before it puts something
+        # there.
         if path in self._durable:
             return
         try:
@@ -220,16 +229,6 @@ class DataDirectory:
             pass
         self.files.flush_directory(os.path.dirname(path))
         self._durable.add(path)
-
-    def _make_subdirectories(self) -> None:
-        try:
-            for name in _SUBDIRECTORIES:
-                path = f"{self.path}/{name}"
-                if not os.path.isdir(path):
-                    self.files.make_directory(path)
-            self.files.flush_directory(self.path)
-        except OSError as error:
-            raise _refused(self.path, error) from error
 
     def _forget_in_child(self) -> None:
         descriptor, self._lock_descriptor = self._lock_descriptor, -1
@@ -262,18 +261,26 @@ def _check_is_folder(path: str) -> None:
 
 
 def _make_folder(files: FileOperations, path: str) -> None:
-    """Make the folder and what is missing above it."""
+    """Make the folder and what is missing above it, each name durable before the next is made.
+
+    So at most the lowest folder there is was left without a flush by somebody who was killed; its
+    name is flushed too, unless it is a data directory already.
+    """
     missing = []
     above = path
     while "\0" not in above and not os.path.lexists(above):
         missing.append(above)
         above = os.path.dirname(above)
     try:
+        if not os.path.lexists(f"{path}/{MARKER_NAME}") and os.path.isdir(above):
+            if os.access(os.path.dirname(above), os.R_OK):
+                files.flush_directory(os.path.dirname(above))
         for folder in reversed(missing):
             try:
                 files.make_directory(folder)
             except FileExistsError:
                 pass  # somebody else was faster
+            files.flush_directory(os.path.dirname(folder))
     except OSError as error:
         raise FolderError(
             f"make the folder {path}: {error.strerror or error}. "
@@ -282,17 +289,11 @@ def _make_folder(files: FileOperations, path: str) -> None:
     _check_is_folder(path)
 
 
-def _flush_above(files: FileOperations, path: str) -> None:
-    """Make the name of a new folder durable, and those above it that may be new as well."""
-    above = os.path.dirname(path)
-    while os.access(above, os.R_OK | os.W_OK):
-        try:
-            files.flush_directory(above)
-        except OSError as error:
-            raise _refused(path, error) from error
-        if above == os.path.dirname(above):
-            return
-        above = os.path.dirname(above)
+def _make_subdirectories(files: FileOperations, path: str) -> None:
+    """Make them if missing; whoever makes or opens the folder flushes their names."""
+    for name in _SUBDIRECTORIES:
+        if not os.path.isdir(f"{path}/{name}"):
+            files.make_directory(f"{path}/{name}")
 
 
 def _check_may_become_one(files: FileOperations, path: str) -> None:
@@ -313,8 +314,8 @@ def _check_may_become_one(files: FileOperations, path: str) -> None:
         if name.startswith(f"{MARKER_NAME}.") and name.endswith(".tmp"):
             continue
         raise FolderError(
-            f"{path} is not empty and not a PulsarX data directory (it holds {name!r}). Nothing was "
-            "changed. Choose an empty folder"
+            f"{path} is not empty and not a PulsarX data directory (it holds {name!r}). Nothing "
+            "was changed. Choose an empty folder"
         )
 
 

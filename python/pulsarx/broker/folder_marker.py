@@ -1,8 +1,8 @@
 """PULSARX, the file that makes a folder a data directory. Used by DataDirectory alone.
 
-Four lines of text: a title, `format <n>`, `folder <32 hex digits>`, `crc32 <8 hex digits>` of what is
-above it. Every later format keeps title, format and crc32, so an old program can tell a newer folder
-from a damaged one. Written once and never changed.
+Four lines of text: a title, `format <n>`, `folder <32 hex digits>`, `crc32 <8 hex digits>` of what
+is above it. Every later format keeps title, format and crc32, so an old program can tell a newer
+folder from a damaged one. Written once and never changed.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def marker_create(
                 files.unlink(f"{folder}/{name}")
     except OSError as error:
         raise FolderError(
-            f"make {folder} a data directory: {error.strerror or error}. Choose a folder on a device "
-            "with room where this user may write"
+            f"make {folder} a data directory: {error.strerror or error}. Choose a folder on a "
+            "device with room where this user may write"
         ) from error
     made = marker_read(files, folder)
     if made is None:

@@ -89,8 +89,8 @@ class MemoryDirectory:
         """Raise when it was closed, or when this process was forked from the one that opened it."""
         if os.getpid() != self._pid:
             raise ForkedError(
-                f"this process was forked from the owner of {self.path}, which stays with its parent. "
-                "Open a client of its own in the child"
+                f"this process was forked from the owner of {self.path}, which stays with its "
+                "parent. Open a client of its own in the child"
             )
         if self._closed:
             raise AlreadyClosed(f"the broker {self.path} was closed")

@@ -2,8 +2,8 @@
 
 An open-file-description lock: it ends with the last descriptor of its opening, so a killed owner
 leaves none behind, and a second opening in the same process is refused like one elsewhere. A forked
-child shares the opening; `owner_lock_forget` closes its descriptor there, so that the child does not
-hold the lock for an owner that died.
+child shares the opening; DataDirectory closes the descriptor there, so that the child does not hold
+the lock for an owner that died.
 """
 
 from __future__ import annotations

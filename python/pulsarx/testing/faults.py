@@ -1,9 +1,9 @@
 """Makes file operations fail by plan. For tests; one plan at a time in a process.
 
-    with fault_plan() as plan:
-        plan.fail("flush", call=2)              # the second flush from here on answers EIO
-        plan.fail("allocate", error=errno.ENOSPC, sticky=True)
-        plan.stall("flush")                     # the next flush waits for plan.release()
+with fault_plan() as plan:
+    plan.fail("flush", call=2)              # the second flush from here on answers EIO
+    plan.fail("allocate", error=errno.ENOSPC, sticky=True)
+    plan.stall("flush")                     # the next flush waits for plan.release()
 """
 
 from __future__ import annotations
@@ -18,7 +18,15 @@ from pulsarx._pycore import file_system
 class FaultPlan:
     """The faults in force. Any thread may add to it while others work."""
 
-    def fail(self, op: str, call: int = 1, *, error: int = errno.EIO, sticky: bool = False, late: bool = False) -> None:
+    def fail(
+        self,
+        op: str,
+        call: int = 1,
+        *,
+        error: int = errno.EIO,
+        sticky: bool = False,
+        late: bool = False,
+    ) -> None:
         """The call-th next `op` (write, flush, allocate, rename, ...) answers error; sticky: all later ones too.
 
         late: the operation is carried out and refused all the same.

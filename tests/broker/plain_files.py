@@ -1,0 +1,51 @@
+"""File operations for tests: the interface of `pulsarx.broker.file_operations` in plain Python."""
+
+from __future__ import annotations
+
+import os
+
+
+class PlainFiles:
+    """Asks the operating system; `flush=False` leaves flushing out, where a test needs none."""
+
+    def __init__(self, flush: bool = True) -> None:
+        self.flush = flush
+
+    def create(self, path: str, data: bytes, exclusive: bool = True) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | (os.O_EXCL if exclusive else os.O_TRUNC)
+        descriptor = os.open(path, flags, 0o666)
+        try:
+            written = 0
+            while written < len(data):
+                written += os.write(descriptor, data[written:])
+            if self.flush:
+                os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def read(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def rename(self, source: str, target: str) -> None:
+        os.rename(source, target)
+
+    def link(self, source: str, target: str) -> None:
+        os.link(source, target)
+
+    def unlink(self, path: str) -> None:
+        os.unlink(path)
+
+    def flush_directory(self, path: str) -> None:
+        if self.flush:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def make_directory(self, path: str) -> None:
+        os.mkdir(path)
+
+    def list(self, path: str) -> list[str]:
+        return os.listdir(path)

@@ -1,0 +1,117 @@
+"""File operations that fail or die at a chosen call and then forget what was not flushed.
+
+They work on a real folder and keep beside it which names are durable. After a crash `power_cut`
+puts the folder into a state a device could be in: each name that was not flushed is there or not.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Iterable
+
+from plain_files import PlainFiles
+
+
+class Crash(BaseException):
+    """The process died here."""
+
+
+class SimulatedFiles(PlainFiles):
+    def __init__(self, root: str, *, crash_at: int = -1, fail_at: int = -1, errno: int = 5) -> None:
+        super().__init__(flush=False)
+        self.root = root
+        self.calls: list[tuple[str, str]] = []
+        self._crash_at = crash_at
+        self._fail_at = fail_at
+        self._errno = errno
+        self._dead = False
+        # Contents of durable names (None: a folder), and changes of names not flushed yet, in
+        # order.
+        self._durable: dict[str, bytes | None] = {}
+        self._pending: list[tuple[str, bool, bytes | None]] = []
+
+    def create(self, path: str, data: bytes, exclusive: bool = True) -> None:
+        try:
+            self._step("create", path)
+        except Crash:
+            if len(self.calls) - 1 == self._crash_at:
+                # Torn: the name may be there with a part of the bytes.
+                self._pending.append((path, True, data[: len(data) // 2]))
+            raise
+        super().create(path, data, exclusive)
+        self._pending.append((path, True, data))
+
+    def read(self, path: str) -> bytes:
+        self._step("read", path)
+        return super().read(path)
+
+    def rename(self, source: str, target: str) -> None:
+        self._step("rename", target)
+        super().rename(source, target)
+        self._pending.append((target, True, super().read(target)))
+        self._pending.append((source, False, None))
+
+    def link(self, source: str, target: str) -> None:
+        self._step("link", target)
+        super().link(source, target)
+        self._pending.append((target, True, super().read(target)))
+
+    def unlink(self, path: str) -> None:
+        self._step("unlink", path)
+        super().unlink(path)
+        self._pending.append((path, False, None))
+
+    def flush_directory(self, path: str) -> None:
+        self._step("flush_directory", path)
+        mine = [change for change in self._pending if os.path.dirname(change[0]) == path]
+        self._pending = [change for change in self._pending if change not in mine]
+        self._keep(self._durable, mine)
+
+    def make_directory(self, path: str) -> None:
+        self._step("make_directory", path)
+        super().make_directory(path)
+        self._pending.append((path, True, None))
+
+    def list(self, path: str) -> list[str]:
+        self._step("list", path)
+        return super().list(path)
+
+    def power_cut(self, chance: random.Random | None) -> None:
+        """Make the folder what may be left of it. None: no name that was not flushed is."""
+        image = dict(self._durable)
+        if chance is not None:
+            survivors = [change for change in self._pending if chance.random() < 0.5]
+            self._keep(image, survivors)
+        shutil.rmtree(self.root)
+        os.mkdir(self.root)
+        for path in sorted(image):
+            content = image[path]
+            if not os.path.isdir(os.path.dirname(path)):
+                continue  # its folder is gone
+            if content is None:
+                os.mkdir(path)
+            else:
+                PlainFiles(flush=False).create(path, content)
+
+    def _step(self, name: str, path: str) -> None:
+        if self._dead:
+            raise Crash
+        self.calls.append((name, path))
+        number = len(self.calls) - 1
+        if number == self._crash_at:
+            self._dead = True
+            raise Crash
+        if number == self._fail_at:
+            raise OSError(self._errno, os.strerror(self._errno), path)
+
+    @staticmethod
+    def _keep(
+        image: dict[str, bytes | None], changes: Iterable[tuple[str, bool, bytes | None]]
+    ) -> None:
+        for path, added, content in changes:
+            if added:
+                image[path] = content
+            else:
+                image.pop(path, None)
