@@ -16,13 +16,10 @@ from pulsarx._core.single_metadata cimport (
 from pulsarx._core.status cimport (
     STATUS_CORRUPT, STATUS_END, STATUS_NO_MEMORY, STATUS_OK, STATUS_TOO_LARGE,
 )
+from pulsarx._pycore.arrow_memory cimport room_free, room_new
 from pulsarx._pycore.arrow_text cimport text_is_valid, text_repair
 
-cdef extern from "<stdlib.h>" nogil:
-    int posix_memalign(void** room, size_t alignment, size_t size)
-
 cdef enum:
-    ALIGNMENT = 64               # what Arrow asks for
     SHRINK_FROM = 65536          # bytes of slack worth giving back
     IN_METADATA = 4              # protobuf fields of properties
     IN_BATCH = 1
@@ -42,44 +39,44 @@ cdef void arrow_block_hold(ArrowBlock* self) noexcept nogil:
 
 
 cdef void free_text(TextColumn* column) noexcept nogil:
-    free(column.offsets)
-    free(column.data)
+    room_free(column.offsets)
+    room_free(column.data)
 
 
 cdef void arrow_block_release(ArrowBlock* self) noexcept nogil:
     if self == NULL or atomic_sub_u32(&self.references, 1) != 1:
         return
-    free(self.ledger_ids)
-    free(self.entry_ids)
-    free(self.partitions)
-    free(self.batch_indexes)
-    free(self.publish_times)
-    free(self.value_offsets)
-    free(self.value_data)
-    free(self.value_validity)
+    room_free(self.ledger_ids)
+    room_free(self.entry_ids)
+    room_free(self.partitions)
+    room_free(self.batch_indexes)
+    room_free(self.publish_times)
+    room_free(self.value_offsets)
+    room_free(self.value_data)
+    room_free(self.value_validity)
     free_text(&self.key)
-    free(self.key_validity)
-    free(self.event_times)
-    free(self.event_validity)
-    free(self.property_offsets)
+    room_free(self.key_validity)
+    room_free(self.event_times)
+    room_free(self.event_validity)
+    room_free(self.property_offsets)
     free_text(&self.property_key)
     free_text(&self.property_value)
-    free(self.zeros)
+    room_free(self.zeros)
     free(self.runs)
     free(self)
 
 
 cdef int grow(void** room, size_t used, size_t wanted, bint zeroed) noexcept nogil:
-    """Move used bytes into an aligned room of wanted bytes, the rest zeroed or as it is."""
-    cdef void* larger = NULL
-    if posix_memalign(&larger, ALIGNMENT, wanted + ALIGNMENT) != 0:
+    """Move used bytes into a room of wanted bytes, the rest zeroed or as it is."""
+    cdef void* other = room_new(wanted)
+    if other == NULL:
         return STATUS_NO_MEMORY
     if used:
-        memcpy(larger, room[0], used)
+        memcpy(other, room[0], used)
     if zeroed:
-        memset(<uint8_t*>larger + used, 0, wanted + ALIGNMENT - used)
-    free(room[0])
-    room[0] = larger
+        memset(<uint8_t*>other + used, 0, wanted - used)
+    room_free(room[0])
+    room[0] = other
     return STATUS_OK
 
 
@@ -429,16 +426,14 @@ cdef int arrow_block_take_single(ArrowBlock* self, const BlockEntry* entry) noex
 cdef int arrow_block_finish(ArrowBlock* self) noexcept nogil:
     """Fill in what is the same in all rows, and give back room that was not needed."""
     cdef size_t rows = <size_t>self.row_count
-    cdef void* smaller
     if grow(<void**>&self.partitions, 0, 4 * rows, False) != STATUS_OK:
         return STATUS_NO_MEMORY
     memset(self.partitions, 0xFF, 4 * rows)
-    self.zeros = <uint8_t*>calloc(rows + 8, 8)
-    if self.zeros == NULL:
+    if grow(<void**>&self.zeros, 0, 8 * rows + 8, True) != STATUS_OK:
         return STATUS_NO_MEMORY
-    if self.value_capacity - self.value_size > SHRINK_FROM:
-        smaller = realloc(self.value_data, <size_t>self.value_size + ALIGNMENT)
-        if smaller != NULL:
-            self.value_data = <uint8_t*>smaller
-            self.value_capacity = self.value_size
+    if self.value_size + <int64_t>SHRINK_FROM < self.value_capacity // 2:
+        if grow(<void**>&self.value_data, <size_t>self.value_size, <size_t>self.value_size,
+                False) != STATUS_OK:
+            return STATUS_NO_MEMORY
+        self.value_capacity = self.value_size
     return STATUS_OK
