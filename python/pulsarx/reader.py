@@ -27,12 +27,15 @@ class Reader:
         # Bound once: a read enters the core directly.
         self.read_next = core.receive
         self.read_many = core.receive_many
-        self.read_arrow = core.receive_arrow
 
     if TYPE_CHECKING:
 
         def read_next(self, timeout_millis: int | None = None) -> Message:
             """The next message; waits at most timeout_millis (real), None: for ever. Raises Timeout, AlreadyClosed."""
+
+    def read_arrow(self, max_messages: int, timeout_millis: int | None = None) -> Any:
+        """As Consumer.receive_arrow."""
+        return self._core.receive_arrow(max_messages, timeout_millis)  # type: ignore[attr-defined]
 
     def has_message_available(self) -> bool:
         """Whether read_next would return at once."""
