@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsarx._pycore.producer_bulk import ProducerBulk
+from pulsarx._pycore.producer_arrow import ProducerArrow
 from pulsarx.compression import compress
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pulsarx.options import ProducerOptions
 
 
-class Producer(ProducerBulk):
+class Producer(ProducerArrow):
     """Publishes messages to one topic. Any thread may call.
 
     `send`, `send_async`, `flush`, `send_many`, `send_arrow` and `last_sequence_id` come from the core class.

@@ -3,9 +3,16 @@
 from libc.stdint cimport uint32_t, uint64_t
 
 from pulsarx._core.atomic cimport *
+
 from pulsarx._core.ledger_append cimport *
 from pulsarx._core.status cimport *
 from pulsarx._core.wait_event cimport *
+
+cdef extern from "<sched.h>" nogil:
+    int sched_yield()
+
+cdef enum:
+    YIELDS_BEFORE_SLEEP = 150          # 0.1 ms or so
 
 
 cdef int flush_verdict(LedgerAppend* self, uint64_t entry_count) noexcept nogil:
@@ -26,9 +33,17 @@ cdef inline int flush_sleep(LedgerAppend* self) noexcept nogil:
     """Called and left with flush_mutex held; the leader changes `flushing` under it, so no wake is
     missed. STATUS_INTERRUPTED: a signal arrived."""
     cdef uint32_t seen = wait_event_enter(&self.flush_event)
-    cdef int status
+    cdef int status = STATUS_OK
+    cdef int turn
     pthread_mutex_unlock(&self.flush_mutex)
-    status = wait_event_sleep(&self.flush_event, seen, -1)
+    # A flush takes about as long as waking a thread on an idle processor. Giving way for a while
+    # keeps the processors awake: 16 threads publish durably 2 to 3 times as fast as without.
+    for turn in range(YIELDS_BEFORE_SLEEP):
+        if atomic_load_u32(&self.flush_event.event) != seen:
+            break
+        sched_yield()
+    else:
+        status = wait_event_sleep(&self.flush_event, seen, -1)
     wait_event_leave(&self.flush_event)
     pthread_mutex_lock(&self.flush_mutex)
     return status

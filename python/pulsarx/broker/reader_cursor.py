@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING
 
-from pulsarx._pycore.consumer_core import ConsumerCore
+from pulsarx._pycore.consumer_arrow import ConsumerArrow
 from pulsarx._pycore.dispatcher import Dispatcher
 from pulsarx._pycore.entry_view import EntryContext
 from pulsarx.clock import Deadline
@@ -26,9 +26,10 @@ class ReaderCursor:
         self.dispatcher = Dispatcher(topic.ledger.tail, None, topic.decompressed_size_max)
         self.dispatcher.use(EntryContext(topic.name, schema, topic.ledger.tail, decompress))
 
-    def attach(self, position: Position, kind: type[ConsumerCore]) -> ConsumerCore:
+    def attach(self, position: Position) -> ConsumerArrow:
+        """Begin to read at a position."""
         self.dispatcher.move(*position)
-        reader = kind(self.dispatcher, self)
+        reader = ConsumerArrow(self.dispatcher, self)
         self._reader = weakref.ref(reader)
         return reader
 
