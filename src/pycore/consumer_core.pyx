@@ -29,7 +29,7 @@ cdef class ConsumerCore:
         self.subscription = subscription
         self.state = CONSUMER_OPEN
 
-    def receive(self, timeout_millis: int | None = None) -> Message:
+    def receive(self, timeout_millis=None) -> Message:
         """The next message; waits for one.
 
         timeout_millis: how long at most, in real milliseconds; None: for ever; 0 or less: not at all.
@@ -62,7 +62,7 @@ cdef class ConsumerCore:
                 return message
         raise errors.Timeout(f"no message on {self.dispatcher.context.topic_name} within {timeout_millis} ms")
 
-    def receive_many(self, max_messages: int, timeout_millis: int | None = None) -> list:
+    def receive_many(self, max_messages: int, timeout_millis=None) -> list:
         """Up to max_messages messages: waits for the first like receive, then takes what is there.
 
         Returns an empty list when none came in time.

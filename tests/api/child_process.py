@@ -12,7 +12,7 @@ from types import TracebackType
 
 import pulsarx
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 10.0
 PACKAGE_PARENT = str(Path(pulsarx.__file__).parent.parent)
 
 

@@ -50,7 +50,7 @@ def memory_client() -> Iterator[pulsarx.Client]:
 @pytest.fixture
 def clocked_client(manual_clock: pulsarx.ManualClock) -> Iterator[pulsarx.Client]:
     """In memory, with the manual clock."""
-    client = pulsarx.Client("memory:clocked", clock=manual_clock)
+    client = pulsarx.Client("memory:clocked", clock=manual_clock, durability="os")
     yield client
     client.shutdown()
 

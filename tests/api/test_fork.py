@@ -59,7 +59,7 @@ CHILD_CALLS_EVERYTHING = (
     + """
 stop = threading.Event()
 def busy():
-    other = client.create_producer("u")
+    other = client.create_producer("u", block_if_queue_full=True)
     while not stop.is_set():
         other.send_async(b"x", lambda result, message_id: None)
         client.get_topic_partitions("u")

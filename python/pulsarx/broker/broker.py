@@ -31,7 +31,7 @@ from pulsarx.topic_name import TopicName
 
 if TYPE_CHECKING:
     from pulsarx.broker.catalogue_state import SubscriptionRecord, TopicRecord
-    from pulsarx.clock import Clock
+    from pulsarx.clock import Clock, Timer
     from pulsarx.options import BrokerOptions
     from pulsarx.randomness import Randomness
 
@@ -64,6 +64,7 @@ class Broker:
         self.reference_count = 0
         self.state = "OPEN"
         self._producer_count = 0
+        self._flush_timers: set[Timer] = set()
         self.files = FileSystem()
         if location is None:
             self.directory: DataDirectory | MemoryDirectory = MemoryDirectory(now_ms=self.clock.now_ms())
@@ -82,7 +83,14 @@ class Broker:
 
     def after_flush_interval(self, flush: Callable[[], None]) -> None:
         """Call flush when the flush interval (real time) is over."""
-        system_clock().call_after(self.settings.flush_interval_ms, flush)
+        def due() -> None:
+            self._flush_timers.discard(timer)
+            flush()
+
+        timer = system_clock().call_after(self.settings.flush_interval_ms, due)
+        self._flush_timers.add(timer)
+        if not timer.is_waiting():
+            self._flush_timers.discard(timer)
 
     def next_producer_name(self) -> str:
         """As Pulsar standalone names them: cluster, instance, number. Unique within an epoch of the folder."""
@@ -194,6 +202,8 @@ class Broker:
             failure = attempt(producer.shut) or failure
         self.completions.close()
         self.background.close()
+        while self._flush_timers:
+            self._flush_timers.pop().cancel()  # what they would flush is flushed by closing
         for topic in topics:
             failure = attempt(topic.close) or failure
         for step in (self.catalogue.close, self.directory.close):

@@ -116,7 +116,12 @@ class LedgerList:
         if message_id.ledger_id() < 0:
             return self.first_position()
         ledger_id, first, count = self.locate(message_id)
-        return (ledger_id, first if inclusive else first + count)
+        for ledger in self.ledgers():
+            if ledger.ledger_id == ledger_id:
+                return (ledger_id, first if inclusive else first + count)
+            if ledger.ledger_id > ledger_id:
+                return (ledger.ledger_id, 0)
+        return self.end_position()
 
     def position_at_time(self, publish_time_ms: int) -> Position:
         """The first message published at or after a time (milliseconds since 1970); the end when there is none."""

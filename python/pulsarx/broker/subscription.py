@@ -72,7 +72,10 @@ class Subscription:
 
     def seek(self, position: Position) -> None:
         """Everything before the position counts as acknowledged, everything from it on as not. Durable on return."""
-        self.dispatcher.reset(*position)
+        if self.topic.ledger.ledgers():
+            self.dispatcher.reset(*position)
+        else:
+            self.dispatcher.move(*position)  # nothing was published that could count as acknowledged
         self.topic.ledger.tail.wake()
 
     def redeliver(self) -> None:

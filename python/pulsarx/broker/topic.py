@@ -113,6 +113,8 @@ class Topic:
         sync_tracker(tracker, self)
         if not tracker.is_kept and record.initial_ledger_id in tracker.ledger_ids:
             tracker.reset(record.initial_ledger_id, record.initial_message)
+        elif not tracker.is_kept:
+            tracker.fold()
         return tracker
 
     def unsubscribe(self, name: str) -> None:
