@@ -220,6 +220,7 @@ cdef class ConsumerCore:
         cdef Message received
         cdef uint64_t ledger_id
         cdef uint64_t last
+        cdef uint64_t below                  # how far whole ledgers are acknowledged, then by how much that grew
         cdef int status
         if self.state != CONSUMER_OPEN:
             self.check_open()
@@ -232,12 +233,18 @@ cdef class ConsumerCore:
             last = received.entry.first_message + (received.batch_index if received.batch_index > 0 else 0) + 1
         else:
             ledger_id, first, count = self.subscription.locate(message)
+            if not count:
+                return
             last = first + count
         while True:
             mutex_lock(&self.dispatcher.mutex)
+            below = self.dispatcher.tracker.c_state.acknowledged_below
             status = self.dispatcher.tracker.acknowledge_through(ledger_id, last)
+            below = self.dispatcher.tracker.c_state.acknowledged_below - below
             pthread_mutex_unlock(&self.dispatcher.mutex)
             if not self.settle(status, ledger_id, last):
+                if below:
+                    self.subscription.ledger_acknowledged()
                 return
 
     def acknowledge_many(self, messages) -> None:

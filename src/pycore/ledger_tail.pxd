@@ -4,7 +4,7 @@ LedgerTail is one per topic, shared by its producers, dispatchers and the manage
 switch it. LedgerSpan is one ledger as a reader sees it: its mapping and how far it may be read.
 """
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from pulsarx._core.atomic cimport atomic_load_u64
 from pulsarx._core.published_end cimport PublishedEnd
@@ -20,6 +20,7 @@ cdef class LedgerTail:
     cdef WaitEvent* c_event              # what readers of the topic sleep on; woken by every publish
     cdef WaitEvent own_event
     cdef object event_owner              # keeps c_event alive when it lies in a shared mapping
+    cdef public int64_t roll_over_at_ms  # what is published then or later goes to the next ledger
     cdef public int poll_ms              # above 0: nobody wakes c_event, so whoever waits looks again after so long
 
 

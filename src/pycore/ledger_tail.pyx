@@ -2,7 +2,7 @@
 """Body of ledger_tail.pxd."""
 
 cimport cython
-from libc.stdint cimport uint64_t
+from libc.stdint cimport INT64_MAX, uint64_t
 
 from pulsarx._core.atomic cimport atomic_store_u32, pthread_mutex_unlock
 from pulsarx._core.ledger_append cimport LEDGER_FENCED, LEDGER_OPEN
@@ -24,6 +24,7 @@ cdef class LedgerTail:
 
     def __init__(self, object managed_ledger):
         self.managed_ledger = managed_ledger
+        self.roll_over_at_ms = INT64_MAX
         self.attached = []
 
     def __dealloc__(self):

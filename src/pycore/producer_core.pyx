@@ -15,7 +15,7 @@ from pulsarx._core.batch_encode cimport (
     batch_encode_init, batch_encode_payload_size, batch_encode_plain_payload, batch_encode_single,
 )
 from pulsarx._core.entry_frame cimport ENTRY_BATCH, ENTRY_COMPRESSED, ENTRY_MIXED_KEYS, EntryFrame
-from pulsarx._core.ledger_append cimport LEDGER_FENCED, ledger_append_entry, ledger_append_flush
+from pulsarx._core.ledger_append cimport LEDGER_FENCED, LEDGER_OPEN, ledger_append_entry, ledger_append_flush
 from pulsarx._core.message_metadata cimport MessageMetadata
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_DELIVER_AT, METADATA_SEQUENCE_ID, SingleMetadata
 from pulsarx._core.status cimport STATUS_CLOSED, STATUS_INTERRUPTED, STATUS_LEDGER_FULL, STATUS_OK
@@ -325,13 +325,15 @@ cdef class ProducerCore:
         """Append to the topic's open ledger, rolling it over when it is full."""
         cdef LedgerWriter writer
         cdef uint64_t offset
+        cdef uint32_t state
         cdef int status
         while True:
             writer = self.tail.writer
             if writer is None:
                 self.tail.managed_ledger.open_writer()
                 continue
-            if atomic_load_u32(&writer.c_ledger.state) == LEDGER_FENCED:
+            state = atomic_load_u32(&writer.c_ledger.state)
+            if state == LEDGER_FENCED or (state == LEDGER_OPEN and frame.publish_time_ms >= self.tail.roll_over_at_ms):
                 self.tail.managed_ledger.roll_over(writer)
                 continue
             if frame.entry_size > GIL_KEPT_UP_TO:

@@ -256,6 +256,7 @@ def test_acknowledging_an_id_that_names_nothing_changes_nothing(memory_client: p
     consumer = earliest(memory_client)
     publish_plain(memory_client, 3)
     consumer.acknowledge(odd)
+    consumer.acknowledge_cumulative(odd)
     consumer.redeliver_unacknowledged_messages()
     assert payloads(consumer) == numbers(3)
 

@@ -49,7 +49,7 @@ class ManagedLedger(LedgerList):
         with self.lock:
             self._check_open()
             if self.tail.writer is None:
-                self.tail.switch(self._create_writer())
+                self._switch()
 
     def roll_over(self, writer: LedgerWriter) -> None:
         """Let the next entry go to a new ledger; the full one is sealed in the background."""
@@ -61,8 +61,14 @@ class ManagedLedger(LedgerList):
             fence(writer)
             if self.broker.durability != "os":
                 writer.flush()
-            self.tail.switch(self._create_writer())
+            self._switch()
         self.broker.background.put(lambda: self._seal_later(writer))
+
+    def _switch(self) -> None:
+        """Let the next entry go to a new ledger."""
+        self.tail.switch(self._create_writer())
+        minutes = self.broker.options.managed_ledger_max_ledger_rollover_time_minutes
+        self.tail.roll_over_at_ms = self.broker.clock.now_ms() + minutes * 60_000
 
     def _check_open(self) -> None:
         if self._closed:

@@ -1,0 +1,163 @@
+"""Facts about Ctrl-C: every blocking call ends at once."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from child_process import ChildProcess, run_program
+
+SETUP = """
+import os, signal, sys, threading, time, pulsarx
+from pulsarx import MessageId, errors
+from pulsarx.testing.faults import fault_plan
+client = pulsarx.Client(sys.argv[1])
+producer = client.create_producer("t", max_pending_messages=1, block_if_queue_full=True)
+producer.send(b"warm up")
+consumer = client.subscribe("t", "s", batch_receive_policy=pulsarx.ConsumerBatchReceivePolicy(10, -1, 60_000))
+reader = client.create_reader("t", MessageId.latest)
+"""
+WAIT_AND_TELL = """
+try:
+    print("waiting", flush=True)
+    {call}
+    print("returned", flush=True)
+except KeyboardInterrupt as error:
+    assert isinstance(error, errors.InterruptedByKeyboard), type(error)
+    assert isinstance(error, errors.Interrupted)
+    print("interrupted", flush=True)
+"""
+AND_GO_ON = """
+producer.send(b"after")
+assert consumer.receive(5000).data() == b"after"
+client.close()
+"""
+STALLED = """
+with fault_plan() as plan:
+    plan.stall("flush", sticky=True)
+    producer.send_async(b"x", None)
+    while not plan.stalled():
+        os.sched_yield()
+    threading.Timer(20, plan.release).start()
+"""
+
+
+def asleep(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+
+
+def interrupt(child: ChildProcess) -> float:
+    """Send SIGINT once the child sleeps; seconds until it answers."""
+    assert child.line() == "waiting"
+    until = time.monotonic() + 5
+    while not asleep(child.pid) and time.monotonic() < until:
+        pass
+    began = time.monotonic()
+    child.signal(signal.SIGINT)
+    assert child.line() == "interrupted"
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "consumer.receive()",
+        "consumer.receive(60_000)",
+        "consumer.receive_many(10)",
+        "consumer.receive_many(10, 60_000)",
+        "consumer.batch_receive()",
+        "reader.read_next()",
+        "reader.read_next(60_000)",
+        "reader.read_many(5)",
+    ],
+)
+def test_ctrl_c_ends_a_waiting_call_at_once(folder: Path, call: str) -> None:
+    with ChildProcess(SETUP + WAIT_AND_TELL.format(call=call) + AND_GO_ON, folder) as child:
+        assert interrupt(child) < 0.2
+        child.end()
+
+
+@pytest.mark.parametrize("call", ['producer.send(b"y")', 'producer.send_async(b"y", None)', "producer.flush()"])
+def test_ctrl_c_ends_a_call_that_waits_for_a_stalled_flush(folder: Path, call: str) -> None:
+    wait = WAIT_AND_TELL.format(call=call).replace("\n", "\n    ")
+    program = SETUP + STALLED + wait + "\n    plan.release()\nos._exit(0)\n"
+    with ChildProcess(program, folder) as child:
+        assert interrupt(child) < 0.2
+
+
+def test_ctrl_c_ends_a_waiting_call_of_a_read_only_client(folder: Path) -> None:
+    run_program(SETUP + "client.close()", folder)
+    program = """
+import sys, pulsarx
+from pulsarx import errors
+client = pulsarx.Client(sys.argv[1], read_only=True)
+reader = client.create_reader("t", pulsarx.MessageId.latest)
+"""
+    with ChildProcess(program + WAIT_AND_TELL.format(call="reader.read_next()"), folder) as child:
+        assert interrupt(child) < 0.2
+
+
+def test_what_a_signal_handler_raises_comes_out_as_interrupted(folder: Path) -> None:
+    program = (
+        SETUP
+        + """
+def handler(number, frame):
+    raise ZeroDivisionError("on purpose")
+signal.signal(signal.SIGUSR1, handler)
+try:
+    print("waiting", flush=True)
+    consumer.receive()
+except errors.Interrupted as error:
+    assert not isinstance(error, KeyboardInterrupt)
+    assert isinstance(error.__cause__, ZeroDivisionError)
+    print("interrupted", flush=True)
+"""
+        + AND_GO_ON
+    )
+    with ChildProcess(program, folder) as child:
+        assert child.line() == "waiting"
+        while not asleep(child.pid):
+            pass
+        child.signal(signal.SIGUSR1)
+        assert child.line() == "interrupted"
+        child.end()
+
+
+def test_a_signal_whose_handler_returns_ends_nothing(folder: Path) -> None:
+    program = (
+        SETUP
+        + """
+signal.signal(signal.SIGUSR1, lambda number, frame: print("handled", flush=True))
+print("waiting", flush=True)
+try:
+    consumer.receive(150)
+except errors.Timeout:
+    print("timeout", flush=True)
+"""
+        + AND_GO_ON
+    )
+    with ChildProcess(program, folder) as child:
+        assert child.line() == "waiting"
+        while not asleep(child.pid):
+            pass
+        child.signal(signal.SIGUSR1)
+        assert [child.line(), child.line()] == ["handled", "timeout"]
+        child.end()
+
+
+def test_an_interrupted_receive_loses_no_message(folder: Path) -> None:
+    program = (
+        SETUP
+        + WAIT_AND_TELL.format(call="consumer.receive()")
+        + """
+producer.send(b"0")
+producer.send(b"1")
+print([message.data() for message in consumer.receive_many(10)])
+client.close()
+"""
+    )
+    with ChildProcess(program, folder) as child:
+        interrupt(child)
+        assert child.end() == ["[b'0', b'1']"]
