@@ -13,7 +13,7 @@ HEADER = (
 
 
 def flight_rows(flight_count: int) -> list[str]:
-    """Two carriers in turns, one flight a minute from 05:00 on 1 January; every seventh cancelled."""
+    """Two carriers in turns, a flight a minute from 05:00 on 1 January, every seventh cancelled."""
     rows = []
     for index in range(flight_count):
         carrier = ("AA", "UA")[index % 2]

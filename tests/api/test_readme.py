@@ -64,7 +64,9 @@ def test_the_table_of_broker_options_is_complete():
     assert rows == [(name, str(row.default)) for name, row in BROKER_OPTIONS.items()]
 
 
-@pytest.mark.parametrize("options", [ClientOptions, ProducerOptions, ConsumerOptions, ReaderOptions])
+@pytest.mark.parametrize(
+    "options", [ClientOptions, ProducerOptions, ConsumerOptions, ReaderOptions]
+)
 def test_every_argument_is_used_or_named_in_the_limits(options: type[Options]):
     refused = {name for call, name in NOT_YET if call == options.CALL}
     ignored = row_of("without effect:", options.CALL)
