@@ -78,9 +78,11 @@ class Client:
         """
         given = {name: value for name, value in locals().items() if name != "self"}
         options = ClientOptions(**given)
-        self._closed = False
+        self._closed = True  # until it has its broker
+        self._forgotten = False
         self._url = options.service_url
         self._members: weakref.WeakSet[Producer | Consumer | Reader] = weakref.WeakSet()
+        self._open_producers: set[int] = set()
         self._consumer_count = 0
         self.read_only = read_only
         settings = brokers.BrokerSettings(
@@ -100,6 +102,7 @@ class Client:
             self._broker = brokers.acquire(self._key, folder, existing.settings)
         else:
             self._broker = brokers.acquire(self._key, folder, settings)
+        self._closed = False
 
     def create_producer(
         self,
@@ -139,6 +142,7 @@ class Client:
             return Producer(broker, found, options, name)
 
         producer: Producer = found.add_producer(options.producer_name, make)  # type: ignore[assignment]
+        self._open_producers.add(id(producer))
         return self._adopt(producer)
 
     def subscribe(
@@ -272,9 +276,19 @@ class Client:
         if not self._closed:
             self.close()
 
+    def _producer_closed(self, producer: Producer) -> None:
+        """The last producer of a forgotten client closes it."""
+        self._open_producers.discard(id(producer))
+        if self._forgotten:
+            self.__del__()
+
     def __del__(self) -> None:
         # A client nobody closed: its producers send what they hold, the folder is given back.
         if getattr(self, "_closed", True) or self._broker.state != "OPEN":
+            return
+        # Forgotten together with its producers, in a cycle: they are finalized in any order, and each must send first.
+        self._forgotten = True
+        if self._open_producers:
             return
         error = brokers.attempt(self.close)
         if error is not None:

@@ -17,6 +17,7 @@ from weakref import WeakSet
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import timedelta
 
     Callback = Callable[[], object]
 
@@ -114,6 +115,19 @@ class Clock:
     def call_after(self, delay_ms: int, callback: Callback) -> Timer:
         """Call back after a while. Setting the time of day does not change how long that is."""
         raise NotImplementedError
+
+    def deliver_at_ms(self, deliver_after: timedelta) -> int:
+        """The time that lies deliver_after ahead. ValueError: no timedelta, or a negative one."""
+        from datetime import timedelta
+
+        if not isinstance(deliver_after, timedelta):
+            raise ValueError(
+                "Argument deliver_after is expected to be of type 'timedelta' "
+                f"and not '{type(deliver_after).__name__}'"
+            )
+        if deliver_after.total_seconds() < 0:
+            raise ValueError(f"deliver_after is {deliver_after}; it must not be negative")
+        return self.now_ms() + round(deliver_after.total_seconds() * 1000)
 
     def _reset(self) -> None:
         """Forget everything: at the start, and in a forked child, where locks may be left taken."""

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     Row = tuple[str, type, Any, bool]
 
 BYTES_SCHEMA = BytesSchema()  # holds no state, so all calls share it
+SYSTEM_RANDOMNESS = Randomness()  # one, so that clients that were given none agree
 DURABILITIES = ("sync", "interval", "os")
 
 
@@ -171,7 +172,7 @@ class ClientOptions(Options):
         if not 1 <= self.flush_interval_ms <= INT32_MAX:
             raise ValueError(f"flush_interval_ms must be 1 or more, not {self.flush_interval_ms}")
         self.clock = self.clock or system_clock()
-        self.randomness = self.randomness or Randomness()
+        self.randomness = self.randomness or SYSTEM_RANDOMNESS
         self.broker_options = self.broker_options or BrokerOptions()
         # Last: a wrong argument is named before a folder is.
         self.service_url = parse_service_url(self.service_url)  # type: ignore[arg-type]

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsarx._pycore.producer_bulk import ProducerBulk
+from pulsarx._pycore.producer_arrow import ProducerArrow
 from pulsarx.compression import compress
 
 if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.topic import Topic
+    from pulsarx.client import Client
     from pulsarx.options import ProducerOptions
 
 
-class Producer(ProducerBulk):
+class Producer(ProducerArrow):
     """Publishes messages to one topic. Any thread may call.
 
     `send`, `send_async`, `flush`, `send_many`, `send_arrow` and `last_sequence_id` come from the core class.
     A producer that is garbage-collected sends what it holds and unregisters, as `close()` does.
     """
 
-    _client: object = None  # kept alive by what it made
+    _client: Client | None = None  # kept alive by what it made
 
     def __init__(self, broker: Broker, topic: Topic, options: ProducerOptions, name: str) -> None:
         super().__init__(
@@ -51,11 +52,15 @@ class Producer(ProducerBulk):
 
     def close(self) -> None:
         """Send what is open, wait until it is durable and leave. A second call raises AlreadyClosed."""
+        if not self.is_open:
+            self.shut()  # says why not
+            return
         try:
             self.shut()
         finally:
-            if not self.is_open:
-                self._topic.remove_producer(self._name)
+            self._topic.remove_producer(self._name, self)
+            if self._client is not None:
+                self._client._producer_closed(self)
 
     def __del__(self) -> None:
         if getattr(self, "_name", None) is not None and self.is_open:

@@ -104,6 +104,8 @@ cdef int ledger_append_flush(LedgerAppend* self, uint64_t entry_count) noexcept 
 """Return when the first entry_count entries are on the device. Leader and followers: one flush
 serves all who wait.
 
+INTERRUPTED: a signal arrived while another thread was flushing; nothing is wrong, call again.
+
 A failed flush poisons the ledger; from then on this answers POISONED for whatever was not durable
 before.
 """

@@ -3,9 +3,16 @@
 from libc.stdint cimport uint32_t, uint64_t
 
 from pulsarx._core.atomic cimport *
+
 from pulsarx._core.ledger_append cimport *
 from pulsarx._core.status cimport *
 from pulsarx._core.wait_event cimport *
+
+cdef extern from "<sched.h>" nogil:
+    int sched_yield()
+
+cdef enum:
+    YIELDS_BEFORE_SLEEP = 150          # 0.1 ms or so
 
 
 cdef int flush_verdict(LedgerAppend* self, uint64_t entry_count) noexcept nogil:
@@ -22,20 +29,31 @@ cdef int flush_verdict(LedgerAppend* self, uint64_t entry_count) noexcept nogil:
     return STATUS_OK
 
 
-cdef inline void flush_sleep(LedgerAppend* self) noexcept nogil:
+cdef inline int flush_sleep(LedgerAppend* self) noexcept nogil:
     """Called and left with flush_mutex held; the leader changes `flushing` under it, so no wake is
-    missed."""
+    missed. STATUS_INTERRUPTED: a signal arrived."""
     cdef uint32_t seen = wait_event_enter(&self.flush_event)
+    cdef int status = STATUS_OK
+    cdef int turn
     pthread_mutex_unlock(&self.flush_mutex)
-    wait_event_sleep(&self.flush_event, seen, -1)
+    # A flush takes about as long as waking a thread on an idle processor. Giving way for a while
+    # keeps the processors awake: 16 threads publish durably 2 to 3 times as fast as without.
+    for turn in range(YIELDS_BEFORE_SLEEP):
+        if atomic_load_u32(&self.flush_event.event) != seen:
+            break
+        sched_yield()
+    else:
+        status = wait_event_sleep(&self.flush_event, seen, -1)
     wait_event_leave(&self.flush_event)
     pthread_mutex_lock(&self.flush_mutex)
+    return status
 
 
 cdef int ledger_flush_begin(LedgerAppend* self, uint64_t entry_count) noexcept nogil:
     # First without the mutex: in a forked child it may be locked for ever, and the ledger is
     # CLOSED there.
     cdef int status = flush_verdict(self, entry_count)
+    cdef bint interrupted = False
     if status != STATUS_OK:
         return status
     pthread_mutex_lock(&self.flush_mutex)
@@ -43,7 +61,10 @@ cdef int ledger_flush_begin(LedgerAppend* self, uint64_t entry_count) noexcept n
         status = flush_verdict(self, entry_count)
         if status != STATUS_OK or not self.flushing:
             break
-        flush_sleep(self)
+        if interrupted:
+            status = STATUS_INTERRUPTED
+            break
+        interrupted = flush_sleep(self) == STATUS_INTERRUPTED
     if status == STATUS_OK:
         self.flushing = 1
     pthread_mutex_unlock(&self.flush_mutex)

@@ -1,7 +1,15 @@
 """Receiving columns, on top of consumer_core. Beneath pulsarx.Consumer and pulsarx.Reader."""
 
+from libc.stdint cimport int64_t, uint32_t
+
+from pulsarx._pycore.arrow_block cimport ArrowBlock, BlockEntry
 from pulsarx._pycore.consumer_core cimport ConsumerCore
+from pulsarx._pycore.entry_view cimport EntryView
 
 
 cdef class ConsumerArrow(ConsumerCore):
-    pass
+    cdef int collect(self, ArrowBlock* block, int64_t wanted) except -1
+    cdef int collect_entry(self, ArrowBlock* block, EntryView view, int64_t wanted) except -1
+    cdef int collect_filtered(self, ArrowBlock* block, const BlockEntry* entry,
+                              uint32_t until) except -1
+    cdef int reserve(self, ArrowBlock* block, EntryView view, int64_t wanted) except -1

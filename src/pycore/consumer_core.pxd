@@ -22,6 +22,7 @@ cdef class ConsumerCore:
     cdef bint view_filtered              # some of its messages are not wanted
     cdef uint32_t state                  # ConsumerState
     cdef bint flush_armed                # a flush of the acknowledgements is due already
+    cdef object __weakref__
 
     cdef Message take(self)
     cdef bint fill(self) except -1

@@ -2,7 +2,6 @@
 """Body of consumer_core.pxd."""
 
 cimport cython
-from cpython.exc cimport PyErr_CheckSignals
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -12,13 +11,15 @@ from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_COMPACTED_OUT
 from pulsarx._core.status cimport STATUS_DUPLICATE, STATUS_FOLD, STATUS_INTERRUPTED, STATUS_OK, STATUS_TIMEOUT
-from pulsarx._core.wait_event cimport wait_event_enter, wait_event_leave, wait_event_sleep
+from pulsarx._core.wait_event cimport WaitEvent, wait_event_enter, wait_event_leave, wait_event_sleep
 from pulsarx._pycore.ack_tracker cimport AckTracker
 from pulsarx._pycore.dispatcher cimport Dispatcher
 from pulsarx._pycore.entry_view cimport EntryView
+from pulsarx._pycore.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message cimport Message, message_new
 from pulsarx._pycore.mutex cimport mutex_lock
 from pulsarx._pycore.raise_status cimport raise_status
+from pulsarx._pycore.signals cimport signals_check
 
 cdef class ConsumerCore:
     """Receives and acknowledges for one consumer or reader. Any thread may call."""
@@ -173,16 +174,23 @@ cdef class ConsumerCore:
             left_ns = <int64_t>(left * 1e9)
             if left_ns <= 0:
                 return False
-        cdef uint32_t seen = wait_event_enter(self.dispatcher.tail.c_event)
+        # A look for messages may find that the topic now grows elsewhere, and switch the event.
+        cdef LedgerTail tail = self.dispatcher.tail
+        cdef object owner = tail.event_owner
+        cdef WaitEvent* event = tail.c_event
+        cdef uint32_t seen = wait_event_enter(event)
         try:
-            if self.has_message():
+            if self.has_message() or tail.c_event != event:
                 return True
+            if tail.poll_ms > 0 and (left_ns < 0 or left_ns > <int64_t>tail.poll_ms * 1000000):
+                left_ns = <int64_t>tail.poll_ms * 1000000
             with nogil:
-                status = wait_event_sleep(self.dispatcher.tail.c_event, seen, left_ns)
+                status = wait_event_sleep(event, seen, left_ns)
         finally:
-            wait_event_leave(self.dispatcher.tail.c_event)
+            wait_event_leave(event)
+            del owner
         if status == STATUS_INTERRUPTED or status == STATUS_TIMEOUT:
-            check_signals()
+            signals_check()
         self.check_open()
         return True
 
@@ -348,14 +356,3 @@ cdef inline bint has_crossed(AckTracker tracker) noexcept:
     """Whether the ledger acknowledged last is a sealed one with nothing left: it may be time to trim."""
     cdef LedgerAcks* ledger = tracker.c_state.last
     return ledger != NULL and ledger.sealed and ledger.bits.contiguous == ledger.message_count
-
-
-cdef int check_signals() except -1:
-    """Let Python's signal handlers run; what they raise comes out as the official client's Interrupted."""
-    try:
-        PyErr_CheckSignals()
-    except KeyboardInterrupt as caught:
-        raise errors.InterruptedByKeyboard("Ctrl-C while waiting") from caught
-    except Exception as caught:
-        raise errors.Interrupted(f"a signal handler raised {caught!r} while waiting") from caught
-    return 0

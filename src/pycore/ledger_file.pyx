@@ -25,6 +25,9 @@ import os
 from pulsarx._pycore.ledger_recovery import seal_recovered
 from pulsarx.errors import CorruptDataError
 
+# Addresses only. The largest ledger that options allow, and its last entry, fit.
+cdef uint64_t GROWING_SIZE = <uint64_t>65 << 30
+
 
 cdef class LedgerFile:
     """One ledger file, mapped read-only. Any number of threads may read; unmapped when the last
@@ -41,9 +44,13 @@ cdef class LedgerFile:
             self.c_read.base = NULL
 
     @staticmethod
-    def open(path: str, ledger_id: int) -> LedgerFile:
+    def open(path: str, ledger_id: int, growing: bool = False) -> LedgerFile:
         """Map a file as it is. A foreign, newer or damaged header raises; an unborn file has no
-        entries."""
+        entries.
+
+        growing: another process appends to it; addresses for GROWING_SIZE bytes are taken, so that
+        what comes later can be read. Such a map is not for recover.
+        """
         cdef bytes name = os.fsencode(path)
         cdef LedgerFile self
         cdef uint64_t size = 0
@@ -55,6 +62,8 @@ cdef class LedgerFile:
             error = file_size(fd, &size)
             if error:
                 raise_status(STATUS_IO, error, f"open ledger {ledger_id} at {path}")
+            if growing and size < GROWING_SIZE:
+                size = GROWING_SIZE
             self = ledger_file_map(fd, size, ledger_id, path)
         finally:
             file_close(fd)

@@ -20,6 +20,7 @@ cdef class LedgerTail:
     cdef WaitEvent* c_event              # what readers of the topic sleep on; woken by every publish
     cdef WaitEvent own_event
     cdef object event_owner              # keeps c_event alive when it lies in a shared mapping
+    cdef public int poll_ms              # above 0: nobody wakes c_event, so whoever waits looks again after so long
 
 
 cdef class LedgerSpan:

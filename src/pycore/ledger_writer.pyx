@@ -18,6 +18,7 @@ from pulsarx._pycore.ledger_file cimport AppendIndex, LedgerFile, ledger_file_ma
 from pulsarx._pycore.ledger_summary cimport LedgerSummary, ledger_summary
 from pulsarx._pycore.published_ends cimport PublishedEnds
 from pulsarx._pycore.raise_status cimport raise_status
+from pulsarx._pycore.signals cimport signals_check
 
 import os
 
@@ -161,8 +162,12 @@ cdef class LedgerWriter:
         cdef int status
         if entry_count is not None:
             count = entry_count
-        with nogil:
-            status = ledger_append_flush(&self.c_ledger, count)
+        while True:
+            with nogil:
+                status = ledger_append_flush(&self.c_ledger, count)
+            if status != STATUS_INTERRUPTED:
+                break
+            signals_check()
         if status != STATUS_OK:
             self.c_raise(status, "flush")
 

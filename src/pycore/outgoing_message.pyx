@@ -98,13 +98,7 @@ cdef int64_t outgoing_deliver_at(object clock, object deliver_at, object deliver
     if deliver_at is not None:
         whole_number(deliver_at, "deliver_at")
         return deliver_at
-    from datetime import timedelta
-    if not isinstance(deliver_after, timedelta):
-        raise ValueError(
-            f"Argument deliver_after is expected to be of type 'timedelta' and not '{type(deliver_after).__name__}'")
-    if deliver_after.total_seconds() < 0:
-        raise ValueError(f"deliver_after is {deliver_after}; it must not be negative")
-    return clock.now_ms() + round(deliver_after.total_seconds() * 1000)
+    return clock.deliver_at_ms(deliver_after)
 
 
 cdef int outgoing_check_replication(object replication_clusters, object disable_replication) except -1:

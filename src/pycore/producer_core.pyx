@@ -18,7 +18,7 @@ from pulsarx._core.entry_frame cimport ENTRY_BATCH, ENTRY_COMPRESSED, ENTRY_MIXE
 from pulsarx._core.ledger_append cimport LEDGER_FENCED, ledger_append_entry, ledger_append_flush
 from pulsarx._core.message_metadata cimport MessageMetadata
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_DELIVER_AT, METADATA_SEQUENCE_ID, SingleMetadata
-from pulsarx._core.status cimport STATUS_CLOSED, STATUS_LEDGER_FULL, STATUS_OK
+from pulsarx._core.status cimport STATUS_CLOSED, STATUS_INTERRUPTED, STATUS_LEDGER_FULL, STATUS_OK
 from pulsarx._pycore.ledger_tail cimport LedgerTail
 from pulsarx._pycore.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.message_id cimport message_id_new
@@ -29,6 +29,7 @@ from pulsarx._pycore.outgoing_message cimport (
 )
 from pulsarx._pycore.pending_sends cimport PendingSends
 from pulsarx._pycore.raise_status cimport raise_status
+from pulsarx._pycore.signals cimport signals_check
 
 cdef enum Tuning:
     HEADROOM = 1024              # for the metadata in front of a batch; a longer one makes the buffer grow
@@ -405,8 +406,12 @@ cdef class ProducerCore:
     cdef int wait_durable(self, LedgerWriter writer, uint64_t entry_id) except -1:
         """Return when the entry is flushed; the first to come flushes for all who wait."""
         cdef int status
-        with nogil:
-            status = ledger_append_flush(&writer.c_ledger, entry_id + 1)
+        while True:
+            with nogil:
+                status = ledger_append_flush(&writer.c_ledger, entry_id + 1)
+            if status != STATUS_INTERRUPTED:
+                break
+            signals_check()
         if status != STATUS_OK:
             try:
                 raise_status(status, writer.c_ledger.error, f"flush ledger {writer.ledger_id} of {self.topic.name}")
@@ -430,8 +435,12 @@ cdef class ProducerCore:
         cdef LedgerWriter writer = newest[0]
         cdef uint64_t entry_count = newest[1]
         cdef int status
-        with nogil:
-            status = ledger_append_flush(&writer.c_ledger, entry_count)
+        while True:
+            with nogil:
+                status = ledger_append_flush(&writer.c_ledger, entry_count)
+            if status != STATUS_INTERRUPTED:
+                break
+            signals_check()
         mutex_lock(&self.mutex)
         try:
             if status == STATUS_OK:
@@ -456,9 +465,11 @@ cdef class ProducerCore:
     def drain(self) -> None:
         """flush, also while closing."""
         mutex_lock(&self.mutex)
+        self.caller_waits = True
         try:
             self.close_batch()
         finally:
+            self.caller_waits = False
             pthread_mutex_unlock(&self.mutex)
         self.flush_pending()
         self.pending.completions.wait()

@@ -5,7 +5,6 @@ u64, version u32, zeros.
 It is never flushed; after a crash the next owner starts it anew with another epoch.
 """
 
-from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport ENOSPC
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
@@ -16,6 +15,7 @@ from pulsarx._core.published_end cimport *
 from pulsarx._core.status cimport *
 from pulsarx._core.wait_event cimport *
 from pulsarx._pycore.raise_status cimport raise_status
+from pulsarx._pycore.signals cimport signals_check
 
 import os
 
@@ -202,7 +202,7 @@ cdef class PublishedEnds:
         else:
             status = self._poll(slot, known, timeout_ns)
         if status == STATUS_INTERRUPTED:
-            PyErr_CheckSignals()
+            signals_check()
         return atomic_load_u64(&at.end)
 
     def _poll(self, slot: int, end_known: int, timeout_ns: int) -> int:

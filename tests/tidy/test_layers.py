@@ -57,6 +57,7 @@ PERMITTED = [
     ("_core.ledger_*", "_core.mapped_file"),
     ("_core.message_metadata", "_core.single_metadata"),
     ("_pycore.*", "errors"),
+    ("_pycore.entry_codec", "compression"),  # a tool for tests and Spark, not on the hot path
 ]
 
 

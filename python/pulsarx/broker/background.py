@@ -62,6 +62,7 @@ class Background:
                 job = self._jobs.popleft()
                 self._running = True
             self._perform(job)
+            del job  # what it holds must not live on while this thread sleeps
 
     def _perform(self, job: Callable[[], None]) -> None:
         try:

@@ -198,6 +198,7 @@ class Broker:
             failure = attempt(topic.close) or failure
         for step in (self.catalogue.close, self.directory.close):
             failure = attempt(step) or failure
+        del self.ends  # and with it its file
         if failure is not None:
             raise failure
 
@@ -218,7 +219,8 @@ def attempt(step: Callable[[], object]) -> Exception | None:
 
 
 _registry: dict[str, Broker] = {}
-_registry_lock = threading.Lock()
+# Reentrant: a forgotten client may be finalized, and release its broker, in the middle of acquire.
+_registry_lock = threading.RLock()
 
 
 def acquire(key: str, location: str | None, settings: BrokerSettings) -> Broker:
@@ -271,7 +273,7 @@ def _close_all() -> None:
 
 def _abandon_all() -> None:
     global _registry_lock
-    _registry_lock = threading.Lock()
+    _registry_lock = threading.RLock()
     for broker in _registry.values():
         broker.abandon()
     _registry.clear()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from pulsarx._pycore.message_id import message_id_in_batch
 from pulsarx.broker.background import Background
 from pulsarx.enumerations import Result
 from pulsarx.message_id import MessageId
@@ -68,7 +69,7 @@ def run_callbacks(
         if error is None:
             batch_index = -1 if message_count == 1 else index
             size = 0 if message_count == 1 else message_count
-            message_id = MessageId(-1, ledger_id, entry_id, batch_index)._with_batch_size(size)
+            message_id = message_id_in_batch(ledger_id, entry_id, batch_index, size)
         try:
             callback(result, message_id)
         except Exception:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from typing import TYPE_CHECKING
 
 from pulsarx import errors
@@ -33,6 +35,7 @@ class ForeignBroker:
         self.reference_count = 1
         self.ends: PublishedEnds | None = None
         self._find_ends()
+        _opened.add(self)
 
     def _find_ends(self) -> None:
         """The published ends, if somebody lives who publishes them."""
@@ -74,9 +77,28 @@ class ForeignBroker:
         raise errors.OperationNotSupported("set_retention: the client was opened read_only")
 
     def check_open(self) -> None:
+        if self.state == "FORKED":
+            raise errors.ForkedError("the client was opened before this process was forked; open one of its own")
         if self.state != "OPEN":
             raise errors.AlreadyClosed("client")
 
     def close(self) -> None:
         self.state = "CLOSED"
         self.directory.close()
+
+    def abandon(self) -> None:
+        """In a forked child: every call raises."""
+        self.state = "FORKED"
+        for topic in list(self.topics.values()):
+            topic.abandon()
+
+
+_opened: weakref.WeakSet[ForeignBroker] = weakref.WeakSet()
+
+
+def _abandon_all() -> None:
+    for broker in list(_opened):
+        broker.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_all)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from pulsarx._pycore.ledger_file import LedgerFile
@@ -12,6 +13,9 @@ from pulsarx.broker.reader_cursor import ReaderCursor
 if TYPE_CHECKING:
     from pulsarx.broker.catalogue_state import LedgerRecord, TopicRecord
     from pulsarx.broker.foreign_broker import ForeignBroker
+
+
+POLL_MS = 50  # while no owner lives, or it has the topic's ledgers closed
 
 
 class ForeignLedger(LedgerList):
@@ -25,17 +29,23 @@ class ForeignLedger(LedgerList):
         self._listen()
 
     def _listen(self) -> None:
-        """Sleep on the slot of the ledger that is open now."""
+        """Let readers sleep on the slot of the ledger that is open now; without one they look again and again."""
         ends = self.broker.ends
+        self.tail.poll_ms = POLL_MS
+        # A table that may not be written cannot count who sleeps on it.
+        if ends is None or not ends.writable:
+            return
         for ledger in self.ledgers():
-            if ledger.state == "open" and ends is not None and ends.find(ledger.ledger_id):
+            if ledger.state == "open" and ends.find(ledger.ledger_id):
                 self.tail.listen(ends, ledger.slot)
+                self.tail.poll_ms = 0
 
     def span_after(self, current: LedgerSpan | None, passed_ledger_id: int, offset: int) -> LedgerSpan | None:
         found = super().span_after(current, passed_ledger_id, offset)
-        if found is None and self.broker.refresh():
+        if found is None:
+            if self.broker.refresh():
+                found = super().span_after(current, passed_ledger_id, offset)
             self._listen()
-            found = super().span_after(current, passed_ledger_id, offset)
         return found
 
     def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
@@ -56,7 +66,8 @@ class ForeignLedger(LedgerList):
         """No owner lives, so no published end can be trusted: look how far the file is whole. Writes nothing."""
         found = self._recovered.get(ledger.ledger_id)
         if found is None:
-            file = self._open(ledger)
+            path = self.broker.directory.ledger_path(ledger.ledger_id)
+            file = LedgerFile.open(path, ledger.ledger_id)
             recovery = file.recover()
             span = LedgerSpan.sealed(ledger.ledger_id, file, recovery.end)
             found = (span, recovery.entry_count, recovery.message_count)
@@ -83,9 +94,17 @@ class ForeignTopic:
         self.name: str = record.name
         self.decompressed_size_max = broker.decompressed_size_max
         self.ledger = ForeignLedger(broker, record)
+        self._reader_cursors: weakref.WeakSet[ReaderCursor] = weakref.WeakSet()
 
     def reader_cursor(self, schema: object) -> ReaderCursor:
-        return ReaderCursor(self, schema)
+        made = ReaderCursor(self, schema)
+        self._reader_cursors.add(made)
+        return made
+
+    def abandon(self) -> None:
+        """In a forked child: refuse further calls."""
+        for cursor in list(self._reader_cursors):
+            cursor.abandon()
 
     def publisher_count(self) -> None:
         """Only the owner knows."""

@@ -8,11 +8,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import TYPE_CHECKING, Any
 
 from pulsarx import errors
-from pulsarx._pycore.ledger_file import LedgerFile, seal_recovered
+from pulsarx._pycore.ledger_file import LedgerFile
+from pulsarx._pycore.ledger_recovery import LedgerRecovery, seal_recovered
 from pulsarx._pycore.ledger_tail import LedgerSpan, LedgerTail, fence, published_counts
 from pulsarx._pycore.ledger_writer import LedgerWriter
 from pulsarx.broker.ledger_list import LedgerList
@@ -72,6 +74,9 @@ class ManagedLedger(LedgerList):
         slot = broker.ends.allocate()
         identity = broker.randomness.uuid_bytes()
         path = broker.directory.prepare_ledger_path(ledger_id)
+        if path is not None and os.path.exists(path):
+            # Its owner died before the catalogue knew it, so the id is given out again.
+            broker.directory.set_aside(path)
         try:
             writer = LedgerWriter.create(
                 path,
@@ -148,8 +153,8 @@ class ManagedLedger(LedgerList):
     def _recover(self, ledger: LedgerRecord) -> None:
         """Seal a ledger that was open when its owner died. It is never appended to again."""
         path = self.broker.directory.ledger_path(ledger.ledger_id)
-        recovery = LedgerFile.open(path, ledger.ledger_id).recover()
-        if recovery.entry_count == 0 and not recovery.damaged:
+        recovery = recover(self.name, path, ledger.ledger_id)
+        if recovery is None:
             self.broker.catalogue.commit(
                 [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": [ledger.ledger_id]}]
             )
@@ -158,7 +163,7 @@ class ManagedLedger(LedgerList):
         report_recovery(self.name, ledger.ledger_id, recovery)
         summary = seal_recovered(path, recovery)
         self.broker.catalogue.commit(
-            [self._sealing(ledger.ledger_id, summary, damaged=bool(recovery.damaged))]
+            [self._sealing(ledger.ledger_id, summary, damaged=recovery.damaged_entries > 0)]
         )
 
     # Reading ----------------------------------------------------------------------------------------------------------
@@ -228,20 +233,35 @@ class ManagedLedger(LedgerList):
         self._closed = True
 
 
-def report_recovery(topic: str, ledger_id: int, recovery: Any) -> None:
+def recover(topic: str, path: str, ledger_id: int) -> LedgerRecovery | None:
+    """How far the file is whole; None: nothing was ever stored in it, so that nothing is lost with it."""
+    import logging
+
+    try:
+        recovery = LedgerFile.open(path, ledger_id).recover()
+    except errors.StorageError:
+        if os.path.exists(path):
+            raise
+        # Without a flush (durability os or interval) a power cut may take the whole file, its name included.
+        logging.getLogger("pulsarx").error("%s: the file of ledger %d is gone", topic, ledger_id)
+        return None
+    return recovery if recovery.entry_count else None
+
+
+def report_recovery(topic: str, ledger_id: int, recovery: LedgerRecovery) -> None:
     """Say in the log what the crash left; a clean end says nothing."""
-    if not recovery.torn_bytes and not recovery.damaged:
+    if not recovery.torn_size and not recovery.damaged_entries:
         return
     import logging
 
     logger = logging.getLogger("pulsarx")
-    if recovery.torn_bytes:
+    if recovery.torn_size:
         logger.warning(
             "%s: ledger %d ended in an unfinished write: %d bytes cut behind entry %d",
-            topic, ledger_id, recovery.torn_bytes, recovery.entry_count - 1,
+            topic, ledger_id, recovery.torn_size, recovery.entry_count - 1,
         )  # fmt: skip
-    for entry_id, offset in recovery.damaged:
+    for entry_id, count, offset, _ in recovery.damage:
         logger.error(
-            "%s: ledger %d is damaged: entry %d at offset %d cannot be read; the others can",
-            topic, ledger_id, entry_id, offset,
+            "%s: ledger %d is damaged: %d entries from %d on, at offset %d, cannot be read; the others can",
+            topic, ledger_id, count, entry_id, offset,
         )  # fmt: skip

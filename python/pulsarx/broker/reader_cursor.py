@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING
 
-from pulsarx._pycore.consumer_core import ConsumerCore
+from pulsarx._pycore.consumer_arrow import ConsumerArrow
 from pulsarx._pycore.dispatcher import Dispatcher
 from pulsarx._pycore.entry_view import EntryContext
 from pulsarx.clock import Deadline
@@ -21,12 +22,22 @@ class ReaderCursor:
 
     def __init__(self, topic: Topic | ForeignTopic, schema: object) -> None:
         self.topic = topic
+        self._reader: weakref.ref[ConsumerCore] | None = None
         self.dispatcher = Dispatcher(topic.ledger.tail, None, topic.decompressed_size_max)
         self.dispatcher.use(EntryContext(topic.name, schema, topic.ledger.tail, decompress))
 
-    def attach(self, position: Position, kind: type[ConsumerCore]) -> ConsumerCore:
+    def attach(self, position: Position) -> ConsumerArrow:
+        """Begin to read at a position."""
         self.dispatcher.move(*position)
-        return kind(self.dispatcher, self)
+        reader = ConsumerArrow(self.dispatcher, self)
+        self._reader = weakref.ref(reader)
+        return reader
+
+    def abandon(self) -> None:
+        """In a forked child: refuse further calls."""
+        reader = self._reader() if self._reader is not None else None
+        if reader is not None:
+            reader.abandon()
 
     def seek(self, position: Position) -> None:
         self.dispatcher.move(*position)

@@ -34,6 +34,7 @@ class Topic:
         self.decompressed_size_max = broker.decompressed_size_max
         self.subscriptions: dict[str, Subscription] = {}
         self._producers: dict[str, weakref.ref[ProducerCore]] = {}
+        self._reader_cursors: weakref.WeakSet[ReaderCursor] = weakref.WeakSet()
         self._trim_timer: Timer | None = None
         self.ledger = ManagedLedger(broker, self.name, self._ledger_changed)
         for each in record.subscriptions.values():
@@ -56,9 +57,12 @@ class Topic:
             self._producers[name] = weakref.ref(producer)
             return producer
 
-    def remove_producer(self, name: str) -> None:
+    def remove_producer(self, name: str, producer: ProducerCore) -> None:
+        """Give the name back, unless another producer has it by now."""
         with self.lock:
-            self._producers.pop(name, None)
+            existing = self._producers.get(name)
+            if existing is not None and existing() in (producer, None):
+                del self._producers[name]
 
     def producers(self) -> list[ProducerCore]:
         with self.lock:
@@ -123,7 +127,9 @@ class Topic:
         self.trim()
 
     def reader_cursor(self, schema: object) -> ReaderCursor:
-        return ReaderCursor(self, schema)
+        made = ReaderCursor(self, schema)
+        self._reader_cursors.add(made)
+        return made
 
     # Ledgers ----------------------------------------------------------------------------------------------------------
 
@@ -204,4 +210,6 @@ class Topic:
             if consumer is not None:
                 consumer.abandon()
             subscription.abandon()
+        for cursor in list(self._reader_cursors):
+            cursor.abandon()
         self.ledger.abandon()

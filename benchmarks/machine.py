@@ -1,0 +1,70 @@
+"""Where and with what the figures were measured."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("pulsarx", "lmdb", "pyarrow", "pytest-benchmark", "Cython")
+
+
+def described() -> list[tuple[str, str]]:
+    """(what, its value), for the head of a table."""
+    return [
+        ("processor", f"{_processor()}, {os.cpu_count()} cores"),
+        ("memory", f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"),
+        ("system", f"{platform.system()} {platform.release()} {platform.machine()}"),
+        ("file system", _file_system(ROOT)),
+        ("Python", f"{platform.python_implementation()} {platform.python_version()}"),
+        ("packages", ", ".join(f"{name} {version(name)}" for name in PACKAGES)),
+        ("build", _build()),
+        ("revision", _revision()),
+        ("load before", " ".join(f"{load:.2f}" for load in os.getloadavg())),
+    ]
+
+
+def version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "in place" if package == "pulsarx" else "absent"
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"
+
+
+def _file_system(folder: Path) -> str:
+    """The type of the file system a folder lies on: of the longest mount point above it."""
+    best = ("", "unknown")
+    try:
+        for line in Path("/proc/mounts").read_text().splitlines():
+            _, point, kind = line.split()[:3]
+            if folder.is_relative_to(point) and len(point) > len(best[0]):
+                best = (point, kind)
+    except OSError:
+        pass
+    return best[1]
+
+
+def _build() -> str:
+    """The mode the extensions were built in: anything but release makes the figures void."""
+    stamp = ROOT / "build" / "mode"
+    found = stamp.read_text() if stamp.exists() else ""
+    return found.split("name='")[1].split("'")[0] if "name='" in found else "unknown"
+
+
+def _revision() -> str:
+    git = ["git", "-c", f"safe.directory={ROOT}", "describe", "--always", "--dirty"]
+    done = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"

@@ -1,0 +1,158 @@
+"""How a row is measured: in pairs, floor and path in turns, and the median of the pairs' ratios.
+
+A machine that others use too is never twice as fast as before, but for a second it mostly is what
+it was; so only what was measured side by side is compared.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from reach import BY_NAME
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured. quick proves that everything runs; its figures mean nothing."""
+
+    quick: bool = False
+    rounds: int = 11
+    messages: int = 200_000  # of 100 bytes, a round
+    kib_messages: int = 32_768
+    cold_messages: int = 600 * 1024  # 600 MiB: a round begins at least two ledgers
+    cold_rounds: int = 4
+    durable_sends: int = 300
+    thread_sends: int = 200  # of each of 16
+    transactions: int = 60
+    round_trips: int = 20_000
+    folder_bytes: tuple[int, int] = (1_000_000_000, 10_000_000_000)
+    starts: int = 11
+    held: int = 1_000_000
+    idle_seconds: float = 2.0
+
+
+FULL = Sizes()
+QUICK = Sizes(
+    quick=True,
+    rounds=3,
+    messages=10_000,
+    kib_messages=2_048,
+    cold_messages=16_384,
+    cold_rounds=2,
+    durable_sends=30,
+    thread_sends=10,
+    transactions=5,
+    round_trips=1_000,
+    folder_bytes=(1_000_000, 10_000_000),
+    starts=3,
+    held=50_000,
+    idle_seconds=0.5,
+)
+
+
+class Measurement:
+    """Fills one row. Belongs to one benchmark function."""
+
+    def __init__(self, benchmark: Any, sizes: Sizes) -> None:
+        self.benchmark = benchmark
+        self.sizes = sizes
+
+    def pairs(
+        self,
+        row: str,
+        floor: Callable[[], object],
+        path: Callable[[], object],
+        *,
+        before: Callable[[], object] | None = None,
+        between: Callable[[], object] | None = None,
+        rounds: int | None = None,
+        warmup_rounds: int = 1,
+        floor_count: int = 1,
+        path_count: int = 1,
+        names: tuple[str, str] = ("floor", "path"),
+        note: Callable[[], str] | None = None,
+    ) -> None:
+        """Measure floor, then path, rounds times; the row gets each pair's ratio.
+
+        floor_count, path_count: how many messages (or whatever is compared) one turn handles.
+        before: run before the floor; between: between the two. Neither is timed.
+        """
+        rounds = rounds or self.sizes.rounds
+        floor_seconds: list[float] = []
+
+        def setup() -> None:
+            if before is not None:
+                before()
+            began = time.perf_counter()
+            floor()
+            floor_seconds.append(time.perf_counter() - began)
+            if between is not None:
+                between()
+
+        self.benchmark.pedantic(path, setup=setup, rounds=rounds, warmup_rounds=warmup_rounds)
+        path_each = [seconds / path_count for seconds in self.benchmark.stats.stats.data]
+        floor_each = [seconds / floor_count for seconds in floor_seconds[-rounds:]]
+        pairs = list(zip(floor_each, path_each))
+        rates = not BY_NAME[row].at_most
+        texts = [
+            f"{name} {shown(statistics.median(each))}"
+            for name, each in zip(names, (floor_each, path_each))
+        ]
+        if note is not None:
+            texts.append(note())
+        self.keep(row, [f / p if rates else p / f for f, p in pairs], ", ".join(texts))
+
+    def units(
+        self,
+        row: str,
+        messages: list[Any],
+        path: Callable[[], object],
+        *,
+        before: Callable[[], object] | None = None,
+        count: int | None = None,
+    ) -> None:
+        """As pairs, with an empty call for each message as the floor. count: messages a turn."""
+        from floor_build import floors
+
+        empty = floors().Empty().call
+
+        def floor() -> None:
+            for message in messages:
+                empty(message)
+
+        # In front of the floor: what it does (draining a topic) must not come between the two.
+        self.pairs(
+            row,
+            floor,
+            path,
+            before=before,
+            floor_count=len(messages),
+            path_count=count or len(messages),
+            names=("empty call", "a message"),
+        )
+
+    def values(self, row: str, turn: Callable[[], float], rounds: int, note: str = "") -> None:
+        """The row gets what turn() returns, rounds times. The turn itself is what is timed."""
+        found: list[float] = []
+        self.benchmark.pedantic(lambda: found.append(turn()), rounds=rounds)
+        self.keep(row, found, note)
+
+    def keep(self, row: str, values: list[float], note: str) -> None:
+        assert row in BY_NAME, f"{row}: not in reach.py"
+        self.benchmark.extra_info.update(row=row, values=values, note=note)
+
+    def add_note(self, note: str) -> None:
+        before = self.benchmark.extra_info["note"]
+        self.benchmark.extra_info["note"] = f"{before}, {note}" if before else note
+
+
+def shown(seconds: float) -> str:
+    """A time with the unit that suits it."""
+    for unit, factor in (("ns", 1e9), ("µs", 1e6), ("ms", 1e3)):
+        if seconds * factor < 1000:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds:.3g} s"

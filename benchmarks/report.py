@@ -1,0 +1,107 @@
+"""Turns what the benchmarks found into the table of all promises, and into RESULTS.md."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import Any
+
+from reach import ROWS, Row
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one benchmark found for a row."""
+
+    values: list[float]
+    note: str
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.values)
+
+
+def results_of(report: dict[str, Any]) -> dict[str, Result]:
+    """Row name to result, out of what pytest-benchmark wrote."""
+    found = {}
+    for benchmark in report.get("benchmarks", []):
+        info = benchmark["extra_info"]
+        if info.get("values"):
+            found[info["row"]] = Result(info["values"], info["note"])
+    return found
+
+
+def missing(results: dict[str, Result]) -> list[Row]:
+    return [row for row in ROWS if row.name not in results]
+
+
+def verdict(row: Row, result: Result | None) -> str:
+    if result is None:
+        return "MISSING"
+    if row.is_stretched(result.median):
+        return "met, stretch too"
+    return "met" if row.is_met(result.median) else "MISSED"
+
+
+def cells(row: Row, result: Result | None) -> list[str]:
+    """Claim, limit, median, spread, share of the limit, verdict."""
+    limit = f"{'≤' if row.at_most else '≥'} {row.limit:g} {row.unit}"
+    if row.stretch is not None:
+        limit += f", stretch {row.stretch:g}"
+    if result is None:
+        return [row.claim, limit, "-", "-", "-", verdict(row, None)]
+    spread = f"{number(min(result.values))} to {number(max(result.values))}"
+    share = f"{result.median / row.limit:.0%}" if row.limit else "-"
+    return [row.claim, limit, number(result.median), spread, share, verdict(row, result)]
+
+
+def number(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+HEAD = ["claim", "limit", "median", "spread", "of limit", "verdict"]
+
+
+def table_for_terminal(results: dict[str, Result]) -> str:
+    rows = [["row", *HEAD]]
+    rows += [[row.name, *cells(row, results.get(row.name))] for row in ROWS]
+    widths = [max(len(line[column]) for line in rows) for column in range(len(rows[0]))]
+    lines = []
+    for line in rows:
+        texts = [cell.ljust(width) for cell, width in zip(line, widths)]
+        lines.append("  ".join(texts).rstrip())
+    notes = [f"{row.name}: {results[row.name].note}" for row in ROWS if row.name in results]
+    return "\n".join([*lines, "", *notes, "", summary(results)])
+
+
+def summary(results: dict[str, Result]) -> str:
+    found = [verdict(row, results.get(row.name)) for row in ROWS]
+    met = sum(text.startswith("met") for text in found)
+    text = f"{met} of {len(ROWS)} met, {found.count('MISSED')} missed"
+    absent = [row.name for row in missing(results)]
+    return f"{text}, without a figure: {', '.join(absent)}" if absent else text
+
+
+def results_markdown(results: dict[str, Result], machine: list[tuple[str, str]], date: str) -> str:
+    """The text of RESULTS.md."""
+    lines = [
+        "# What was promised, and what was measured",
+        "",
+        "Written by `make bench`; do not edit. One unit is a turn of a loop over a method of an",
+        "extension type that takes one argument and does nothing. Each value is the median of",
+        "pairs: floor and path measured in turns in one process, so that noise slows both.",
+        "",
+        f"{summary(results)}, on {date}.",
+        "",
+        "| row | " + " | ".join([*HEAD, "prototype"]) + " |",
+        "|---" * (len(HEAD) + 2) + "|",
+    ]
+    for row in ROWS:
+        texts = [row.name, *cells(row, results.get(row.name)), row.prototype or "-"]
+        lines.append("| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |")
+    lines += ["", "## Floors and details", ""]
+    lines += [f"- **{row.name}** ({row.file}): {results[row.name].note}" for row in ROWS
+              if row.name in results]  # fmt: skip
+    lines += ["", "## Machine", "", "| | |", "|---|---|"]
+    lines += [f"| {name} | {value} |" for name, value in machine]
+    return "\n".join(lines) + "\n"

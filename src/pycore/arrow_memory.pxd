@@ -1,0 +1,11 @@
+"""Memory of columns, 64-byte aligned. For arrow_block alone. Any thread, with or without the GIL.
+
+Memory that the system has just given costs several times the copying into it (each page is faulted
+in and cleared), so that a few large rooms are kept for the next block: 32 MiB at most.
+"""
+
+cdef void* room_new(size_t size) noexcept nogil
+"""At least so many bytes and 64 more that may be read; NULL: no memory. Not cleared."""
+
+cdef void room_free(void* room) noexcept nogil
+"""room: may be NULL."""

@@ -1,0 +1,111 @@
+"""A Python program in a process of its own, talked to over pipes. For tests that kill, fork or share a folder."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+
+import pulsarx
+
+PATIENCE_SECONDS = 30.0
+PACKAGE_PARENT = str(Path(pulsarx.__file__).parent.parent)
+
+
+class ChildProcess:
+    """Runs program with arguments in sys.argv[1:]; killed when the block ends."""
+
+    def __init__(self, program: str, *arguments: object) -> None:
+        environment = dict(os.environ, PYTHONPATH=PACKAGE_PARENT, PYTHONUNBUFFERED="1")
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", program, *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+        )
+        self._unread = b""
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def _output(self) -> int:
+        assert self._process.stdout is not None
+        return self._process.stdout.fileno()
+
+    def line(self) -> str:
+        """The next line the program printed."""
+        while b"\n" not in self._unread:
+            ready, _, _ = select.select([self._output()], [], [], PATIENCE_SECONDS)
+            data = os.read(self._output(), 65536) if ready else b""
+            if not data:
+                raise AssertionError(f"the child said no line: {self._unread!r} {self._stop()}")
+            self._unread += data
+        found, _, self._unread = self._unread.partition(b"\n")
+        return found.decode()
+
+    def rest(self) -> list[str]:
+        """All lines the program printed until it ended."""
+        while True:
+            ready, _, _ = select.select([self._output()], [], [], PATIENCE_SECONDS)
+            if not ready:
+                raise AssertionError(f"the child did not end: {self._stop()}")
+            data = os.read(self._output(), 65536)
+            if not data:
+                break
+            self._unread += data
+        whole, self._unread = self._unread, b""
+        return whole.decode().splitlines()
+
+    def tell(self, line: str = "") -> None:
+        """Write a line to its input."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(line.encode() + b"\n")
+        self._process.stdin.flush()
+
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """As the operating system does it: no handler runs."""
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+
+    def end(self) -> list[str]:
+        """Wait until it ended well; what it printed."""
+        lines = self.rest()
+        code = self._process.wait(PATIENCE_SECONDS)
+        assert self._process.stderr is not None
+        errors = self._process.stderr.read().decode()
+        assert code == 0, errors
+        assert "Traceback" not in errors, errors
+        return lines
+
+    def _stop(self) -> str:
+        self._process.kill()
+        _, errors = self._process.communicate()
+        return str(errors.decode())
+
+    def __enter__(self) -> ChildProcess:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.communicate()
+
+
+def run_program(program: str, *arguments: object) -> list[str]:
+    """Run a program to its good end; the lines it printed."""
+    with ChildProcess(program, *arguments) as child:
+        return child.end()

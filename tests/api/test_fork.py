@@ -1,0 +1,171 @@
+"""Facts about forked children: a clear error at once, no hang, no damage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from child_process import run_program
+from topic_reading import numbers, whole_topic
+
+import pulsarx
+
+FORK = """
+import os, sys, signal, threading, pulsarx
+from pulsarx import errors, MessageId
+url, durability = sys.argv[1:3]
+client = pulsarx.Client(url, durability=durability)
+producer = client.create_producer("t", producer_name="p")
+batched = client.create_producer("t", batching_enabled=True, batching_max_publish_delay_ms=10**6)
+consumer = client.subscribe("t", "s", initial_position=pulsarx.InitialPosition.Earliest)
+reader = client.create_reader("t", MessageId.earliest)
+for number in range(5):
+    producer.send(b"%d" % number)
+batched.send_async(b"5", None)
+message = consumer.receive(0)
+calls = {
+    "send": lambda: producer.send(b"child"),
+    "send_async": lambda: producer.send_async(b"child", None),
+    "send_many": lambda: producer.send_many([b"child"]),
+    "batched": lambda: batched.send_async(b"child", None),
+    "flush": lambda: batched.flush(),
+    "close producer": lambda: batched.close(),
+    "receive": lambda: consumer.receive(),
+    "receive_many": lambda: consumer.receive_many(10),
+    "batch_receive": lambda: consumer.batch_receive(),
+    "acknowledge": lambda: consumer.acknowledge(message),
+    "acknowledge by id": lambda: consumer.acknowledge(message.message_id()),
+    "cumulative": lambda: consumer.acknowledge_cumulative(message),
+    "acknowledge_many": lambda: consumer.acknowledge_many([message]),
+    "seek": lambda: consumer.seek(MessageId.earliest),
+    "unsubscribe": lambda: consumer.unsubscribe(),
+    "last id": lambda: consumer.get_last_message_id(),
+    "redeliver": lambda: consumer.redeliver_unacknowledged_messages(),
+    "close consumer": lambda: consumer.close(),
+    "read_next": lambda: reader.read_next(),
+    "available": lambda: reader.has_message_available(),
+    "seek reader": lambda: reader.seek(MessageId.earliest),
+    "close reader": lambda: reader.close(),
+    "create_producer": lambda: client.create_producer("t"),
+    "subscribe": lambda: client.subscribe("t", "s2"),
+    "create_reader": lambda: client.create_reader("t", MessageId.earliest),
+    "admin": lambda: client.admin,
+    "close": lambda: client.close(),
+}
+"""
+
+CHILD_CALLS_EVERYTHING = (
+    FORK
+    + """
+stop = threading.Event()
+def busy():
+    other = client.create_producer("u")
+    while not stop.is_set():
+        other.send_async(b"x", lambda result, message_id: None)
+        client.get_topic_partitions("u")
+thread = threading.Thread(target=busy)
+thread.start()
+pid = os.fork()
+if pid == 0:
+    signal.alarm(20)
+    for name, call in calls.items():
+        try:
+            print(name, "returned", call())
+        except errors.ForkedError:
+            pass
+        except BaseException as error:
+            print(name, repr(error))
+    assert message.data() == b"0"
+    del calls, producer, batched, consumer, reader, client
+    sys.stdout.flush()
+    sys.exit(0)
+_, status = os.waitpid(pid, 0)
+stop.set()
+thread.join()
+print("child", status)
+consumer.acknowledge(message)
+producer.send(b"6")
+client.close()
+"""
+)
+
+
+@pytest.mark.parametrize("durability", ["sync", "interval", "os"])
+def test_a_forked_child_gets_an_error_and_the_parent_goes_on(folder: Path, durability: str) -> None:
+    assert run_program(CHILD_CALLS_EVERYTHING, folder, durability) == ["child 0"]
+    with pulsarx.Client(folder) as client:
+        # The open batch was the parent's: it is stored once, when the parent closes.
+        assert sorted(whole_topic(client)) == numbers(7)
+        consumer = client.subscribe("t", "s")
+        assert len(consumer.receive_many(100, 0)) == 6
+
+
+def test_a_forked_child_of_memory_gets_an_error_as_well() -> None:
+    assert run_program(CHILD_CALLS_EVERYTHING, "memory:", "sync") == ["child 0"]
+
+
+def test_a_child_may_open_a_client_of_its_own(folder: Path) -> None:
+    program = """
+import os, sys, pulsarx
+client = pulsarx.Client(sys.argv[1])
+client.create_producer("t").send(b"parent")
+pid = os.fork()
+if pid == 0:
+    try:
+        pulsarx.Client(sys.argv[1])
+    except pulsarx.errors.FolderOwnedError as error:
+        print(str(os.getppid()) in str(error), flush=True)
+    with pulsarx.Client("memory:") as own:
+        own.create_producer("t").send(b"child")
+    with pulsarx.Client(sys.argv[1], read_only=True) as beside:
+        reader = beside.create_reader("t", pulsarx.MessageId.earliest)
+        print(reader.read_next(0).data(), flush=True)
+    sys.exit(0)
+os.waitpid(pid, 0)
+client.close()
+"""
+    assert run_program(program, folder) == ["True", "b'parent'"]
+
+
+def test_a_child_that_outlives_its_parent_does_not_hold_the_folder(folder: Path) -> None:
+    program = """
+import os, sys, pulsarx
+client = pulsarx.Client(sys.argv[1])
+client.create_producer("t").send(b"x")
+reading, writing = os.pipe()
+pid = os.fork()
+if pid == 0:
+    os.read(reading, 1)
+    os._exit(0)
+client.close()
+with pulsarx.Client(sys.argv[1]) as again:
+    print(again.create_reader("t", pulsarx.MessageId.earliest).read_next(0).data())
+os.write(writing, b"x")
+os.waitpid(pid, 0)
+"""
+    assert run_program(program, folder) == ["b'x'"]
+
+
+def test_a_forked_child_of_a_read_only_client_gets_an_error(folder: Path) -> None:
+    program = """
+import os, sys, signal, pulsarx
+from pulsarx import errors, MessageId
+client = pulsarx.Client(sys.argv[1], read_only=True)
+reader = client.create_reader("t", MessageId.earliest)
+pid = os.fork()
+if pid == 0:
+    signal.alarm(20)
+    for call in (reader.read_next, reader.has_message_available, reader.close, client.close,
+                 lambda: client.create_reader("t", MessageId.earliest)):
+        try:
+            print("returned", call())
+        except errors.ForkedError:
+            pass
+    sys.stdout.flush()
+    sys.exit(0)
+os.waitpid(pid, 0)
+print(reader.read_next(0).data())
+"""
+    with pulsarx.Client(folder) as client:
+        client.create_producer("t").send(b"x")
+        assert run_program(program, folder) == ["b'x'"]
