@@ -7,7 +7,6 @@ import weakref
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pulsarx import errors
-from pulsarx._pycore.consumer_arrow import ConsumerArrow
 from pulsarx.broker import broker as brokers
 from pulsarx.consumer import Consumer
 from pulsarx.enumerations import (
@@ -217,7 +216,7 @@ class Client:
         found = self._broker.topic(TopicName.of(topic), create=not self.read_only)
         cursor = found.reader_cursor(options.schema)
         position = found.ledger.position_of(options.start_message_id, options.start_message_id_inclusive)
-        reader = Reader(cursor.attach(position, ConsumerArrow), cursor, options)
+        reader = Reader(cursor.attach(position), cursor, options)
         return self._adopt(reader)
 
     def get_topic_partitions(self, topic: str) -> list[str]:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from flight_source import install_flights
 
-import pulsarx
 from pulsarx.broker_options import BROKER_OPTIONS
 from pulsarx.not_yet import NOT_YET
 from pulsarx.options import ClientOptions, ConsumerOptions, Options, ProducerOptions, ReaderOptions
 
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 WITH_EFFECT = {
     "Client": "service_url clock randomness durability flush_interval_ms broker_options read_only",
     "create_producer": (
@@ -47,8 +47,6 @@ def test_every_block_of_python_runs(tmp_path: Path):
     """In the order of the text and in one folder, each in a process of its own."""
     environment = install_flights(tmp_path / "site", flight_count=2500)
     for number, block in enumerate(code_blocks(), 1):
-        if "_arrow(" in block and not hasattr(pulsarx.Producer, "send_arrow"):
-            continue
         script = tmp_path / f"block{number}.py"
         script.write_text(block, encoding="utf-8")
         run = subprocess.run(
@@ -74,3 +72,10 @@ def test_every_argument_is_used_or_named_in_the_limits(options: type[Options]):
     assert sorted([*refused, *ignored, *used]) == sorted(row[0] for row in options.ROWS)
     if refused:
         assert refused <= row_of("raises `OperationNotSupported`:", options.CALL)
+
+
+def test_the_readme_of_the_core_names_every_file():
+    core = ROOT / "src" / "core"
+    text = (core / "README.md").read_text(encoding="utf-8")
+    first_cells = " ".join(re.findall(r"^\|([^|]*)\|", text, re.MULTILINE))
+    assert set(re.findall(r"`(\w+)`", first_cells)) == {path.stem for path in core.glob("*.pxd")}
