@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -313,3 +314,50 @@ def test_columns_of_another_topic_are_not_acknowledged(memory_client: pulsarx.Cl
     one.producer.send_arrow(pa.table({"value": [b"a"]}))
     with pytest.raises(errors.NotAllowedError, match="not of the same topic"):
         other.consumer.acknowledge_many(one.consumer.receive_arrow(1))
+
+
+def test_a_table_that_was_sent_is_durable_and_there_after_a_restart(open_client: Any):
+    client = open_client(durability="sync")
+    producer = client.create_producer("t")
+    last = producer.send_arrow(pa.table({"value": [b"%d" % n for n in range(3000)]}))
+    assert producer.last_sequence_id() == 2999
+    client.close()
+    client = open_client(durability="sync")
+    reader = client.create_reader("t", pulsarx.MessageId.earliest)
+    assert reader.get_last_message_id() == last
+    messages = reader.read_arrow(10_000)
+    assert pa.table(messages)["value"].to_pylist() == [b"%d" % n for n in range(3000)]
+
+
+def test_what_was_received_can_be_sent_on(memory_client: pulsarx.Client, topic: ArrowTopic):
+    table = pa.table({"value": ["a", None], "key": ["k", None], "at": [5, None]})
+    topic.producer.send_arrow(table, key="key", event_time="at")
+    other = ArrowTopic(memory_client)
+    messages = topic.consumer.receive_arrow(2)
+    assert isinstance(messages, pulsarx.ArrowMessages)
+    other.producer.send_arrow(messages, key="key", event_time="event_time", properties="properties")
+    rows = other.rows(2)
+    assert [(row["value"], row["key"]) for row in rows] == [(b"a", "k"), (None, None)]
+
+
+def test_threads_send_and_receive_columns_at_once(topic: ArrowTopic):
+    def send(number: int) -> None:
+        for turn in range(20):
+            values = [b"%d %d %d" % (number, turn, row) for row in range(500)]
+            topic.producer.send_arrow(pa.table({"value": values}))
+
+    def receive() -> None:
+        while messages := topic.consumer.receive_arrow(700, 1000):
+            with lock:
+                found.extend(pa.table(messages)["value"].to_pylist())
+            topic.consumer.acknowledge_many(messages)
+
+    found: list[bytes] = []
+    lock = threading.Lock()
+    threads = [threading.Thread(target=send, args=(number,)) for number in range(3)]
+    threads += [threading.Thread(target=receive) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(found) == len(set(found)) == 30_000
