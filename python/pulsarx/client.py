@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import weakref
-from typing import TYPE_CHECKING, Any, TypeVar
 
 from pulsarx import errors
 from pulsarx.broker import broker as brokers
@@ -25,14 +24,18 @@ from pulsarx.reader import Reader
 from pulsarx.schema import BytesSchema
 from pulsarx.topic_name import TopicName
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    Member = TypeVar("Member", Producer, Consumer, Reader)
+
     from pulsarx.admin import Admin
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.foreign_broker import ForeignBroker
     from pulsarx.message_id import MessageId
 
 _BYTES = BytesSchema()
-Member = TypeVar("Member", Producer, Consumer, Reader)
 
 
 class Client:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
 
 from pulsarx import errors
 from pulsarx._pycore.consumer_arrow import ConsumerArrow
@@ -11,7 +10,10 @@ from pulsarx.message_id import MessageId
 
 from pulsarx.policies import BatchReceivePolicy
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pulsarx._pycore.dispatcher import Dispatcher
     from pulsarx._pycore.message import Message
     from pulsarx.broker.subscription import Subscription

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 
 from pulsarx._pycore.producer_arrow import ProducerArrow
 from pulsarx.compression import compress
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.topic import Topic

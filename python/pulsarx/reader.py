@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
 
 from pulsarx._pycore.consumer_arrow import ConsumerArrow
 from pulsarx.consumer import seek_position
 from pulsarx.message_id import MessageId
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pulsarx._pycore.dispatcher import Dispatcher
     from pulsarx._pycore.message import Message
     from pulsarx.broker.reader_cursor import ReaderCursor

@@ -12,7 +12,6 @@ import atexit
 import os
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
 
 from pulsarx import errors
 from pulsarx._pycore.ack_tracker import AckTracker
@@ -29,6 +28,7 @@ from pulsarx.broker.topic import Topic
 from pulsarx.clock import system_clock
 from pulsarx.topic_name import TopicName
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.catalogue_state import SubscriptionRecord, TopicRecord
     from pulsarx.clock import Clock, Timer
@@ -36,14 +36,28 @@ if TYPE_CHECKING:
     from pulsarx.randomness import Randomness
 
 
-class BrokerSettings(NamedTuple):
-    """What all clients of one folder must agree on."""
+class BrokerSettings:
+    """What all clients of one folder must agree on. A value."""
 
-    clock: Clock
-    randomness: Randomness
-    durability: str
-    flush_interval_ms: int
-    options: BrokerOptions
+    __slots__ = ("clock", "durability", "flush_interval_ms", "options", "randomness")
+
+    def __init__(
+        self,
+        clock: Clock,
+        randomness: Randomness,
+        durability: str,
+        flush_interval_ms: int,
+        options: BrokerOptions,
+    ) -> None:
+        self.clock = clock
+        self.randomness = randomness
+        self.durability = durability
+        self.flush_interval_ms = flush_interval_ms
+        self.options = options
+
+    def differences(self, other: BrokerSettings) -> list[str]:
+        """Names of what they do not agree on."""
+        return [name for name in self.__slots__ if getattr(self, name) != getattr(other, name)]
 
 
 class Broker:
@@ -166,7 +180,7 @@ class Broker:
             return RetentionPolicy(found["time_minutes"], found["size_mb"]), True
         options = self.options
         policy = RetentionPolicy(options.default_retention_time_in_minutes, options.default_retention_size_in_mb)
-        return policy, policy != RetentionPolicy()
+        return policy, not policy.keeps_nothing
 
     def set_retention(self, namespace: str, policy: RetentionPolicy) -> None:
         if namespace not in self.catalogue.state.namespaces:
@@ -239,14 +253,10 @@ def acquire(key: str, location: str | None, settings: BrokerSettings) -> Broker:
         found = _registry.get(key)
         if found is None:
             found = _registry[key] = Broker(location, settings)
-        elif found.settings != settings:
-            differing = [
-                name
-                for name, ours, theirs in zip(BrokerSettings._fields, settings, found.settings, strict=True)
-                if ours != theirs
-            ]
+        elif settings.differences(found.settings):
             raise errors.InvalidConfiguration(
-                f"{key} is open in this process with other {', '.join(differing)}; "
+                f"{key} is open in this process with another "
+                f"{', another '.join(settings.differences(found.settings))}; "
                 "clients of one folder share one broker and must agree"
             )
         found.reference_count += 1

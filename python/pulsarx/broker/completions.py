@@ -6,17 +6,19 @@ Callbacks never run in the thread that sends, so a callback may take the locks i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from pulsarx._pycore.message_id import message_id_in_batch
 from pulsarx.broker.background import Background
 from pulsarx.enumerations import Result
 from pulsarx.message_id import MessageId
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pulsarx._pycore.producer_core import ProducerCore
 
-Callback = Callable[[Any, MessageId | None], None]
+    Callback = Callable[[Any, MessageId | None], None]
 
 
 class Completions:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import TYPE_CHECKING
 
 from pulsarx import errors
 from pulsarx._pycore.file_system import FileSystem
@@ -15,6 +14,7 @@ from pulsarx.broker.data_directory import DataDirectory
 from pulsarx.broker.foreign_topic import ForeignTopic
 from pulsarx.broker.retention import RetentionPolicy
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.topic_name import TopicName
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
 
 from pulsarx._pycore.ledger_file import LedgerFile
 from pulsarx._pycore.ledger_tail import LedgerSpan, LedgerTail
 from pulsarx.broker.ledger_list import LedgerList
 from pulsarx.broker.reader_cursor import ReaderCursor
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pulsarx.broker.catalogue_state import LedgerRecord, TopicRecord
     from pulsarx.broker.foreign_broker import ForeignBroker
 

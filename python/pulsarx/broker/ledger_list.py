@@ -6,10 +6,10 @@ A position is (ledger id, ordinal): the message with that ordinal among all mess
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
 
 from pulsarx._pycore.message_id import MessageId
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx._pycore.ledger_tail import LedgerSpan
     from pulsarx.broker.catalogue import Catalogue

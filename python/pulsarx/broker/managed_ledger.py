@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Any
 
 from pulsarx import errors
 from pulsarx._pycore.ledger_file import LedgerFile
@@ -19,7 +18,10 @@ from pulsarx._pycore.ledger_tail import LedgerSpan, LedgerTail, fence, published
 from pulsarx._pycore.ledger_writer import LedgerWriter
 from pulsarx.broker.ledger_list import LedgerList
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from collections.abc import Callable
 
     from pulsarx.broker.broker import Broker

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.catalogue_state import LedgerRecord
 
 
-class RetentionPolicy(NamedTuple):
-    """How long acknowledged messages stay. -1: without limit; 0 in either: not at all."""
+class RetentionPolicy:
+    """How long acknowledged messages stay. -1: without limit; 0 in either: not at all. A value."""
 
-    time_minutes: int = 0
-    size_mb: int = 0
+    __slots__ = ("size_mb", "time_minutes")
+
+    def __init__(self, time_minutes: int = 0, size_mb: int = 0) -> None:
+        self.time_minutes = time_minutes
+        self.size_mb = size_mb
+
+    @property
+    def keeps_nothing(self) -> bool:
+        """As Pulsar: a limit of 0 in one of the two switches retention off."""
+        return self.time_minutes == 0 or self.size_mb == 0
 
 
 def removable(
@@ -43,7 +51,7 @@ def removable(
 
 
 def is_expired(ledger: LedgerRecord, policy: RetentionPolicy, now_ms: int) -> bool:
-    if policy.time_minutes == 0 or policy.size_mb == 0:
+    if policy.keeps_nothing:
         return True
     return policy.time_minutes > 0 and now_ms - ledger.sealed_ms > policy.time_minutes * 60_000
 

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
 
 from pulsarx import errors
 from pulsarx._pycore.ack_tracker import AckTracker
@@ -20,6 +19,7 @@ from pulsarx._pycore.message_id import MessageId
 from pulsarx.clock import Deadline
 from pulsarx.compression import decompress
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.catalogue_state import SubscriptionRecord
     from pulsarx.broker.ledger_list import Position

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any
 
 from pulsarx import errors
 from pulsarx._pycore.ack_tracker import AckTracker
@@ -13,7 +12,10 @@ from pulsarx.broker.reader_cursor import ReaderCursor
 from pulsarx.broker.retention import RetentionPolicy, removable
 from pulsarx.broker.subscription import Subscription, sync_tracker
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from collections.abc import Callable
 
     from pulsarx._pycore.consumer_core import ConsumerCore
