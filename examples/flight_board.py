@@ -52,7 +52,7 @@ def checksum(key: str, event_time_ms: int, value: bytes) -> int:
 
 
 def consume(folder: str, notes: Notes, pause_at: int) -> None:
-    """Receive and acknowledge until nothing more comes. pause_at: go no further, wait for the kill."""
+    """Receive and acknowledge until nothing more comes; at pause_at wait to be killed."""
     counters = notes.counters
     counters[FIRST] = -1
     counters[DONE] = 0

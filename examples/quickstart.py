@@ -63,7 +63,7 @@ def publish(folder: Path, flights: list[Flight]) -> None:
 
 
 def consume(folder: Path, notes_path: Path, notes: Notes, kill_at: int | None) -> bool:
-    """Run the consumer process; kill_at: kill it once so many messages are done. False: it failed."""
+    """Run the consumer process, killed once kill_at messages are done. False: it failed."""
     count = len(notes.receipts)
     before = sum(notes.acknowledged)
     notes.counters[DONE] = 0

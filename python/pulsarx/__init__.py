@@ -40,7 +40,7 @@ from pulsarx.enumerations import (
 )
 from pulsarx.errors import *  # noqa: F403
 from pulsarx.loggers import ConsoleLogger, FileLogger
-from pulsarx.message import Message
+from pulsarx.message import ArrowMessages, Message
 from pulsarx.message_id import MessageId
 from pulsarx.options import BrokerOptions
 from pulsarx.policies import (
@@ -54,6 +54,7 @@ from pulsarx.reader import Reader
 __version__ = "0.1.0"
 
 __all__ = [
+    "ArrowMessages",
     "Authentication",
     "AuthenticationAthenz",
     "AuthenticationBasic",

@@ -1,7 +1,8 @@
-"""A received message, as `Consumer.receive` and `Reader.read_next` return it."""
+"""Received messages: one, and as columns. What consumers and readers return."""
 
 from __future__ import annotations
 
+from pulsarx._pycore.arrow_export import ArrowMessages
 from pulsarx._pycore.message import Message
 
-__all__ = ["Message"]
+__all__ = ["ArrowMessages", "Message"]

@@ -9,9 +9,15 @@ ledger are written just before it and the whole is stored by one write without a
 """
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
 
 from pulsarx._core.message_metadata cimport MessageMetadata
 from pulsarx._core.single_metadata cimport SingleMetadata
+
+cdef enum:
+    PLAIN_TAG_SIZE = 0x18            # fields of SingleMessageMetadata
+    PLAIN_TAG_SEQUENCE_ID = 0x40
+    PLAIN_ROOM = 41                  # the longest header and the padding behind the entry
 
 cdef struct BatchEncode:
     uint8_t* buffer                  # owned
@@ -49,6 +55,44 @@ cdef int batch_encode_add(BatchEncode* self, const SingleMetadata* metadata,
 STATUS_NO_MEMORY, STATUS_TOO_LARGE (the entry would be larger than ENTRY_SIZE_MAX): nothing was
 added.
 """
+
+cdef inline uint8_t* batch_encode_varint(uint8_t* at, uint64_t value) noexcept nogil:
+    while value >= 0x80:
+        at[0] = <uint8_t>(value | 0x80)
+        at += 1
+        value >>= 7
+    at[0] = <uint8_t>value
+    return at + 1
+
+
+cdef inline bint batch_encode_add_plain(BatchEncode* self, const uint8_t* payload, uint32_t size,
+                                        uint64_t sequence_id) noexcept nogil:
+    """batch_encode_add of a payload and a sequence id alone, for loops over many.
+
+    False: nothing was added, call batch_encode_add. So it is for the first of a batch, where a key
+    has come before, and where the buffer must grow.
+    """
+    cdef uint8_t* start = self.buffer + self.payload_end
+    cdef uint8_t* at = start + 5
+    cdef uint32_t header_size
+    if self.message_count == 0 or self.first_key_kind != 0 or (
+            <size_t>size + PLAIN_ROOM > self.capacity - self.payload_end):
+        return False
+    start[4] = PLAIN_TAG_SIZE
+    at = batch_encode_varint(at, size)
+    at[0] = PLAIN_TAG_SEQUENCE_ID
+    at = batch_encode_varint(at + 1, sequence_id)
+    header_size = <uint32_t>(at - start - 4)
+    start[0] = 0
+    start[1] = 0
+    start[2] = 0
+    start[3] = <uint8_t>header_size
+    if size:
+        memcpy(at, payload, size)
+    self.payload_end = <size_t>(at - self.buffer) + size
+    self.last_sequence_id = sequence_id
+    self.message_count += 1
+    return True
 
 cdef int batch_encode_finish(BatchEncode* self, MessageMetadata* envelope, uint8_t** entry,
                              uint32_t* entry_size) noexcept nogil

@@ -1,5 +1,5 @@
 """The bytes of a cursor file: header, snapshot, and the tail of 16-byte records. Layout in
-FORMAT-cursor.md.
+FORMAT.md.
 
 Header and snapshot are written once, before the file gets its name. The tail is appended to in a
 shared mapping by one thread at a time: no system call, and a process killed at any instant leaves

@@ -1,5 +1,5 @@
 """Header, snapshot and tail of a cursor file. One thread at a time; the layout is in
-FORMAT-cursor.md.
+FORMAT.md.
 
 Little endian throughout, as the processors this runs on.
 """

@@ -6,7 +6,7 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 
 from pulsarx._core.atomic cimport atomic_add_u32, atomic_sub_u32
-from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
+from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next, batch_decode_plain
 from pulsarx._core.byte_reader cimport ByteReader, byte_reader_start
 from pulsarx._core.message_metadata cimport MessageMetadata, message_metadata_decode
 from pulsarx._core.single_metadata cimport (
@@ -352,7 +352,9 @@ cdef int arrow_block_take_batch(ArrowBlock* self, const BlockEntry* entry, uint3
     described = self.key_validity != NULL or self.event_validity != NULL or (
         self.property_offsets != NULL or self.value_validity != NULL)
     while status == STATUS_OK and number < until:
-        status = batch_decode_next(entry.payload, entry.payload_size, &next_at, &found)
+        if described or not batch_decode_plain(
+                entry.payload, entry.payload_size, &next_at, &found):
+            status = batch_decode_next(entry.payload, entry.payload_size, &next_at, &found)
         if status != STATUS_OK:
             # The entry claims more messages than it has.
             status = STATUS_CORRUPT if status == STATUS_END else status

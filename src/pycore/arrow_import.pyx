@@ -9,7 +9,9 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memset, strcmp
 
 from pulsarx import errors
-from pulsarx._core.batch_encode cimport BatchEncode, batch_encode_add, batch_encode_payload_size
+from pulsarx._core.batch_encode cimport (
+    BatchEncode, batch_encode_add, batch_encode_add_plain, batch_encode_payload_size,
+)
 from pulsarx._core.limits cimport METADATA_SIZE_MAX
 from pulsarx._core.single_metadata cimport (
     METADATA_EVENT_TIME, METADATA_NULL_VALUE, METADATA_PARTITION_KEY, METADATA_PROPERTIES,
@@ -312,6 +314,11 @@ cdef int arrow_rows_encode(ArrowRows* self, const EncodeLimits* limits, BatchEnc
                 <int64_t>batch_encode_payload_size(batch) + header_size + size
                 > limits.batch_bytes):
             return ROW_OK
+        if metadata.flags == METADATA_SEQUENCE_ID and batch_encode_add_plain(
+                batch, payload, <uint32_t>size, sequence_id[0]):
+            sequence_id[0] += 1
+            self.at += 1
+            continue
         metadata.payload_size = <uint32_t>size
         metadata.sequence_id = sequence_id[0]
         status = batch_encode_add(batch, &metadata, payload)
