@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import os
+import os
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -182,7 +183,16 @@ class ManagedLedger(LedgerList):
         if kept is not None:
             return LedgerSpan.sealed(ledger.ledger_id, kept.map(), ledger.size)
         path = self.broker.directory.ledger_path(ledger.ledger_id)
-        return LedgerSpan.sealed(ledger.ledger_id, LedgerFile.open(path, ledger.ledger_id), ledger.size)
+        try:
+            file = LedgerFile.open(path, ledger.ledger_id)
+        except errors.StorageError:
+            if path is None or os.path.exists(path):
+                raise
+            raise errors.CorruptDataError(
+                f"read ledger {ledger.ledger_id} of {self.name}: its file {path} is missing; the catalogue has "
+                f"{ledger.message_count} messages in it. Put the file back if you have it"
+            ) from None
+        return LedgerSpan.sealed(ledger.ledger_id, file, ledger.size)
 
     def published_counts(self, ledger: LedgerRecord) -> tuple[int, int]:
         writer = self._writers.get(ledger.ledger_id)
