@@ -61,9 +61,10 @@ cdef int header_write(LedgerAppend* self, const LedgerSettings* settings) noexce
         header.flags |= LEDGER_ZEROED
     ledger_header_encode(&header, block)
     error = file_write(self.fd, block, LEDGER_HEADER_SIZE, 0)
-    if error == 0 and (self.publish_on_flush or self.zero_space):
+    # Once a ledger, whatever the durability: a power cut must not take a whole file.
+    if error == 0 and settings.path != NULL:
         error = file_flush(self.fd)
-    if error == 0 and self.publish_on_flush and settings.path != NULL:
+    if error == 0 and settings.path != NULL:
         error = parent_flush(settings.path)
     # What a reader will compute is what appends are summed with.
     ledger_header_decode(block, LEDGER_HEADER_SIZE, &header)

@@ -6,7 +6,9 @@ from libc.stdint cimport uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
+from pulsarx._core.batch_decode cimport (
+    BatchMessage, batch_decode_next, batch_decode_plain,
+)
 from pulsarx._core.single_metadata cimport *
 from pulsarx._core.status cimport (
     STATUS_CORRUPT, STATUS_END, STATUS_OK, STATUS_OUT_OF_RANGE, STATUS_TRUNCATED,
@@ -117,3 +119,43 @@ def test_random_bytes_never_read_past_the_end():
             damaged[source.randrange(len(whole))] = byte
         walked(bytes(damaged))
         walked(bytes(3) + source.randbytes(source.randrange(40)))
+
+
+def plain_agrees(bytes data):
+    """How many messages the plain walk took; each must be what batch_decode_next takes there."""
+    cdef BatchMessage plain
+    cdef BatchMessage other
+    cdef uint8_t* copy = <uint8_t*>malloc(len(data) + 1)
+    cdef uint32_t at = 0
+    cdef uint32_t plain_at = 0
+    cdef uint32_t taken = 0
+    memcpy(copy, <const char*>data, len(data))
+    while True:
+        plain_at = at
+        is_plain = batch_decode_plain(copy, len(data), &plain_at, &plain)
+        if batch_decode_next(copy, len(data), &at, &other) != STATUS_OK:
+            assert not is_plain
+            break
+        if is_plain:
+            assert plain_at == at
+            assert (plain.payload == other.payload and plain.flags == other.flags
+                    and plain.payload_size == other.payload_size)
+            taken += 1
+    free(copy)
+    return taken
+
+
+def test_the_plain_walk_takes_what_the_general_one_takes():
+    batch = (one("18004000", b"") + one("187f40ffff03", b"x" * 127)
+             + one("18800140808080808001", b"x" * 128) + one("18024001", b"xx"))
+    assert plain_agrees(batch) == 4
+    assert plain_agrees(one("1201611801", b"x") + one("1801400148", b"x")) == 0
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    chance = random.Random(seed)
+    for _ in range(20000):
+        damaged = bytearray(batch)
+        for _ in range(chance.randrange(1, 4)):
+            damaged[chance.randrange(len(damaged))] = chance.choice(
+                [0, 1, 4, 0x18, 0x40, 0x7F, 0x80, 0xFF, chance.randrange(256)])
+        plain_agrees(bytes(damaged[:chance.randrange(len(damaged) + 1)]))

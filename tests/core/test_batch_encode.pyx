@@ -229,3 +229,31 @@ def test_a_message_that_no_entry_holds_is_refused_before_it_is_read():
     add(&batch, b"bb", 1)
     assert finished(&batch, &envelope) == BATCH, "nothing was added"
     batch_encode_free(&batch)
+
+
+def test_plain_messages_are_the_same_bytes_whichever_way_they_are_added():
+    cdef BatchEncode general
+    cdef BatchEncode plain
+    cdef MessageMetadata envelope = envelope_of(b"p")
+    cdef bytes payload
+    cdef int taken = 0
+    cdef int number
+    batch_encode_init(&general, 320, 100)
+    batch_encode_init(&plain, 320, 100)
+    for number, size in enumerate([3, 0, 127, 128, 16383, 16384, 5] * 3):
+        payload = b"x" * size
+        add(&general, payload, number * 1000003)
+        if batch_encode_add_plain(&plain, payload, <uint32_t>size, number * 1000003):
+            taken += 1
+        else:
+            add(&plain, payload, number * 1000003)
+    assert taken > 10
+    assert plain.message_count == general.message_count
+    assert plain.last_sequence_id == general.last_sequence_id
+    assert finished(&plain, &envelope) == finished(&general, &envelope)
+    batch_encode_clear(&plain)
+    assert not batch_encode_add_plain(&plain, b"first", 5, 0)
+    add(&plain, b"x", 0, b"key")
+    assert not batch_encode_add_plain(&plain, b"after a key", 11, 1)
+    batch_encode_free(&general)
+    batch_encode_free(&plain)
