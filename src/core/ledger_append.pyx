@@ -183,7 +183,7 @@ cdef int append_locked(LedgerAppend* self, EntryFrame* frame, uint8_t* room, uin
     if error:
         self.error = error
         atomic_swap_if_u32(&self.state, LEDGER_OPEN, LEDGER_FENCED)
-        return STATUS_IO
+        return status_of(error)
     append_note(self, frame, room, at, at + span)
     offset[0] = at
     return STATUS_OK

@@ -22,9 +22,11 @@ cdef class Dispatcher:
     cdef uint64_t skip_ledger_id         # a reader that starts inside an entry:
     cdef uint64_t skip_messages          #   messages of this ledger below this ordinal are not wanted
     cdef uint32_t decompressed_size_max
+    cdef uint64_t told_ledger_id         # the cut ledger whose missing end was told
     cdef uint64_t generation             # moves with every seek: what was read before it is stale
 
     cdef EntryView next_view(self)
     cdef bint advance(self) except -1
     cdef bint is_wanted(self, EntryView view, uint64_t message) noexcept
-    cdef int pass_damage(self, int status, uint64_t next_offset, uint64_t end) except -1
+    cdef int tell_missing(self) except -1
+    cdef int pass_damage(self, int status, object entry_id, uint64_t next_offset, uint64_t end) except -1

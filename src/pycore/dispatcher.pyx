@@ -3,11 +3,12 @@
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
+from pulsarx import errors
 from pulsarx._core.atomic cimport pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_unlock
 from pulsarx._core.entry_frame cimport EntryFrame
 from pulsarx._core.ledger_read cimport ledger_read_entry
 from pulsarx._core.limits cimport LEDGER_HEADER_SIZE
-from pulsarx._core.status cimport STATUS_END, STATUS_OK
+from pulsarx._core.status cimport STATUS_END, STATUS_OK, STATUS_TRUNCATED
 from pulsarx._pycore.ack_tracker cimport AckTracker
 from pulsarx._pycore.entry_view cimport EntryContext, EntryView, entry_view_new
 from pulsarx._pycore.ledger_tail cimport LedgerSpan, LedgerTail, ledger_span_end
@@ -57,8 +58,13 @@ cdef class Dispatcher:
         ledger_id 0: from the first ledger. Entries handed out before are stale from now on.
         """
         cdef object managed_ledger = self.tail.managed_ledger
-        cdef LedgerSpan span = managed_ledger.span_of(ledger_id) if ledger_id else None
+        cdef LedgerSpan span = None
         cdef uint64_t offset = 0
+        try:
+            if ledger_id:
+                span = managed_ledger.span_of(ledger_id)
+        except errors.CorruptDataError:
+            pass  # whoever reads it is told
         if span is not None:
             offset = span.file.find_message(message, ledger_span_end(span))
         mutex_lock(&self.mutex)
@@ -68,6 +74,7 @@ cdef class Dispatcher:
         self.passed_ledger_id = ledger_id if span is not None else max(<object>ledger_id - 1, 0)
         self.skip_ledger_id = ledger_id
         self.skip_messages = message
+        self.told_ledger_id = 0
         pthread_mutex_unlock(&self.mutex)
 
     def rewind(self) -> None:
@@ -107,7 +114,7 @@ cdef class Dispatcher:
                     return None
                 continue
             if status != STATUS_OK:
-                self.pass_damage(status, next_offset, end)
+                self.pass_damage(status, frame.entry_id, next_offset, end)
             self.offset = next_offset
             last = frame.first_message + frame.message_count
             if self.tracker is not None:
@@ -133,7 +140,15 @@ cdef class Dispatcher:
             # The tail was switched away before we looked: its last end is final now, and we may not have seen it.
             if self.offset < ledger_span_end(self.span):
                 return True
-        span = self.tail.managed_ledger.span_after(self.span, self.passed_ledger_id, self.offset)
+            if self.span.missing_size and self.told_ledger_id != self.span.ledger_id:
+                self.tell_missing()
+        try:
+            span = self.tail.managed_ledger.span_after(self.span, self.passed_ledger_id, self.offset)
+        except errors.CorruptDataError:
+            # Nothing of the next ledger can be read: said once, then reading goes on behind it.
+            self.passed_ledger_id = self.tail.managed_ledger.ledger_id_after(self.passed_ledger_id)
+            self.span = None
+            raise
         if span is None:
             return False
         if self.span is None or span.ledger_id != self.span.ledger_id:
@@ -142,11 +157,21 @@ cdef class Dispatcher:
         self.passed_ledger_id = span.ledger_id
         return True
 
-    cdef int pass_damage(self, int status, uint64_t next_offset, uint64_t end) except -1:
+    cdef int tell_missing(self) except -1:
+        self.told_ledger_id = self.span.ledger_id
+        raise_status(STATUS_TRUNCATED, 0, (
+            f"read ledger {self.span.ledger_id} of {self.context.topic_name} on from offset {self.offset}: "
+            f"{self.span.missing_size} bytes are missing at the end of {self.span.file.path}; "
+            f"reading goes on with the next ledger"))
+
+    cdef int pass_damage(self, int status, object entry_id, uint64_t next_offset, uint64_t end) except -1:
         cdef uint64_t damaged = self.offset
         if next_offset == 0:
+            # Not even its frame can be read: it is the one before the next that can.
             next_offset = self.span.file.pass_damaged(damaged, end)
+            frame = self.span.file.frame(next_offset, end)
+            entry_id = "at the end" if frame is None else frame["entry_id"] - 1
         self.offset = next_offset
         raise_status(status, 0, (
-            f"read the entry at offset {damaged} of ledger {self.span.ledger_id} of {self.context.topic_name}; "
+            f"read entry {entry_id} at offset {damaged} of ledger {self.span.ledger_id} of {self.context.topic_name}; "
             f"reading goes on at offset {next_offset}"))

@@ -33,6 +33,7 @@ cdef class LedgerSpan:
     cdef const PublishedEnd* c_slot
     cdef const uint64_t* c_end           # what may be read, in bytes of the file
     cdef uint64_t fixed_end              # sealed: the end
+    cdef uint64_t missing_size           # sealed: bytes that the file was cut by since
 
 
 cdef inline uint64_t ledger_span_end(LedgerSpan self) noexcept:

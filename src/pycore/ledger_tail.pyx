@@ -6,11 +6,14 @@ from libc.stdint cimport INT64_MAX, uint64_t
 
 from pulsarx._core.atomic cimport atomic_store_u32, pthread_mutex_unlock
 from pulsarx._core.ledger_append cimport LEDGER_FENCED, LEDGER_OPEN
+from pulsarx._core.limits cimport ENTRY_ALIGNMENT, LEDGER_HEADER_SIZE
+from pulsarx._core.status cimport STATUS_UNBORN
 from pulsarx._core.wait_event cimport wait_event_wake
 from pulsarx._pycore.ledger_file cimport LedgerFile
 from pulsarx._pycore.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.mutex cimport mutex_lock
 from pulsarx._pycore.published_ends cimport PublishedEnds
+from pulsarx._pycore.raise_status cimport raise_status
 
 
 @cython.no_gc_clear
@@ -70,6 +73,11 @@ cdef class LedgerSpan:
         self.file = file
         self.fixed_end = end
         self.c_end = &self.fixed_end
+        if file.unborn and end > LEDGER_HEADER_SIZE:
+            raise_status(STATUS_UNBORN, 0, f"read ledger {ledger_id} at {file.path}")
+        if end > file.c_read.mapped_size:
+            self.fixed_end = file.c_read.mapped_size // ENTRY_ALIGNMENT * ENTRY_ALIGNMENT
+            self.missing_size = end - self.fixed_end
         return self
 
     @staticmethod

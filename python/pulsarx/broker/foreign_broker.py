@@ -84,6 +84,8 @@ class ForeignBroker:
 
     def close(self) -> None:
         self.state = "CLOSED"
+        if self.ends is not None:
+            self.ends.close_file()
         self.directory.close()
 
     def abandon(self) -> None:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import weakref
 
+from pulsarx import errors
 from pulsarx._pycore.ledger_file import LedgerFile
 from pulsarx._pycore.ledger_tail import LedgerSpan, LedgerTail
-from pulsarx.broker.ledger_list import LedgerList
+from pulsarx.broker.ledger_list import LedgerList, Position
 from pulsarx.broker.reader_cursor import ReaderCursor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeVar
 
+    from pulsarx._pycore.message_id import MessageId
     from pulsarx.broker.catalogue_state import LedgerRecord, TopicRecord
     from pulsarx.broker.foreign_broker import ForeignBroker
 
+    Found = TypeVar("Found")
 
+
+TRIMS_MAX = 10  # in a row, each while one look at the ledgers was going on
 POLL_MS = 50  # while no owner lives, or it has the topic's ledgers closed
 
 
@@ -43,12 +49,42 @@ class ForeignLedger(LedgerList):
                 self.tail.poll_ms = 0
 
     def span_after(self, current: LedgerSpan | None, passed_ledger_id: int, offset: int) -> LedgerSpan | None:
-        found = super().span_after(current, passed_ledger_id, offset)
+        look = super().span_after
+        found = self._despite_trimming(lambda: look(current, passed_ledger_id, offset))
         if found is None:
             if self.broker.refresh():
-                found = super().span_after(current, passed_ledger_id, offset)
+                found = self._despite_trimming(lambda: look(current, passed_ledger_id, offset))
             self._listen()
         return found
+
+    def _despite_trimming(self, look: Callable[[], Found]) -> Found:
+        """What a look at the ledgers finds; one that the owner removed meanwhile is looked past."""
+        for _ in range(TRIMS_MAX):
+            try:
+                return look()
+            except errors.CorruptDataError:
+                raise
+            except errors.StorageError:
+                self.broker.refresh()
+        return look()
+
+    def span_of(self, ledger_id: int) -> LedgerSpan | None:
+        look = super().span_of
+        return self._despite_trimming(lambda: look(ledger_id))
+
+    def position_of(self, message_id: MessageId, inclusive: bool) -> Position:
+        self.broker.refresh()
+        look = super().position_of
+        return self._despite_trimming(lambda: look(message_id, inclusive))
+
+    def position_at_time(self, publish_time_ms: int) -> Position:
+        self.broker.refresh()
+        look = super().position_at_time
+        return self._despite_trimming(lambda: look(publish_time_ms))
+
+    def last_message_id(self) -> MessageId:
+        self.broker.refresh()
+        return self._despite_trimming(super().last_message_id)
 
     def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
         if ledger.state == "sealed":

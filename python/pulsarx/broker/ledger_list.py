@@ -64,6 +64,10 @@ class LedgerList:
                 return self.span(ledger)
         return None
 
+    def ledger_id_after(self, ledger_id: int) -> int:
+        """The id of the next ledger; the same when there is none."""
+        return next((each.ledger_id for each in self.ledgers() if each.ledger_id > ledger_id), ledger_id)
+
     def first_position(self) -> Position:
         ledgers = self.ledgers()
         return (ledgers[0].ledger_id, 0) if ledgers else (0, 0)

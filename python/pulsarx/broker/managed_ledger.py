@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import os
+import os
 import threading
 
 from pulsarx import errors
@@ -184,7 +185,16 @@ class ManagedLedger(LedgerList):
         if kept is not None:
             return LedgerSpan.sealed(ledger.ledger_id, kept.map(), ledger.size)
         path = self.broker.directory.ledger_path(ledger.ledger_id)
-        return LedgerSpan.sealed(ledger.ledger_id, LedgerFile.open(path, ledger.ledger_id), ledger.size)
+        try:
+            file = LedgerFile.open(path, ledger.ledger_id)
+        except errors.StorageError:
+            if path is None or os.path.exists(path):
+                raise
+            raise errors.CorruptDataError(
+                f"read ledger {ledger.ledger_id} of {self.name}: its file {path} is missing; the catalogue has "
+                f"{ledger.message_count} messages in it. Put the file back if you have it"
+            ) from None
+        return LedgerSpan.sealed(ledger.ledger_id, file, ledger.size)
 
     def published_counts(self, ledger: LedgerRecord) -> tuple[int, int]:
         writer = self._writers.get(ledger.ledger_id)
@@ -229,12 +239,18 @@ class ManagedLedger(LedgerList):
             if self._closed:
                 return
             self._closed = True
+            self.tail.switch(None)
+            failure: Exception | None = None
             for writer in list(self._writers.values()):
                 fence(writer)
-                self.broker.catalogue.commit(self._seal(writer))
-                if self.tail.writer is writer:
-                    self.tail.switch(None)
-                self._release(writer)
+                try:
+                    self.broker.catalogue.commit(self._seal(writer))
+                    self._release(writer)
+                except Exception as error:
+                    # It stays open in the catalogue and is recovered by who opens the folder next.
+                    failure = error
+            if failure is not None:
+                raise failure
 
     def abandon(self) -> None:
         """In a forked child: touch nothing."""
