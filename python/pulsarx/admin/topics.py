@@ -28,7 +28,8 @@ class Topics:
         return sorted(name for name in self._broker.catalogue.state.topics if prefix in name)
 
     def stats(self, topic: str) -> dict[str, Any]:
-        """Entries, messages and bytes stored, ledgers, producers, and of each subscription its backlog in messages."""
+        """Entries, messages and bytes stored, ledgers, producers, and of each subscription its
+        backlog in messages."""
         self._broker.check_open()
         self._broker.refresh()
         return topic_statistics(self._broker.topic(TopicName.of(topic), create=False))

@@ -1,4 +1,5 @@
-"""Tells asynchronous sends how they ended: flushes what they stored, then runs their callbacks in one thread of its own.
+"""Tells asynchronous sends how they ended: flushes what they stored, then runs their callbacks in
+one thread of its own.
 
 Callbacks never run in the thread that sends, so a callback may take the locks its sender holds.
 """
@@ -37,7 +38,9 @@ class Completions:
         error: Exception | None,
     ) -> None:
         """Run the callbacks of one entry; error: why it failed, None for success."""
-        self._background.put(lambda: run_callbacks(callbacks, ledger_id, entry_id, message_count, error))
+        self._background.put(
+            lambda: run_callbacks(callbacks, ledger_id, entry_id, message_count, error)
+        )
 
     def expect(self, producer: ProducerCore) -> None:
         """Flush what the producer stored, for nobody waits for it."""
@@ -81,7 +84,8 @@ def run_callbacks(
 
 
 def result_of(error: Exception) -> Any:
-    """The Result the official client would give for an exception: that of its nearest official class."""
+    """The Result the official client would give for an exception: that of its nearest official
+    class."""
     for kind in type(error).__mro__:
         found = getattr(Result, kind.__name__, None)
         if found is not None:

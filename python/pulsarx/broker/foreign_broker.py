@@ -1,4 +1,5 @@
-"""A folder opened beside its owner: reads what the owner publishes, changes nothing. What `read_only=True` opens."""
+"""A folder opened beside its owner: reads what the owner publishes, changes nothing. What
+`read_only=True` opens."""
 
 from __future__ import annotations
 
@@ -62,7 +63,9 @@ class ForeignBroker:
                 self.refresh()
                 record = self.catalogue.state.topics.get(full)
                 if record is None:
-                    raise errors.TopicNotFound(f"{full} in {self.directory.path}, which is opened read_only")
+                    raise errors.TopicNotFound(
+                        f"{full} in {self.directory.path}, which is opened read_only"
+                    )
                 found = self.topics[full] = ForeignTopic(self, record)
             return found
 
@@ -78,7 +81,9 @@ class ForeignBroker:
 
     def check_open(self) -> None:
         if self.state == "FORKED":
-            raise errors.ForkedError("the client was opened before this process was forked; open one of its own")
+            raise errors.ForkedError(
+                "the client was opened before this process was forked; open one of its own"
+            )
         if self.state != "OPEN":
             raise errors.AlreadyClosed("client")
 

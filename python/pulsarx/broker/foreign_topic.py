@@ -1,4 +1,5 @@
-"""A topic of a folder that another process owns, or nobody: readable up to the published end, nothing else."""
+"""A topic of a folder that another process owns, or nobody: readable up to the published end,
+nothing else."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ POLL_MS = 50  # while no owner lives, or it has the topic's ledgers closed
 
 
 class ForeignLedger(LedgerList):
-    """The ledgers of a topic as the catalogue and the published ends tell them. Any thread may call."""
+    """The ledgers of a topic as the catalogue and the published ends tell them. Any thread may
+    call."""
 
     def __init__(self, broker: ForeignBroker, record: TopicRecord) -> None:
         super().__init__(record.name, broker.catalogue)
@@ -37,7 +39,8 @@ class ForeignLedger(LedgerList):
         self._listen()
 
     def _listen(self) -> None:
-        """Let readers sleep on the slot of the ledger that is open now; without one they look again and again."""
+        """Let readers sleep on the slot of the ledger that is open now; without one they look again
+        and again."""
         ends = self.broker.ends
         self.tail.poll_ms = POLL_MS
         # A table that may not be written cannot count who sleeps on it.
@@ -48,7 +51,9 @@ class ForeignLedger(LedgerList):
                 self.tail.listen(ends, ledger.slot)
                 self.tail.poll_ms = 0
 
-    def span_after(self, current: LedgerSpan | None, passed_ledger_id: int, offset: int) -> LedgerSpan | None:
+    def span_after(
+        self, current: LedgerSpan | None, passed_ledger_id: int, offset: int
+    ) -> LedgerSpan | None:
         look = super().span_after
         found = self._despite_trimming(lambda: look(current, passed_ledger_id, offset))
         if found is None:
@@ -101,7 +106,8 @@ class ForeignLedger(LedgerList):
         return LedgerFile.open(path, ledger.ledger_id, growing=True)
 
     def _recover(self, ledger: LedgerRecord) -> tuple[LedgerSpan, int, int]:
-        """No owner lives, so no published end can be trusted: look how far the file is whole. Writes nothing."""
+        """No owner lives, so no published end can be trusted: look how far the file is whole.
+        Writes nothing."""
         found = self._recovered.get(ledger.ledger_id)
         if found is None:
             path = self.broker.directory.ledger_path(ledger.ledger_id)

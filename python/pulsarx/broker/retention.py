@@ -1,4 +1,5 @@
-"""Which ledgers may go: whole, sealed ones that every durable subscription has acknowledged and no policy keeps."""
+"""Which ledgers may go: whole, sealed ones that every durable subscription has acknowledged and no
+policy keeps."""
 
 from __future__ import annotations
 
@@ -31,8 +32,10 @@ def removable(
 ) -> list[int]:
     """Ids of the ledgers to remove, oldest first.
 
-    held_from: the ledger of the slowest durable cursor; it and later ones stay. A ledger goes when it is older than
-    time_minutes or when the topic without it still holds size_mb; the first that stays ends the search.
+    held_from: the ledger of the slowest durable cursor; it and later ones stay. A ledger goes when
+        it is older than
+    time_minutes or when the topic without it still holds size_mb; the first that stays ends the
+    search.
     Source: ManagedLedgerImpl.internalTrimLedgers.
     """
     candidates = []

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 def topic_statistics(topic: Topic | ForeignTopic) -> dict[str, Any]:
-    """storage_size: bytes of the ledgers up to their published ends. A foreign topic has no live counts: None there."""
+    """storage_size: bytes of the ledgers up to their published ends. A foreign topic has no live
+    counts: None there."""
     ledgers = []
     for ledger in topic.ledger.ledgers():
         entries, messages = topic.ledger.published_counts(ledger)
