@@ -18,7 +18,7 @@ from pulsarx._core.entry_frame cimport ENTRY_BATCH, ENTRY_COMPRESSED, ENTRY_MIXE
 from pulsarx._core.ledger_append cimport LEDGER_FENCED, LEDGER_OPEN, ledger_append_entry, ledger_append_flush
 from pulsarx._core.message_metadata cimport MessageMetadata
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_DELIVER_AT, METADATA_SEQUENCE_ID, SingleMetadata
-from pulsarx._core.status cimport STATUS_CLOSED, STATUS_INTERRUPTED, STATUS_LEDGER_FULL, STATUS_OK
+from pulsarx._core.status cimport STATUS_CLOSED, STATUS_IO, STATUS_INTERRUPTED, STATUS_LEDGER_FULL, STATUS_OK
 from pulsarx._pycore.ledger_tail cimport LedgerTail
 from pulsarx._pycore.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.message_id cimport message_id_new
@@ -343,7 +343,9 @@ cdef class ProducerCore:
                 status = ledger_append_entry(&writer.c_ledger, frame, entry, &offset)
             if status == STATUS_OK:
                 break
-            if status == STATUS_LEDGER_FULL or status == STATUS_CLOSED:
+            # Refused without an error: another producer has just begun to roll the ledger over.
+            if status == STATUS_LEDGER_FULL or status == STATUS_CLOSED or (
+                    status == STATUS_IO and writer.c_ledger.error == 0):
                 self.tail.managed_ledger.roll_over(writer)
                 continue
             raise_status(status, writer.c_ledger.error,
@@ -493,10 +495,15 @@ cdef class ProducerCore:
     def shut(self) -> None:
         """Send what is open, then refuse further calls. AlreadyClosed when it was shut already."""
         self.check_open()
+        mutex_lock(&self.mutex)
+        try:
+            self.check_open()
+            self.state = PRODUCER_CLOSED  # first: what another thread sends from now on is refused, not forgotten
+        finally:
+            pthread_mutex_unlock(&self.mutex)
         try:
             self.drain()
         finally:
-            self.state = PRODUCER_CLOSED
             timer, self.timer = self.timer, None
             if timer is not None:
                 timer.cancel()

@@ -193,13 +193,17 @@ def test_short_and_full_names_are_one_topic(memory_client: pulsarx.Client) -> No
 
 def test_auto_creation_can_be_off() -> None:
     options = pulsarx.BrokerOptions(allow_auto_topic_creation=False)
-    with pulsarx.Client("memory:off", broker_options=options) as client:
-        with pytest.raises(errors.TopicNotFound, match="allow_auto_topic_creation"):
-            client.create_producer("t")
+    with (
+        pulsarx.Client("memory:off", broker_options=options) as client,
+        pytest.raises(errors.TopicNotFound, match="allow_auto_topic_creation"),
+    ):
+        client.create_producer("t")
     options = pulsarx.BrokerOptions(allow_auto_subscription_creation=False)
-    with pulsarx.Client("memory:off", broker_options=options) as client:
-        with pytest.raises(errors.SubscriptionNotFound, match="allow_auto_subscription_creation"):
-            client.subscribe("t", "s")
+    with (
+        pulsarx.Client("memory:off", broker_options=options) as client,
+        pytest.raises(errors.SubscriptionNotFound, match="allow_auto_subscription_creation"),
+    ):
+        client.subscribe("t", "s")
 
 
 # Using things after they were closed -------------------------------------------------------------
@@ -312,9 +316,12 @@ def test_messages_outlive_their_client(folder: Path) -> None:
 
 def test_with_closes_everything() -> None:
     with pulsarx.Client("memory:with") as client:
-        with client.create_producer("t") as producer, client.subscribe("t", "s") as consumer:
-            with client.create_reader("t", pulsarx.MessageId.earliest) as reader:
-                producer.send(b"x")
+        with (
+            client.create_producer("t") as producer,
+            client.subscribe("t", "s") as consumer,
+            client.create_reader("t", pulsarx.MessageId.earliest) as reader,
+        ):
+            producer.send(b"x")
         assert not (producer.is_connected() or consumer.is_connected() or reader.is_connected())
     with pytest.raises(errors.AlreadyClosed):
         client.close()
