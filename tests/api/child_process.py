@@ -1,4 +1,4 @@
-"""A Python program in a process of its own, talked to over pipes. For tests that kill, fork or share a folder."""
+"""A Python program in a process of its own, talked to over pipes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the API share: a folder, a clock that stands still, clients in memory and on disk."""
+"""What the tests of the API share: a folder, a clock that stands still, clients."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def manual_clock() -> pulsarx.ManualClock:
 
 @pytest.fixture
 def open_client(folder: Path) -> Iterator[OpenClient]:
-    """Opens clients of the folder, durability os unless told, and closes what is still open in the end."""
+    """Opens clients of the folder, durability os unless told; closes what is still open."""
     opened: list[pulsarx.Client] = []
 
     def make(url: Any = None, **options: Any) -> pulsarx.Client:

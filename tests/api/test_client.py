@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import pytest
 from child_process import ChildProcess, run_program
-from topic_reading import drain, numbers, payloads, whole_topic
+from topic_reading import drain, numbers, open_paths, payloads, whole_topic
 
 import pulsarx
 from pulsarx import errors
@@ -29,7 +29,9 @@ print("closed", flush=True)
 
 
 @pytest.mark.parametrize("spell", [str, os.fspath, Path, lambda path: f"file://{quote(str(path))}"])
-def test_a_folder_is_opened_however_it_is_written(folder: Path, spell: Callable[[Path], Any]) -> None:
+def test_a_folder_is_opened_however_it_is_written(
+    folder: Path, spell: Callable[[Path], Any]
+) -> None:
     with pulsarx.Client(spell(folder)) as client:
         client.create_producer("t").send(b"kept")
     with pulsarx.Client(folder) as client:
@@ -81,7 +83,9 @@ def test_a_client_that_closes_leaves_the_others_of_its_folder_alone(folder: Path
         {"broker_options": pulsarx.BrokerOptions(max_message_size=100)},
     ],
 )
-def test_a_second_client_with_other_options_is_refused(folder: Path, options: dict[str, Any]) -> None:
+def test_a_second_client_with_other_options_is_refused(
+    folder: Path, options: dict[str, Any]
+) -> None:
     with pulsarx.Client(folder) as client:
         with pytest.raises(errors.InvalidConfiguration) as caught:
             pulsarx.Client(folder, **options)
@@ -165,7 +169,9 @@ def test_a_missing_folder_is_not_made_by_reading(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "persistent://a", "non-existent://a/b/c", "a//b"])
-def test_an_invalid_topic_name_is_refused_everywhere(memory_client: pulsarx.Client, name: str) -> None:
+def test_an_invalid_topic_name_is_refused_everywhere(
+    memory_client: pulsarx.Client, name: str
+) -> None:
     with pytest.raises(errors.InvalidTopicName):
         memory_client.create_producer(name)
     with pytest.raises(errors.InvalidTopicName):
@@ -187,16 +193,20 @@ def test_short_and_full_names_are_one_topic(memory_client: pulsarx.Client) -> No
 
 def test_auto_creation_can_be_off() -> None:
     options = pulsarx.BrokerOptions(allow_auto_topic_creation=False)
-    with pulsarx.Client("memory:off", broker_options=options) as client:
-        with pytest.raises(errors.TopicNotFound, match="allow_auto_topic_creation"):
-            client.create_producer("t")
+    with (
+        pulsarx.Client("memory:off", broker_options=options) as client,
+        pytest.raises(errors.TopicNotFound, match="allow_auto_topic_creation"),
+    ):
+        client.create_producer("t")
     options = pulsarx.BrokerOptions(allow_auto_subscription_creation=False)
-    with pulsarx.Client("memory:off", broker_options=options) as client:
-        with pytest.raises(errors.SubscriptionNotFound, match="allow_auto_subscription_creation"):
-            client.subscribe("t", "s")
+    with (
+        pulsarx.Client("memory:off", broker_options=options) as client,
+        pytest.raises(errors.SubscriptionNotFound, match="allow_auto_subscription_creation"),
+    ):
+        client.subscribe("t", "s")
 
 
-# Using things after they were closed -----------------------------------------------------------------------------------
+# Using things after they were closed -------------------------------------------------------------
 
 CLIENT_CALLS: dict[str, Callable[[Any], Any]] = {
     "create_producer": lambda each: each.create_producer("t"),
@@ -297,14 +307,21 @@ def test_messages_outlive_their_client(folder: Path) -> None:
         message = consumer.receive(0)
     for path in folder.rglob("*.ledger"):
         path.unlink()
-    assert (message.data(), message.properties(), message.partition_key()) == (b"pinned", {"a": "b"}, "k")
+    assert (message.data(), message.properties(), message.partition_key()) == (
+        b"pinned",
+        {"a": "b"},
+        "k",
+    )
 
 
 def test_with_closes_everything() -> None:
     with pulsarx.Client("memory:with") as client:
-        with client.create_producer("t") as producer, client.subscribe("t", "s") as consumer:
-            with client.create_reader("t", pulsarx.MessageId.earliest) as reader:
-                producer.send(b"x")
+        with (
+            client.create_producer("t") as producer,
+            client.subscribe("t", "s") as consumer,
+            client.create_reader("t", pulsarx.MessageId.earliest) as reader,
+        ):
+            producer.send(b"x")
         assert not (producer.is_connected() or consumer.is_connected() or reader.is_connected())
     with pytest.raises(errors.AlreadyClosed):
         client.close()
@@ -318,13 +335,15 @@ def test_closing_inside_with_is_fine() -> None:
         client.close()
 
 
-# Nothing sent is lost --------------------------------------------------------------------------------------------------
+# Nothing sent is lost ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("durability", ["sync", "interval", "os"])
 def test_closing_in_the_middle_of_a_batch_loses_nothing(folder: Path, durability: str) -> None:
     client = pulsarx.Client(folder, durability=durability)
-    producer = client.create_producer("t", batching_enabled=True, batching_max_publish_delay_ms=10**6)
+    producer = client.create_producer(
+        "t", batching_enabled=True, batching_max_publish_delay_ms=10**6
+    )
     for payload in numbers(10):
         producer.send_async(payload, None)
     client.close()
@@ -334,7 +353,9 @@ def test_closing_in_the_middle_of_a_batch_loses_nothing(folder: Path, durability
 
 def test_a_forgotten_client_loses_nothing_and_gives_the_folder_back(folder: Path) -> None:
     client = pulsarx.Client(folder)
-    producer = client.create_producer("t", batching_enabled=True, batching_max_publish_delay_ms=10**6)
+    producer = client.create_producer(
+        "t", batching_enabled=True, batching_max_publish_delay_ms=10**6
+    )
     for payload in numbers(10):
         producer.send_async(payload, None)
     del client, producer
@@ -363,7 +384,9 @@ def test_a_client_forgotten_in_a_cycle_loses_nothing(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("durability", ["sync", "interval", "os"])
-@pytest.mark.parametrize("ending", ["", "sys.exit(0)", "held = [client, producer]; held.append(held)"])
+@pytest.mark.parametrize(
+    "ending", ["", "sys.exit(0)", "held = [client, producer]; held.append(held)"]
+)
 def test_leaving_the_interpreter_in_the_middle_of_a_batch_loses_nothing(
     folder: Path, durability: str, ending: str
 ) -> None:
@@ -380,7 +403,11 @@ for number in range(10):
     run_program(program, folder)
     with pulsarx.Client(folder) as client:
         assert payloads(client.subscribe("t", "s")) == numbers(10)
-        assert all(path.name.endswith(".ledger") for path in (folder / "ledgers").rglob("*") if path.is_file())
+        assert all(
+            path.name.endswith(".ledger")
+            for path in (folder / "ledgers").rglob("*")
+            if path.is_file()
+        )
 
 
 def test_an_uncaught_error_in_the_middle_of_a_batch_loses_nothing(folder: Path) -> None:
@@ -397,17 +424,7 @@ raise SystemError("on purpose")
         assert whole_topic(client) == [b"kept"]
 
 
-# What is left behind ---------------------------------------------------------------------------------------------------
-
-
-def open_descriptors() -> set[str]:
-    found = set()
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            found.add(os.readlink(f"/proc/self/fd/{name}"))
-        except FileNotFoundError:
-            pass
-    return found
+# What is left behind -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("durability", ["sync", "interval", "os"])
@@ -428,7 +445,7 @@ def test_close_leaves_no_descriptor_mapping_or_thread(folder: Path, durability: 
     gc.collect()
     left = {thread.name for thread in threading.enumerate()} - {"MainThread", "pulsarx-clock"}
     assert threading.active_count() <= before + 1, left
-    assert [name for name in open_descriptors() if str(folder) in name] == []
+    assert [name for name in open_paths() if str(folder) in name] == []
     del client, producer, consumer
     gc.collect()
     assert str(folder) not in Path("/proc/self/maps").read_text()
@@ -438,7 +455,9 @@ def test_an_idle_client_uses_no_cpu(folder: Path) -> None:
     with pulsarx.Client(folder) as client:
         consumer = client.subscribe("t", "s")
         client.create_producer("t").send(b"x")
-        waiter = threading.Thread(target=lambda: pytest.raises(errors.Timeout, consumer.receive_many, 1, 300))
+        waiter = threading.Thread(
+            target=lambda: pytest.raises(errors.Timeout, consumer.receive_many, 1, 300)
+        )
         consumer.acknowledge(consumer.receive(0))
         waiter = threading.Thread(target=consumer.receive_many, args=(1, 250))
         waiter.start()

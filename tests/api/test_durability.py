@@ -19,13 +19,19 @@ KILLS = 7  # for each of the six kinds
 
 PUBLISH_AND_CONSUME = """
 import os, sys, pulsarx
-folder, durability, batching, number = sys.argv[1], sys.argv[2], sys.argv[3] == "True", int(sys.argv[4])
+folder, durability = sys.argv[1], sys.argv[2]
+batching, number = sys.argv[3] == "True", int(sys.argv[4])
 options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=40)
 client = pulsarx.Client(folder, durability=durability, broker_options=options)
-producer = client.create_producer("t", batching_enabled=batching, batching_max_messages=9, block_if_queue_full=True)
+producer = client.create_producer(
+    "t", batching_enabled=batching, batching_max_messages=9, block_if_queue_full=True
+)
 consumer = client.subscribe("t", "s", initial_position=pulsarx.InitialPosition.Earliest)
 def published(sent):
-    return lambda result, message_id: os.write(1, b"P %d\\n" % sent) if result == pulsarx.Result.Ok else None
+    def told(result, message_id):
+        if result == pulsarx.Result.Ok:
+            os.write(1, b"P %d\\n" % sent)
+    return told
 while True:
     producer.send_async(b"%d" % number, published(number))
     if number % 30 == 0:
@@ -60,7 +66,8 @@ class KillHistory:
 
     def check(self, stored: list[int], delivered: list[int]) -> None:
         assert self.published <= set(stored)
-        # Of every child what is stored is a run from its first message on: nothing invented, no gap, no disorder.
+        # Of every child what is stored is a run from its first message on: nothing invented, no
+        # gap, no disorder.
         previous = -1
         for number in stored:
             assert number > previous
@@ -75,7 +82,9 @@ class KillHistory:
 
 @pytest.mark.parametrize("batching", [False, True])
 @pytest.mark.parametrize("durability", ["sync", "interval", "os"])
-def test_a_kill_at_any_moment_loses_nothing_and_invents_nothing(folder: Path, durability: str, batching: bool) -> None:
+def test_a_kill_at_any_moment_loses_nothing_and_invents_nothing(
+    folder: Path, durability: str, batching: bool
+) -> None:
     seed = random.randrange(1 << 30)
     print(f"seed {seed}")
     chance = random.Random(seed)
@@ -86,7 +95,10 @@ def test_a_kill_at_any_moment_loses_nothing_and_invents_nothing(folder: Path, du
     for _ in range(KILLS):
         history.starts.append(start)
         with ChildProcess(PUBLISH_AND_CONSUME, folder, durability, batching, start) as child:
-            lines = [child.line() for _ in range(chance.choice([1, 5, 50, 200, 500]) + chance.randrange(40))]
+            lines = [
+                child.line()
+                for _ in range(chance.choice([1, 5, 50, 200, 500]) + chance.randrange(40))
+            ]
             child.kill()
             history.note(lines + child.rest())
         with pulsarx.Client(folder) as client:
@@ -101,8 +113,13 @@ def test_a_kill_right_after_opening_leaves_a_folder_that_opens(folder: Path) -> 
 import os, sys, pulsarx
 client = pulsarx.Client(sys.argv[1])
 made = []
-steps = [lambda: client.create_producer("t"), lambda: client.subscribe("t", "s"), lambda: made[0].send(b"x"),
-         lambda: client.admin.namespaces.set_retention("public/default", 1, 1), lambda: made[1].unsubscribe()]
+steps = [
+    lambda: client.create_producer("t"),
+    lambda: client.subscribe("t", "s"),
+    lambda: made[0].send(b"x"),
+    lambda: client.admin.namespaces.set_retention("public/default", 1, 1),
+    lambda: made[1].unsubscribe(),
+]
 for step in steps[:int(sys.argv[2])]:
     made.append(step())
 os._exit(0)
@@ -114,7 +131,7 @@ os._exit(0)
                 assert len(whole_topic(client)) == max(steps - 2, 0)
 
 
-# Full disks ------------------------------------------------------------------------------------------------------------
+# Full disks --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("operation", ["allocate", "write"])
@@ -151,14 +168,18 @@ def test_a_full_disk_refuses_what_does_not_fit_and_keeps_the_rest(
 
 def test_a_full_disk_is_told_to_the_callbacks_of_a_batch(folder: Path) -> None:
     with pulsarx.Client(folder, durability="os") as client:
-        producer = client.create_producer("t", batching_enabled=True, batching_max_publish_delay_ms=10**7)
+        producer = client.create_producer(
+            "t", batching_enabled=True, batching_max_publish_delay_ms=10**7
+        )
         producer.send(b"first")
         told: list[Any] = []
         with fault_plan() as plan:
             plan.fail("allocate", error=errno.ENOSPC, sticky=True)
             plan.fail("write", error=errno.ENOSPC, sticky=True)
             for _ in range(2):
-                producer.send_async(b"x" * 60_000, lambda result, message_id: told.append((result, message_id)))
+                producer.send_async(
+                    b"x" * 60_000, lambda result, message_id: told.append((result, message_id))
+                )
             with pytest.raises(errors.StorageFullError):
                 producer.flush()
         producer.flush()
@@ -177,7 +198,7 @@ def test_a_full_disk_when_opening_names_the_folder_and_opens_later(folder: Path)
         client.create_producer("t").send(b"x")
 
 
-# Failed flushes --------------------------------------------------------------------------------------------------------
+# Failed flushes ----------------------------------------------------------------------------------
 
 
 def close_poisoned(client: pulsarx.Client) -> None:
@@ -215,7 +236,9 @@ def test_after_a_failed_flush_no_later_success_hides_it(folder: Path, late: bool
 @pytest.mark.parametrize("batching", [False, True])
 def test_a_failed_flush_is_told_to_callbacks_and_to_flush(folder: Path, batching: bool) -> None:
     client = pulsarx.Client(folder)
-    producer = client.create_producer("t", batching_enabled=batching, batching_max_publish_delay_ms=10**6)
+    producer = client.create_producer(
+        "t", batching_enabled=batching, batching_max_publish_delay_ms=10**6
+    )
     producer.send(b"0")
     told: list[Any] = []
     with fault_plan() as plan:
@@ -245,7 +268,7 @@ def test_a_failed_flush_of_the_interval_stops_later_sends(folder: Path) -> None:
         assert whole_topic(client)[0] == b"0"
 
 
-# Damaged files ---------------------------------------------------------------------------------------------------------
+# Damaged files -----------------------------------------------------------------------------------
 
 LEAVE_OPEN = """
 import os, sys, pulsarx
@@ -320,9 +343,14 @@ def test_damage_in_the_middle_names_ledger_entry_and_offset_and_spares_the_other
             assert len(told) == 1
             assert f"ledger {path.stem}" in told[0]
             assert "entry 4" in told[0]
-            named = [int(word.strip(",;:")) for word in told[0].split() if word.strip(",;:").isdigit()]
+            named = [
+                int(word.strip(",;:")) for word in told[0].split() if word.strip(",;:").isdigit()
+            ]
             assert any(offset - 200 < number <= offset for number in named)
-            assert client.create_reader("t", MessageId(-1, int(path.stem), 6)).read_next(0).data() == b"payload-07"
+            assert (
+                client.create_reader("t", MessageId(-1, int(path.stem), 6)).read_next(0).data()
+                == b"payload-07"
+            )
     assert sealed or "damaged" in caplog.text
 
 
@@ -337,7 +365,9 @@ def test_a_consumer_gets_the_damage_once_and_then_what_is_behind_it(folder: Path
         assert [message.data() for message in drain(consumer)] == expected_payloads()[5:]
 
 
-def test_receive_many_loses_nothing_beside_the_damage(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_receive_many_loses_nothing_beside_the_damage(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = left_open(folder, "sync")
     overwrite(path, b"payload-04", b"X")
     with pulsarx.Client(folder) as client:
@@ -346,7 +376,11 @@ def test_receive_many_loses_nothing_beside_the_damage(folder: Path, caplog: pyte
     assert "damaged entry was passed over" in caplog.text
 
 
-@pytest.mark.parametrize("content", [None, b"", b"not a ledger" * 1000, bytes(8192)], ids=["missing", "empty", "foreign", "zeros"])
+@pytest.mark.parametrize(
+    "content",
+    [None, b"", b"not a ledger" * 1000, bytes(8192)],
+    ids=["missing", "empty", "foreign", "zeros"],
+)
 def test_a_foreign_ledger_file_harms_no_other_topic(folder: Path, content: bytes | None) -> None:
     with pulsarx.Client(folder) as client:
         client.create_producer("good").send(b"x")

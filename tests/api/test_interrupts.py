@@ -16,7 +16,8 @@ from pulsarx.testing.faults import fault_plan
 client = pulsarx.Client(sys.argv[1])
 producer = client.create_producer("t", max_pending_messages=1, block_if_queue_full=True)
 producer.send(b"warm up")
-consumer = client.subscribe("t", "s", batch_receive_policy=pulsarx.ConsumerBatchReceivePolicy(10, -1, 60_000))
+policy = pulsarx.ConsumerBatchReceivePolicy(10, -1, 60_000)
+consumer = client.subscribe("t", "s", batch_receive_policy=policy)
 reader = client.create_reader("t", MessageId.latest)
 """
 WAIT_AND_TELL = """
@@ -79,7 +80,9 @@ def test_ctrl_c_ends_a_waiting_call_at_once(folder: Path, call: str) -> None:
         child.end()
 
 
-@pytest.mark.parametrize("call", ['producer.send(b"y")', 'producer.send_async(b"y", None)', "producer.flush()"])
+@pytest.mark.parametrize(
+    "call", ['producer.send(b"y")', 'producer.send_async(b"y", None)', "producer.flush()"]
+)
 def test_ctrl_c_ends_a_call_that_waits_for_a_stalled_flush(folder: Path, call: str) -> None:
     wait = WAIT_AND_TELL.format(call=call).replace("\n", "\n    ")
     program = SETUP + STALLED + wait + "\n    plan.release()\nos._exit(0)\n"

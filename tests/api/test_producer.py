@@ -9,38 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from topic_reading import drain, numbers, payloads, whole_topic
+from topic_reading import Told, batched, drain, numbers, read_all, whole_topic
 
 import pulsarx
-from pulsarx import CompressionType, MessageId, Result, errors
+from pulsarx import CompressionType, Result, errors
 from pulsarx.testing.faults import fault_plan
 
-ONE_DAY_MS = 86_400_000
 Clocked = pulsarx.Client
 
 
-def read_all(client: pulsarx.Client, topic: str = "t") -> list[Any]:
-    return drain(_Many(client.create_reader(topic, MessageId.earliest)))
-
-
-class _Many:
-    def __init__(self, reader: Any) -> None:
-        self.receive_many = reader.read_many
-
-
-class Told:
-    """A send_async callback that keeps what it was told."""
-
-    def __init__(self) -> None:
-        self.results: list[tuple[Any, MessageId | None]] = []
-        self.threads: set[int] = set()
-
-    def __call__(self, result: Any, message_id: MessageId | None) -> None:
-        self.results.append((result, message_id))
-        self.threads.add(threading.get_ident())
-
-
-# Ids -------------------------------------------------------------------------------------------------------------------
+# Ids ---------------------------------------------------------------------------------------------
 
 
 def test_send_returns_the_id_the_message_is_received_with(memory_client: pulsarx.Client) -> None:
@@ -53,7 +31,9 @@ def test_send_returns_the_id_the_message_is_received_with(memory_client: pulsarx
     assert ids == sorted(ids)
 
 
-def test_callbacks_get_the_ids_in_order_and_in_another_thread(memory_client: pulsarx.Client) -> None:
+def test_callbacks_get_the_ids_in_order_and_in_another_thread(
+    memory_client: pulsarx.Client,
+) -> None:
     told = Told()
     producer = memory_client.create_producer("t")
     for payload in numbers(20):
@@ -69,7 +49,9 @@ def test_callbacks_get_the_ids_in_order_and_in_another_thread(memory_client: pul
 def test_callbacks_of_a_batch_get_its_indexes(folder: Path, durability: str) -> None:
     with pulsarx.Client(folder, durability=durability) as client:
         told = Told()
-        producer = client.create_producer("t", batching_enabled=True, batching_max_publish_delay_ms=ONE_DAY_MS)
+        producer = client.create_producer(
+            "t", batching_enabled=True, batching_max_publish_delay_ms=86_400_000
+        )
         for payload in numbers(3):
             producer.send_async(payload, told)
         assert told.results == []
@@ -106,106 +88,13 @@ def test_a_callback_that_raises_is_logged_and_harms_nobody(
     assert len(told.results) == 1
 
 
-# Batches ---------------------------------------------------------------------------------------------------------------
-
-
-def batched(client: pulsarx.Client, **options: Any) -> Any:
-    options.setdefault("batching_max_publish_delay_ms", ONE_DAY_MS)
-    return client.create_producer("t", batching_enabled=True, **options)
-
-
-def test_a_batch_is_sent_when_it_has_its_messages(clocked_client: Clocked) -> None:
-    producer = batched(clocked_client, batching_max_messages=3)
-    for payload in numbers(7):
-        producer.send_async(payload, None)
-    messages = read_all(clocked_client)
-    assert [message.data() for message in messages] == numbers(6)
-    ids = [message.message_id() for message in messages]
-    assert [(each.entry_id(), each.batch_index()) for each in ids] == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
-
-
-def test_a_batch_is_sent_when_the_next_message_would_make_it_too_large(clocked_client: Clocked) -> None:
-    producer = batched(clocked_client, batching_max_allowed_size_in_bytes=1000)
-    for _ in range(3):
-        producer.send_async(b"x" * 400, None)
-    assert len(read_all(clocked_client)) == 2
-
-
-def test_a_message_larger_than_a_batch_goes_alone(clocked_client: Clocked) -> None:
-    producer = batched(clocked_client, batching_max_allowed_size_in_bytes=1000)
-    for payload in (b"small", b"L" * 5000, b"small"):
-        producer.send_async(payload, None)
-    producer.flush()
-    assert [len(message.data()) for message in read_all(clocked_client)] == [5, 5000, 5]
-
-
-def test_a_batch_is_sent_when_its_delay_is_over(clocked_client: Clocked, manual_clock: pulsarx.ManualClock) -> None:
-    producer = batched(clocked_client, batching_max_publish_delay_ms=10)
-    consumer = clocked_client.subscribe("t", "s")
-    for payload in numbers(2):
-        producer.send_async(payload, None)
-    manual_clock.advance(0.009)
-    assert payloads(consumer) == []
-    manual_clock.advance(0.001)
-    assert consumer.receive(5000).data() == b"0"
-    assert payloads(consumer) == [b"1"]
-
-
-def test_each_batch_gets_its_whole_delay(clocked_client: Clocked, manual_clock: pulsarx.ManualClock) -> None:
-    producer = batched(clocked_client, batching_max_publish_delay_ms=10, batching_max_messages=2)
-    consumer = clocked_client.subscribe("t", "s")
-    producer.send_async(b"0", None)
-    manual_clock.advance(0.005)
-    producer.send_async(b"1", None)  # completes the first batch
-    producer.send_async(b"2", None)
-    manual_clock.advance(0.005)  # the first one's deadline
-    assert consumer.receive_many(10, 5000) and payloads(consumer) == []
-    manual_clock.advance(0.005)
-    assert consumer.receive(5000).data() == b"2"
-
-
-def test_a_batch_of_one_is_stored_plain(clocked_client: Clocked) -> None:
-    producer = batched(clocked_client)
-    told = Told()
-    producer.send_async(b"alone", told, properties={"a": "b"}, partition_key="k")
-    producer.flush()
-    (message,) = read_all(clocked_client)
-    assert message.message_id().batch_index() == -1
-    assert told.results == [(Result.Ok, message.message_id())]
-    assert (message.properties(), message.partition_key()) == ({"a": "b"}, "k")
-
-
-def test_a_synchronous_send_takes_the_open_batch_with_it(clocked_client: Clocked) -> None:
-    producer = batched(clocked_client)
-    producer.send_async(b"0", None)
-    found = producer.send(b"1")
-    assert (found.entry_id(), found.batch_index()) == (0, 1)
-    assert whole_topic(clocked_client) == numbers(2)
-
-
-def test_the_messages_of_a_batch_have_the_time_it_was_begun(
-    clocked_client: Clocked, manual_clock: pulsarx.ManualClock
-) -> None:
-    producer = batched(clocked_client)
-    began = manual_clock.now_ms()
-    producer.send_async(b"0", None)
-    manual_clock.advance(3)
-    producer.send_async(b"1", None)
-    producer.flush()
-    assert {message.publish_timestamp() for message in read_all(clocked_client)} == {began}
-
-
-def test_flush_of_nothing_returns(memory_client: pulsarx.Client) -> None:
-    producer = memory_client.create_producer("t")
-    producer.flush()
-    assert whole_topic(memory_client) == []
-
-
-# Metadata --------------------------------------------------------------------------------------------------------------
+# Metadata ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("batching", [False, True])
-def test_everything_said_about_a_message_arrives(memory_client: pulsarx.Client, batching: bool) -> None:
+def test_everything_said_about_a_message_arrives(
+    memory_client: pulsarx.Client, batching: bool
+) -> None:
     producer = memory_client.create_producer("t", producer_name="me", batching_enabled=batching)
     for number in range(2):
         producer.send_async(
@@ -237,11 +126,17 @@ def test_what_was_not_said_is_empty(memory_client: pulsarx.Client, batching: boo
     memory_client.create_producer("t", batching_enabled=batching).send(b"")
     (message,) = read_all(memory_client)
     assert (message.data(), message.properties(), message.partition_key()) == (b"", {}, "")
-    assert (message.ordering_key(), message.event_timestamp(), message.has_null_value()) == ("", 0, False)
+    assert (message.ordering_key(), message.event_timestamp(), message.has_null_value()) == (
+        "",
+        0,
+        False,
+    )
 
 
 @pytest.mark.parametrize("batching", [False, True])
-def test_none_is_a_tombstone_and_no_empty_message(memory_client: pulsarx.Client, batching: bool) -> None:
+def test_none_is_a_tombstone_and_no_empty_message(
+    memory_client: pulsarx.Client, batching: bool
+) -> None:
     producer = memory_client.create_producer("t", batching_enabled=batching)
     producer.send_async(None, None, partition_key="k")
     producer.send_async(b"", None, partition_key="k")
@@ -271,16 +166,20 @@ def test_every_compression_brings_back_what_was_sent(
     memory_client: pulsarx.Client, compression: CompressionType, batching: bool
 ) -> None:
     sent = [b"", b"a", b"ab" * 5000, bytes(range(256)) * 10]
-    producer = memory_client.create_producer("t", compression_type=compression, batching_enabled=batching)
+    producer = memory_client.create_producer(
+        "t", compression_type=compression, batching_enabled=batching
+    )
     for payload in sent:
         producer.send_async(payload, None, properties={"size": str(len(payload))})
     producer.flush()
     messages = read_all(memory_client)
     assert [message.data() for message in messages] == sent
-    assert [message.properties()["size"] for message in messages] == [str(len(payload)) for payload in sent]
+    assert [message.properties()["size"] for message in messages] == [
+        str(len(payload)) for payload in sent
+    ]
 
 
-# Sequence ids ----------------------------------------------------------------------------------------------------------
+# Sequence ids ------------------------------------------------------------------------------------
 
 
 def test_sequence_ids_count_from_zero(memory_client: pulsarx.Client) -> None:
@@ -293,7 +192,9 @@ def test_sequence_ids_count_from_zero(memory_client: pulsarx.Client) -> None:
 
 
 @pytest.mark.parametrize("initial", [0, 41])
-def test_sequence_ids_go_on_behind_the_initial_one(memory_client: pulsarx.Client, initial: int) -> None:
+def test_sequence_ids_go_on_behind_the_initial_one(
+    memory_client: pulsarx.Client, initial: int
+) -> None:
     producer = memory_client.create_producer("t", initial_sequence_id=initial)
     assert producer.last_sequence_id() == initial
     producer.send(b"x")
@@ -309,7 +210,7 @@ def test_a_batch_counts_its_sequence_ids(memory_client: pulsarx.Client) -> None:
     assert [message.sequence_id() for message in read_all(memory_client)] == [0, 1, 2]
 
 
-# Limits ----------------------------------------------------------------------------------------------------------------
+# Limits ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("batching", [False, True])
@@ -319,7 +220,11 @@ def test_a_message_of_the_largest_size_goes_and_one_byte_more_is_too_big(
     limit = 5 * 1024 * 1024
     producer = memory_client.create_producer("t", batching_enabled=batching)
     producer.send(b"x" * limit)
-    for send in (producer.send, lambda content: producer.send_async(content, None), lambda each: producer.send_many([each])):
+    for send in (
+        producer.send,
+        lambda content: producer.send_async(content, None),
+        lambda each: producer.send_many([each]),
+    ):
         with pytest.raises(errors.MessageTooBig, match=str(limit)):
             send(b"x" * (limit + 1))
     producer.send(b"after")
@@ -387,7 +292,7 @@ def test_zero_pending_messages_means_no_limit(folder: Path) -> None:
         assert whole_topic(client) == numbers(2500)
 
 
-# Wrong arguments -------------------------------------------------------------------------------------------------------
+# Wrong arguments ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -457,7 +362,9 @@ def test_generated_names_differ(memory_client: pulsarx.Client) -> None:
     assert len({producer.producer_name() for producer in producers}) == 10
 
 
-def test_a_forgotten_producer_sends_its_batch_and_gives_its_name_back(clocked_client: Clocked) -> None:
+def test_a_forgotten_producer_sends_its_batch_and_gives_its_name_back(
+    clocked_client: Clocked,
+) -> None:
     told = Told()
     producer = batched(clocked_client, producer_name="p")
     producer.send_async(b"0", told)
@@ -475,73 +382,3 @@ def test_a_producer_forgotten_right_after_sending_loses_nothing(folder: Path) ->
             client.create_producer("t").send_async(payload, None)
     with pulsarx.Client(folder) as client:
         assert sorted(whole_topic(client)) == sorted(numbers(50))
-
-
-# send_many -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("batching", [False, True])
-def test_send_many_returns_an_id_for_each_message_in_order(memory_client: pulsarx.Client, batching: bool) -> None:
-    producer = memory_client.create_producer("t", batching_enabled=batching)
-    ids = producer.send_many(numbers(2500))
-    messages = read_all(memory_client)
-    assert [message.data() for message in messages] == numbers(2500)
-    assert [message.message_id() for message in messages] == ids
-    assert producer.last_sequence_id() == 2499
-
-
-def test_send_many_takes_keys_properties_and_event_times(memory_client: pulsarx.Client) -> None:
-    memory_client.create_producer("t").send_many(
-        numbers(3),
-        keys=["a", None, "c"],
-        properties=[None, {"p": "q"}, {}],
-        event_timestamps=[None, 5, 6],
-    )
-    found = [
-        (message.partition_key(), message.properties(), message.event_timestamp()) for message in read_all(memory_client)
-    ]
-    assert found == [("a", {}, 0), ("", {"p": "q"}, 5), ("c", {}, 6)]
-
-
-def test_send_many_takes_any_iterable_and_nothing_at_all(memory_client: pulsarx.Client) -> None:
-    producer = memory_client.create_producer("t")
-    assert producer.send_many([]) == []
-    assert len(producer.send_many(payload for payload in numbers(3))) == 3
-    assert len(producer.send_many((b"3", None))) == 2
-    assert whole_topic(memory_client) == [*numbers(4), b""]
-
-
-def test_send_many_keeps_the_order_with_an_open_batch(clocked_client: Clocked) -> None:
-    producer = batched(clocked_client)
-    producer.send_async(b"0", None)
-    producer.send_many(numbers(2, 1))
-    producer.send(b"3")
-    assert whole_topic(clocked_client) == numbers(4)
-
-
-@pytest.mark.parametrize(
-    ("bad", "expected"), [("text", TypeError), (b"x" * 101, errors.MessageTooBig)], ids=["wrong type", "too big"]
-)
-def test_send_many_publishes_what_came_before_an_error_and_says_how_many(bad: Any, expected: type[Exception]) -> None:
-    options = pulsarx.BrokerOptions(max_message_size=100)
-    with pulsarx.Client("memory:partial", broker_options=options) as client:
-        producer = client.create_producer("t", batching_max_messages=4)
-        with pytest.raises(expected) as caught:
-            producer.send_many([*numbers(10), bad, b"after"])
-        assert "10 of 12 messages were published" in caught.value.__notes__
-        producer.send(b"10")
-        assert whole_topic(client) == numbers(11)
-        assert [message.sequence_id() for message in read_all(client)] == list(range(11))
-
-
-@pytest.mark.parametrize("column", ["keys", "properties", "event_timestamps"])
-def test_send_many_refuses_columns_of_another_length(memory_client: pulsarx.Client, column: str) -> None:
-    with pytest.raises(ValueError, match=column):
-        memory_client.create_producer("t").send_many(numbers(3), **{column: [None]})
-    assert whole_topic(memory_client) == []
-
-
-def test_send_many_counts_large_batches_apart(memory_client: pulsarx.Client) -> None:
-    sent = [bytes([number]) * 60_000 for number in range(20)]
-    assert len(memory_client.create_producer("t").send_many(sent)) == 20
-    assert whole_topic(memory_client) == sent

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from child_process import ChildProcess, run_program
-from topic_reading import numbers, whole_topic
+from topic_reading import numbers, open_paths, whole_topic
 
 import pulsarx
 from pulsarx import MessageId, errors
@@ -32,7 +32,8 @@ for line in sys.stdin:
         for number in range(first, first + count):
             producers[topic].send(b"%d" % number)
     elif verb == "batch":
-        client.create_producer(words[0]).send_many([b"%d" % number for number in range(int(words[1]))])
+        payloads = [b"%d" % number for number in range(int(words[1]))]
+        client.create_producer(words[0]).send_many(payloads)
     elif verb == "subscribe":
         consumer = client.subscribe("t", "s", initial_position=pulsarx.InitialPosition.Earliest)
     elif verb == "acknowledge":
@@ -91,7 +92,9 @@ def in_thread(reader: Any, found: list[Any]) -> threading.Thread:
 
 
 @pytest.mark.parametrize("durability", ["sync", "interval", "os"])
-def test_a_reader_sees_what_the_owner_published_and_is_woken_by_more(folder: Path, durability: str) -> None:
+def test_a_reader_sees_what_the_owner_published_and_is_woken_by_more(
+    folder: Path, durability: str
+) -> None:
     with Owner(folder, durability) as owner:
         owner.does("publish t 0 3")
         with pulsarx.Client(folder, read_only=True) as client:
@@ -138,7 +141,10 @@ def test_topics_made_later_are_seen(owner: Owner, beside: pulsarx.Client) -> Non
         beside.create_reader("later", MessageId.earliest)
     owner.does("publish later 0 7")
     assert whole_topic(beside, "later") == numbers(7)
-    assert beside.admin.topics.get_list() == ["persistent://public/default/later", "persistent://public/default/t"]
+    assert beside.admin.topics.get_list() == [
+        "persistent://public/default/later",
+        "persistent://public/default/t",
+    ]
 
 
 def test_statistics_can_be_read_beside(owner: Owner, beside: pulsarx.Client) -> None:
@@ -153,7 +159,9 @@ def test_statistics_can_be_read_beside(owner: Owner, beside: pulsarx.Client) -> 
 
 
 def test_nothing_can_be_changed_beside(beside: pulsarx.Client, folder: Path) -> None:
-    before = sorted((path, path.stat().st_mtime_ns) for path in folder.rglob("*") if path.name != "ends")
+    before = sorted(
+        (path, path.stat().st_mtime_ns) for path in folder.rglob("*") if path.name != "ends"
+    )
     for call in (
         lambda: beside.create_producer("t"),
         lambda: beside.create_producer("new"),
@@ -163,7 +171,10 @@ def test_nothing_can_be_changed_beside(beside: pulsarx.Client, folder: Path) -> 
         with pytest.raises(errors.OperationNotSupported, match="read_only"):
             call()
     whole_topic(beside)
-    assert sorted((path, path.stat().st_mtime_ns) for path in folder.rglob("*") if path.name != "ends") == before
+    assert (
+        sorted((path, path.stat().st_mtime_ns) for path in folder.rglob("*") if path.name != "ends")
+        == before
+    )
 
 
 def test_trimmed_ledgers_are_passed_over_beside(owner: Owner, beside: pulsarx.Client) -> None:
@@ -204,7 +215,9 @@ def test_a_reader_waits_on_through_the_death_and_return_of_the_owner(folder: Pat
         client.close()
 
 
-def test_a_reader_waits_on_through_a_restart_of_the_owner(owner: Owner, beside: pulsarx.Client) -> None:
+def test_a_reader_waits_on_through_a_restart_of_the_owner(
+    owner: Owner, beside: pulsarx.Client
+) -> None:
     reader = beside.create_reader("t", MessageId.earliest)
     assert [payload(reader) for _ in range(3)] == numbers(3)
     for start in (3, 6, 9):
@@ -290,8 +303,7 @@ def test_closing_beside_leaves_no_descriptor(beside: pulsarx.Client, folder: Pat
     beside.close()
     with pytest.raises(errors.AlreadyClosed):
         reader.read_next(0)
-    left = [os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd") if name.isdigit()
-            and os.path.exists(f"/proc/self/fd/{name}")]  # fmt: skip
+    left = open_paths()
     assert [path for path in left if str(folder) in path] == []
     with pytest.raises(errors.AlreadyClosed):
         beside.create_reader("t", MessageId.earliest)

@@ -22,7 +22,9 @@ def read(reader: Any) -> list[bytes]:
     return found
 
 
-def publish(client: pulsarx.Client, count: int, *, batched: bool, start: int = 0) -> list[MessageId]:
+def publish(
+    client: pulsarx.Client, count: int, *, batched: bool, start: int = 0
+) -> list[MessageId]:
     producer = client.create_producer("t", batching_max_messages=7)
     if batched:
         ids: list[MessageId] = producer.send_many(numbers(count, start))
@@ -68,7 +70,12 @@ def test_a_reader_goes_across_ledgers(open_client: OpenClient) -> None:
     assert len({each.ledger_id() for each in ids}) == 7
     assert read(reader) == numbers(33)
     for start in range(33):
-        assert client.create_reader("t", ids[start], start_message_id_inclusive=True).read_next(0).data() == b"%d" % start
+        assert (
+            client.create_reader("t", ids[start], start_message_id_inclusive=True)
+            .read_next(0)
+            .data()
+            == b"%d" % start
+        )
 
 
 def test_a_reader_follows_while_ledgers_roll_over(open_client: OpenClient) -> None:
@@ -103,9 +110,13 @@ def test_a_reader_inside_a_batch_has_what_is_left_of_it(memory_client: pulsarx.C
 
 
 @pytest.mark.parametrize("inclusive", [False, True])
-def test_a_seek_of_a_reader_goes_as_that_of_a_consumer(memory_client: pulsarx.Client, inclusive: bool) -> None:
+def test_a_seek_of_a_reader_goes_as_that_of_a_consumer(
+    memory_client: pulsarx.Client, inclusive: bool
+) -> None:
     ids = publish(memory_client, 100, batched=True)
-    reader = memory_client.create_reader("t", MessageId.latest, start_message_id_inclusive=inclusive)
+    reader = memory_client.create_reader(
+        "t", MessageId.latest, start_message_id_inclusive=inclusive
+    )
     reader.seek(ids[50])
     assert read(reader) == numbers(100)[50 if inclusive else 51 :]
     reader.seek(MessageId.earliest)
@@ -116,7 +127,9 @@ def test_a_seek_of_a_reader_goes_as_that_of_a_consumer(memory_client: pulsarx.Cl
         reader.seek(1.5)  # type: ignore[arg-type]
 
 
-def test_a_seek_of_a_reader_to_a_time(clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock) -> None:
+def test_a_seek_of_a_reader_to_a_time(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
+) -> None:
     times = []
     for number in range(5):
         times.append(manual_clock.now_ms())
@@ -159,7 +172,9 @@ def test_a_start_id_in_a_trimmed_ledger_begins_at_what_is_left(open_client: Open
 
 
 def test_several_readers_are_independent(memory_client: pulsarx.Client) -> None:
-    readers = [memory_client.create_reader("t", MessageId.earliest, reader_name="same") for _ in range(3)]
+    readers = [
+        memory_client.create_reader("t", MessageId.earliest, reader_name="same") for _ in range(3)
+    ]
     publish(memory_client, 5, batched=False)
     for reader in readers:
         assert read(reader) == numbers(5)

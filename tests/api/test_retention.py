@@ -51,7 +51,9 @@ def test_a_ledger_is_full_at_its_entries(open_client: OpenClient) -> None:
 
 
 def test_a_ledger_is_full_at_its_size(open_client: OpenClient) -> None:
-    client = open_client(broker_options=pulsarx.BrokerOptions(managed_ledger_max_size_per_ledger_mbytes=1))
+    client = open_client(
+        broker_options=pulsarx.BrokerOptions(managed_ledger_max_size_per_ledger_mbytes=1)
+    )
     producer = client.create_producer("t")
     for number in range(20):
         producer.send(bytes([number]) * 200_000)
@@ -61,7 +63,9 @@ def test_a_ledger_is_full_at_its_size(open_client: OpenClient) -> None:
     assert whole_topic(client) == [bytes([number]) * 200_000 for number in range(20)]
 
 
-def test_a_ledger_is_full_at_its_age(open_client: OpenClient, manual_clock: pulsarx.ManualClock) -> None:
+def test_a_ledger_is_full_at_its_age(
+    open_client: OpenClient, manual_clock: pulsarx.ManualClock
+) -> None:
     options = pulsarx.BrokerOptions(managed_ledger_max_ledger_rollover_time_minutes=10)
     client = open_client(clock=manual_clock, broker_options=options)
     publish(client, 2)
@@ -196,7 +200,9 @@ def test_a_retention_policy_survives_a_restart(open_client: OpenClient) -> None:
 
 
 @pytest.mark.parametrize("wrong", [(-2, 0), (0, -2), ("1", 0), (0, 1.5), (True, 0), (None, 0)])
-def test_a_wrong_retention_is_refused(memory_client: pulsarx.Client, wrong: tuple[Any, Any]) -> None:
+def test_a_wrong_retention_is_refused(
+    memory_client: pulsarx.Client, wrong: tuple[Any, Any]
+) -> None:
     with pytest.raises(ValueError):
         memory_client.admin.namespaces.set_retention(NAMESPACE, *wrong)
     assert memory_client.admin.namespaces.get_retention(NAMESPACE) == (0, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def test_the_order_of_each_of_eight_producers_holds(folder: Path, batching: bool
                 found.extend(message.data() for message in messages)
                 consumer.acknowledge_many(messages)
 
-        run_all([consume, *(lambda number=number: publish(number) for number in range(PRODUCERS))])  # type: ignore[misc]
+        run_all([consume, *(partial(publish, number) for number in range(PRODUCERS))])
         check_order(found, each)
         assert client.admin.topics.stats("t")["subscriptions"]["s"]["msg_backlog"] == 0
 
@@ -85,7 +86,7 @@ def test_concurrent_durable_sends_each_get_their_own_id(folder: Path, shared: bo
             for at in range(each):
                 ids.append((producer.send(b"%d:%d" % (number, at)), b"%d:%d" % (number, at)))
 
-        run_all([lambda number=number: publish(number) for number in range(PRODUCERS)])  # type: ignore[misc]
+        run_all([partial(publish, number) for number in range(PRODUCERS)])
         found = {}
         while messages := consumer.receive_many(1000, 0):
             found.update({message.message_id(): message.data() for message in messages})
@@ -96,7 +97,9 @@ def test_concurrent_durable_sends_each_get_their_own_id(folder: Path, shared: bo
 def test_callbacks_and_flushes_from_many_threads_all_end(folder: Path) -> None:
     told: list[Any] = []
     with pulsarx.Client(folder) as client:
-        producer = client.create_producer("t", batching_enabled=True, block_if_queue_full=True, max_pending_messages=50)
+        producer = client.create_producer(
+            "t", batching_enabled=True, block_if_queue_full=True, max_pending_messages=50
+        )
 
         def publish() -> None:
             for at in range(400):
@@ -142,5 +145,7 @@ def test_clients_open_and_close_in_many_threads(folder: Path) -> None:
 
     run_all([open_and_use] * 4)
     with pulsarx.Client(folder) as client:
-        stored = [client.admin.topics.stats(topic)["messages"] for topic in client.admin.topics.get_list()]
+        stored = [
+            client.admin.topics.stats(topic)["messages"] for topic in client.admin.topics.get_list()
+        ]
     assert sum(stored) == 80

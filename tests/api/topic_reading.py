@@ -1,10 +1,15 @@
-"""Reads a topic to its end."""
+"""What the tests of the API do with a topic again and again."""
 
 from __future__ import annotations
 
+import os
+import threading
 from typing import Any
 
 import pulsarx
+from pulsarx import MessageId
+
+ONE_DAY_MS = 86_400_000
 
 
 def numbers(count: int, start: int = 0) -> list[bytes]:
@@ -26,9 +31,41 @@ def payloads(consumer: Any) -> list[bytes]:
 
 def whole_topic(client: pulsarx.Client, topic: str = "t") -> list[bytes]:
     """Every payload a topic holds, oldest first."""
-    reader = client.create_reader(topic, pulsarx.MessageId.earliest)
-    found: list[bytes] = []
+    return [message.data() for message in read_all(client, topic)]
+
+
+def read_all(client: pulsarx.Client, topic: str = "t") -> list[Any]:
+    """Every message a topic holds."""
+    reader = client.create_reader(topic, MessageId.earliest)
+    found: list[Any] = []
     while messages := reader.read_many(1000, 0):
-        found += [message.data() for message in messages]
-    reader.close()
+        found += messages
+    return found
+
+
+class Told:
+    """A send_async callback that keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.results: list[tuple[Any, MessageId | None]] = []
+        self.threads: set[int] = set()
+
+    def __call__(self, result: Any, message_id: MessageId | None) -> None:
+        self.results.append((result, message_id))
+        self.threads.add(threading.get_ident())
+
+
+def batched(client: pulsarx.Client, **options: Any) -> Any:
+    options.setdefault("batching_max_publish_delay_ms", ONE_DAY_MS)
+    return client.create_producer("t", batching_enabled=True, **options)
+
+
+def open_paths() -> list[str]:
+    """What the descriptors of this process stand for."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found.append(os.readlink(f"/proc/self/fd/{name}"))
+        except FileNotFoundError:
+            pass  # the one that listed them
     return found

@@ -135,9 +135,12 @@ class Subscription:
 
         def count() -> int:
             total = 0
+            known = set(self.tracker.ledger_ids)  # all but one that is being added right now
             for ledger in self.topic.ledger.ledgers():
                 messages = self.topic.ledger.published_counts(ledger)[1]
-                total += max(messages - self.tracker.acknowledged_count(ledger.ledger_id), 0)
+                if ledger.ledger_id in known:
+                    messages -= self.tracker.acknowledged_count(ledger.ledger_id)
+                total += max(messages, 0)
             return total
 
         return self.dispatcher.locked(count)
