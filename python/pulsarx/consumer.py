@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-
 from pulsarx import errors
 from pulsarx._pycore.consumer_arrow import ConsumerArrow
 from pulsarx.clock import Deadline
 from pulsarx.message_id import MessageId
-
 from pulsarx.policies import BatchReceivePolicy
 
 TYPE_CHECKING = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from pulsarx._pycore.producer_arrow import ProducerArrow
 from pulsarx.compression import compress
 

@@ -3,7 +3,6 @@ acknowledges nothing."""
 
 from __future__ import annotations
 
-
 from pulsarx._pycore.consumer_arrow import ConsumerArrow
 from pulsarx.consumer import seek_position
 from pulsarx.message_id import MessageId
@@ -12,7 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from pulsarx._pycore.dispatcher import Dispatcher
     from pulsarx._pycore.message import Message
     from pulsarx.broker.reader_cursor import ReaderCursor
     from pulsarx.options import ReaderOptions

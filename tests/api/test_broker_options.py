@@ -6,6 +6,7 @@ import copy
 import pickle
 
 import pytest
+
 from pulsarx.broker_options import BROKER_OPTIONS, BrokerOptions
 
 
@@ -38,7 +39,7 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
     with pytest.raises(ValueError, match="there are: max_message_size, "):
         BrokerOptions(zzz=5)
     with pytest.raises(AttributeError, match="did you mean max_message_size"):
-        BrokerOptions().max_mesage_size  # noqa: B018
+        BrokerOptions().max_mesage_size
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from functools import partial
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pulsarx import clock as clock_module
 from pulsarx.clock import (
     MANUAL_START_MS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
+
 from pulsarx import enumerations, errors
 from pulsarx.enumerations import ConsumerType, Enumeration, InitialPosition, Result, SchemaType
 
@@ -60,7 +61,7 @@ def test_a_member_is_its_number() -> None:
     assert ConsumerType.Shared == InitialPosition.Earliest
     assert ConsumerType.Shared != 2
     assert ConsumerType.Shared != "Shared"
-    assert ConsumerType.Shared != None  # noqa: E711
+    assert ConsumerType.Shared != None
     assert int(ConsumerType.KeyShared) == 3
     assert [10, 20, 30][ConsumerType.Failover] == 30
     assert hash(SchemaType.BYTES) == hash(-1)
@@ -91,9 +92,9 @@ def test_what_is_no_number_is_a_type_error(wrong: object) -> None:
 
 def test_members_have_no_order_and_the_class_is_not_iterable() -> None:
     with pytest.raises(TypeError):
-        ConsumerType.Shared < ConsumerType.Failover  # type: ignore[operator]  # noqa: B015
+        ConsumerType.Shared < ConsumerType.Failover  # type: ignore[operator]
     with pytest.raises(TypeError):
-        ConsumerType.Shared < 2  # type: ignore[operator]  # noqa: B015
+        ConsumerType.Shared < 2  # type: ignore[operator]
     with pytest.raises(TypeError):
         list(ConsumerType)  # type: ignore[call-overload]
     with pytest.raises(TypeError):

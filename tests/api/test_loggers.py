@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from pulsarx.enumerations import LoggerLevel
 from pulsarx.loggers import ConsoleLogger, FileLogger, check_logger, logger_of
 

@@ -10,6 +10,7 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from pulsarx.message_id import MessageId
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -169,11 +170,11 @@ def test_other_types_are_never_equal_and_have_no_order() -> None:
     message_id = MessageId(1, 2, 3, 4)
     assert message_id != "(2,3,1,4)"
     assert message_id != (2, 3, 1, 4)
-    assert message_id != None  # noqa: E711
+    assert message_id != None
     with pytest.raises(TypeError):
-        message_id < 5  # type: ignore[operator]  # noqa: B015
+        message_id < 5  # type: ignore[operator]
     with pytest.raises(TypeError):
-        message_id >= "x"  # type: ignore[operator]  # noqa: B015
+        message_id >= "x"  # type: ignore[operator]
 
 
 def test_hashes_of_neighbours_differ() -> None:

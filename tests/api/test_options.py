@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import pytest
+
 from pulsarx import errors
 from pulsarx.authentication import AuthenticationToken, CryptoKeyReader
 from pulsarx.broker_options import BrokerOptions

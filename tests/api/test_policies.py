@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from pulsarx.enumerations import KeySharedMode
 from pulsarx.policies import (
     ConsumerBatchReceivePolicy,

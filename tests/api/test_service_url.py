@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from pulsarx.errors import InvalidUrl, OperationNotSupported
 from pulsarx.service_url import parse_service_url
 

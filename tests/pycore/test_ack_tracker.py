@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from failing_files import PlainFiles
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from failing_files import PlainFiles
 
 from pulsarx import errors
 from pulsarx._pycore.ack_tracker import AckTracker

@@ -64,7 +64,7 @@ def test_a_killed_process_loses_no_acknowledgement_that_returned(tmp_path: Path,
     told += child.stdout.read()
     child.wait()
     child.stdout.close()
-    returned = {int.from_bytes(told[at:at + 4], "little") for at in range(0, len(told) - 3, 4)}
+    returned = {int.from_bytes(told[at : at + 4], "little") for at in range(0, len(told) - 3, 4)}
     tracker = open_tracker(tmp_path)
     assert tracker.damage == ()
     held = acknowledged(tracker, 1, 200_000)
@@ -137,8 +137,8 @@ def test_a_damaged_record_costs_itself_only(tmp_path: Path) -> None:
     tail = 8192
     data[tail + 3 * 16] ^= 1  # word 0 of the fourth
     data[tail + 5 * 16 + 8] ^= 2  # the count of the sixth
-    data[tail + 7 * 16:tail + 8 * 16] = bytes(16)  # the eighth never reached the disk
-    data[tail + 12 * 16:tail + 12 * 16 + 8] = b"\x01" * 8  # killed between the words of a record
+    data[tail + 7 * 16 : tail + 8 * 16] = bytes(16)  # the eighth never reached the disk
+    data[tail + 12 * 16 : tail + 12 * 16 + 8] = b"\x01" * 8  # killed between the words of a record
     path.write_bytes(data)
     tracker = open_tracker(tmp_path)
     held = {40 * group for group in (0, 1, 2, 4, 6, 8, 9)}
@@ -173,7 +173,7 @@ def test_a_record_damaged_in_the_mapping_is_not_signed_again(tmp_path: Path) -> 
 def test_records_of_another_slot_or_generation_do_not_hold(tmp_path: Path) -> None:
     _, path = small_cursor(tmp_path)
     data = bytearray(path.read_bytes())
-    data[8192 + 32 * 16:8192 + 33 * 16] = data[8192 + 16:8192 + 32]
+    data[8192 + 32 * 16 : 8192 + 33 * 16] = data[8192 + 16 : 8192 + 32]
     path.write_bytes(data)
     assert "1 damaged records" in open_tracker(tmp_path).damage[0]
 
@@ -201,8 +201,9 @@ def test_a_damaged_generation_falls_back_to_the_older_one(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 9000, b"something else" * 900])
-def test_a_file_that_is_no_cursor_is_kept_aside_and_redelivers(tmp_path: Path,
-                                                               content: bytes) -> None:
+def test_a_file_that_is_no_cursor_is_kept_aside_and_redelivers(
+    tmp_path: Path, content: bytes
+) -> None:
     (tmp_path / "7.4").write_bytes(content)
     tracker = open_tracker(tmp_path)
     assert tracker.damage
@@ -271,7 +272,7 @@ def test_a_full_tail_folds_and_grows_up_to_a_mebibyte(tmp_path: Path) -> None:
     for group in range(100_000):
         tracker.acknowledge_messages(1, 33 * group + 1)
         sizes.add(store.tail_size)
-    assert sorted(sizes) == [4096 * 4 ** at for at in range(5)]
+    assert sorted(sizes) == [4096 * 4**at for at in range(5)]
     assert len(cursor_files(tmp_path)) == 1
     assert tracker.hole_count() == 100_000
 

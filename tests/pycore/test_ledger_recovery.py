@@ -83,7 +83,7 @@ def test_every_flipped_bit_is_reported_and_never_read(
     flipped.write_bytes(data)
     # Of the header block the sectors that carry something, and of the rest a sample.
     header = [
-        *range(0, 64),
+        *range(64),
         *range(500, 560),
         700,
         *range(1024, 1060),

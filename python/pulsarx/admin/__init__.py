@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from pulsarx.admin.namespaces import Namespaces
 from pulsarx.admin.topics import Topics
 

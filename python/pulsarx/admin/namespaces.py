@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from pulsarx import errors
 from pulsarx.broker.retention import RetentionPolicy
 

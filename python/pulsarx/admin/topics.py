@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from pulsarx.broker.statistics import topic_statistics
 from pulsarx.topic_name import TopicName
 

@@ -9,7 +9,6 @@ CLOSED     every ledger is sealed                       -
 from __future__ import annotations
 
 import os
-import os
 import threading
 
 from pulsarx import errors
@@ -21,9 +20,8 @@ from pulsarx.broker.ledger_list import LedgerList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from collections.abc import Callable
+    from typing import Any
 
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.catalogue_state import LedgerRecord

@@ -3,7 +3,6 @@ policy keeps."""
 
 from __future__ import annotations
 
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.catalogue_state import LedgerRecord

@@ -14,9 +14,8 @@ from pulsarx.broker.subscription import Subscription, sync_tracker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from collections.abc import Callable
+    from typing import Any
 
     from pulsarx._pycore.consumer_core import ConsumerCore
     from pulsarx._pycore.producer_core import ProducerCore
@@ -114,6 +113,8 @@ class Topic:
             record = self.broker.catalogue.state.topics[self.name].subscriptions[name]
             made = Subscription(self, record, self._open_tracker(record))
             self.subscriptions[name] = made
+            # A ledger that came since the tracker was made was told to the others only.
+            made.ledger_changed(0)
             return made
 
     def _open_tracker(self, record: SubscriptionRecord) -> AckTracker:
