@@ -105,6 +105,7 @@ class Topic:
             record = self.broker.catalogue.state.topics[self.name].subscriptions[name]
             made = Subscription(self, record, self._open_tracker(record))
             self.subscriptions[name] = made
+            made.ledger_changed(0)  # one that was added before it could be told
             return made
 
     def _open_tracker(self, record: SubscriptionRecord) -> AckTracker:
