@@ -36,7 +36,11 @@ class BuildMode:
             "boundscheck": False,
             "wraparound": False,
             "cdivision": True,
+            # Plain method descriptors: a call costs a quarter less than through a Cython function.
+            # In exchange signatures are written the way inspect reads them from built-ins.
+            "binding": False,
             "embedsignature": True,
+            "embedsignature.format": "clinic",
         }
         return found | ({"linetrace": True} if self.line_trace else {})
 

@@ -4,7 +4,8 @@
 
     with pulsarx.Client("events") as client:
         producer = client.create_producer("orders")
-        consumer = client.subscribe("orders", "billing", initial_position=pulsarx.InitialPosition.Earliest)
+        consumer = client.subscribe("orders", "billing",
+        initial_position=pulsarx.InitialPosition.Earliest)
         producer.send(b"hello")
         message = consumer.receive()
         consumer.acknowledge(message)

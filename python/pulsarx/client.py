@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import weakref
-from typing import TYPE_CHECKING, Any, TypeVar
 
 from pulsarx import errors
 from pulsarx.broker import broker as brokers
@@ -25,18 +24,23 @@ from pulsarx.reader import Reader
 from pulsarx.schema import BytesSchema
 from pulsarx.topic_name import TopicName
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    Member = TypeVar("Member", Producer, Consumer, Reader)
+
     from pulsarx.admin import Admin
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.foreign_broker import ForeignBroker
     from pulsarx.message_id import MessageId
 
 _BYTES = BytesSchema()
-Member = TypeVar("Member", Producer, Consumer, Reader)
 
 
 class Client:
-    """A connection to the topics of one folder. Any thread may use it; clients of one folder share one broker."""
+    """A connection to the topics of one folder. Any thread may use it; clients of one folder share
+    one broker."""
 
     def __init__(
         self,
@@ -67,12 +71,17 @@ class Client:
     ) -> None:
         """Open a folder; it is made when it does not exist.
 
-        service_url: a path, `file:...`, `memory:` (one broker a process, gone with its last client) or `memory:name`.
-        durability: `sync` (a send completes when it is on the device), `interval` (flushed every flush_interval_ms;
-            a power cut may lose that much), `os` (left to the operating system). None loses anything when the process
+        service_url: a path, `file:...`, `memory:` (one broker a process, gone with its last client)
+            or `memory:name`.
+        durability: `sync` (a send completes when it is on the device), `interval` (flushed every
+            flush_interval_ms;
+            a power cut may lose that much), `os` (left to the operating system). None loses
+            anything when the process
             is killed. read_only: beside an owner in another process: readers and statistics only.
-        The options in between are the official client's; those about networks are checked and have no effect.
-        Raises FolderOwnedError (another process has it; names its pid), FolderError, NewerFormatError,
+        The options in between are the official client's; those about networks are checked and have
+        no effect.
+        Raises FolderOwnedError (another process has it; names its pid), FolderError,
+        NewerFormatError,
         InvalidConfiguration (a client of this process has it open with other options), InvalidUrl.
         """
         given = {name: value for name, value in locals().items() if name != "self"}
@@ -88,7 +97,9 @@ class Client:
             options.clock, options.randomness, durability, flush_interval_ms, options.broker_options
         )
         folder = self._url.folder
-        self._key = f"memory:{self._url.memory_name}" if folder is None else os.path.realpath(folder)
+        self._key = (
+            f"memory:{self._url.memory_name}" if folder is None else os.path.realpath(folder)
+        )
         self._broker: Broker | ForeignBroker
         if read_only and brokers.find(self._key) is None and folder is not None:
             from pulsarx.broker.foreign_broker import ForeignBroker
@@ -97,7 +108,9 @@ class Client:
         elif read_only:
             existing = brokers.find(self._key)
             if existing is None:
-                raise errors.InvalidConfiguration(f"{self._url.text}: nobody in this process has it open")
+                raise errors.InvalidConfiguration(
+                    f"{self._url.text}: nobody in this process has it open"
+                )
             self._broker = brokers.acquire(self._key, folder, existing.settings)
         else:
             self._broker = brokers.acquire(self._key, folder, settings)
@@ -130,7 +143,8 @@ class Client:
     ) -> Producer:
         """Make a producer on a topic, which is created when it does not exist.
 
-        Arguments and defaults are the official client's. ProducerBusy: the name is taken on this topic.
+        Arguments and defaults are the official client's. ProducerBusy: the name is taken on this
+        topic.
         """
         given = {name: value for name, value in locals().items() if name != "self"}
         options = ProducerOptions(**given)
@@ -140,7 +154,8 @@ class Client:
         def make(name: str) -> Producer:
             return Producer(broker, found, options, name)
 
-        producer: Producer = found.add_producer(options.producer_name, make)  # type: ignore[assignment]
+        # type: ignore[assignment]
+        producer: Producer = found.add_producer(options.producer_name, make)
         self._open_producers.add(id(producer))
         return self._adopt(producer)
 
@@ -175,8 +190,10 @@ class Client:
     ) -> Consumer:
         """Attach to a durable subscription of a topic; both are made when they do not exist.
 
-        Arguments and defaults are the official client's. initial_position: where a new subscription begins; an
-        existing one goes on at its first unacknowledged message. ConsumerBusy: it has its consumer already.
+        Arguments and defaults are the official client's. initial_position: where a new subscription
+        begins; an
+        existing one goes on at its first unacknowledged message. ConsumerBusy: it has its consumer
+        already.
         """
         given = {name: value for name, value in locals().items() if name != "self"}
         options = ConsumerOptions(**given)
@@ -207,20 +224,25 @@ class Client:
         start_message_id_inclusive: bool = False,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
     ) -> Reader:
-        """Read a topic from behind a message id (at it with start_message_id_inclusive), or `MessageId.earliest`
-        or `MessageId.latest`. Nothing is acknowledged and no ledger is held. Arguments as of the official client.
+        """Read a topic from behind a message id (at it with start_message_id_inclusive), or
+        `MessageId.earliest`
+        or `MessageId.latest`. Nothing is acknowledged and no ledger is held. Arguments as of the
+        official client.
         """
         given = {name: value for name, value in locals().items() if name != "self"}
         options = ReaderOptions(**given)
         self._check_open()
         found = self._broker.topic(TopicName.of(topic), create=not self.read_only)
         cursor = found.reader_cursor(options.schema)
-        position = found.ledger.position_of(options.start_message_id, options.start_message_id_inclusive)
+        position = found.ledger.position_of(
+            options.start_message_id, options.start_message_id_inclusive
+        )
         reader = Reader(cursor.attach(position), cursor, options)
         return self._adopt(reader)
 
     def get_topic_partitions(self, topic: str) -> list[str]:
-        """The names of a topic's partitions: the topic itself, as topics have none in this version."""
+        """The names of a topic's partitions: the topic itself, as topics have none in this
+        version."""
         self._check_open()
         return [str(TopicName.of(topic))]
 
@@ -250,7 +272,8 @@ class Client:
         return self._broker  # type: ignore[return-value]
 
     def close(self) -> None:
-        """Close what this client made, producers last sent messages included. A second call raises AlreadyClosed.
+        """Close what this client made, producers last sent messages included. A second call raises
+        AlreadyClosed.
 
         The last client of a folder seals its ledgers and gives the folder back.
         """
@@ -285,7 +308,8 @@ class Client:
         # A client nobody closed: its producers send what they hold, the folder is given back.
         if getattr(self, "_closed", True) or self._broker.state != "OPEN":
             return
-        # Forgotten together with its producers, in a cycle: they are finalized in any order, and each must send first.
+        # Forgotten together with its producers, in a cycle: they are finalized in any order, and
+        # each must send first.
         self._forgotten = True
         if self._open_producers:
             return

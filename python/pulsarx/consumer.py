@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
 
 from pulsarx import errors
 from pulsarx._pycore.consumer_arrow import ConsumerArrow
@@ -11,7 +10,10 @@ from pulsarx.message_id import MessageId
 
 from pulsarx.policies import BatchReceivePolicy
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pulsarx._pycore.dispatcher import Dispatcher
     from pulsarx._pycore.message import Message
     from pulsarx.broker.subscription import Subscription
@@ -25,14 +27,20 @@ DEFAULT_BATCH_RECEIVE = BatchReceivePolicy(-1, 10 << 20, 100)
 class Consumer(ConsumerArrow):
     """Receives the messages of one subscription. Any thread may call.
 
-    `receive`, `acknowledge`, `acknowledge_cumulative`, `receive_many`, `acknowledge_many` and `receive_arrow` come
-    from the core class. What is not acknowledged when the consumer closes goes to the next one of the subscription.
+    `receive`, `acknowledge`, `acknowledge_cumulative`, `receive_many`, `acknowledge_many` and
+    `receive_arrow` come
+    from the core class. What is not acknowledged when the consumer closes goes to the next one of
+    the subscription.
     """
 
     _client: object = None  # kept alive by what it made
 
     def __init__(
-        self, dispatcher: Dispatcher, subscription: Subscription, options: ConsumerOptions, name: str
+        self,
+        dispatcher: Dispatcher,
+        subscription: Subscription,
+        options: ConsumerOptions,
+        name: str,
     ) -> None:
         super().__init__(dispatcher, subscription)
         self._subscription = subscription
@@ -57,7 +65,8 @@ class Consumer(ConsumerArrow):
         return bool(self.is_open)
 
     def batch_receive(self) -> list[Message]:
-        """Messages until one bound of the batch receive policy is reached: number, bytes or time (real)."""
+        """Messages until one bound of the batch receive policy is reached: number, bytes or time
+        (real)."""
         policy = self._policy
         most = policy.getMaxNumMessages() if policy.getMaxNumMessages() > 0 else 1 << 31
         most_bytes = policy.getMaxNumBytes() if policy.getMaxNumBytes() > 0 else 1 << 62
@@ -84,15 +93,21 @@ class Consumer(ConsumerArrow):
         return self._subscription.topic.ledger.last_message_id()
 
     def seek(self, messageid: MessageId | int) -> None:
-        """Move the subscription: to behind a message id, or to the first message published at a time.
+        """Move the subscription: to behind a message id, or to the first message published at a
+        time.
 
-        messageid: a MessageId (`MessageId.earliest`, `MessageId.latest`; the message itself is delivered again only
-        with `start_message_id_inclusive=True`), or milliseconds since 1970. Before the first message of the topic it
-        is the first, beyond the last the end. Everything before counts as acknowledged from now on. Durable on return.
+        messageid: a MessageId (`MessageId.earliest`, `MessageId.latest`; the message itself is
+            delivered again only
+        with `start_message_id_inclusive=True`), or milliseconds since 1970. Before the first
+        message of the topic it
+        is the first, beyond the last the end. Everything before counts as acknowledged from now on.
+        Durable on return.
         """
         self.require_open()
         ledger = self._subscription.topic.ledger
-        self._subscription.seek(seek_position(ledger, messageid, self._options.start_message_id_inclusive))
+        self._subscription.seek(
+            seek_position(ledger, messageid, self._options.start_message_id_inclusive)
+        )
 
     def unsubscribe(self) -> None:
         """Delete the subscription and close the consumer: its messages are no longer held."""

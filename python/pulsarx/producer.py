@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 
 from pulsarx._pycore.producer_arrow import ProducerArrow
 from pulsarx.compression import compress
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.topic import Topic
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Producer(ProducerArrow):
     """Publishes messages to one topic. Any thread may call.
 
-    `send`, `send_async`, `flush`, `send_many`, `send_arrow` and `last_sequence_id` come from the core class.
+    `send`, `send_async`, `flush`, `send_many`, `send_arrow` and `last_sequence_id` come from the
+    core class.
     A producer that is garbage-collected sends what it holds and unregisters, as `close()` does.
     """
 
@@ -51,7 +52,8 @@ class Producer(ProducerArrow):
         return bool(self.is_open)
 
     def close(self) -> None:
-        """Send what is open, wait until it is durable and leave. A second call raises AlreadyClosed."""
+        """Send what is open, wait until it is durable and leave. A second call raises
+        AlreadyClosed."""
         if not self.is_open:
             self.shut()  # says why not
             return
@@ -79,4 +81,6 @@ class Producer(ProducerArrow):
             self.close()
 
     def __repr__(self) -> str:
-        return f"Producer(topic={self._topic.name!r}, name={self._name!r}, open={self.is_connected()})"
+        return (
+            f"Producer(topic={self._topic.name!r}, name={self._name!r}, open={self.is_connected()})"
+        )

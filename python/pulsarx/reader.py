@@ -1,14 +1,17 @@
-"""A reader: what `Client.create_reader` returns. Reads a topic from a place of its choice and acknowledges nothing."""
+"""A reader: what `Client.create_reader` returns. Reads a topic from a place of its choice and
+acknowledges nothing."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
 
 from pulsarx._pycore.consumer_arrow import ConsumerArrow
 from pulsarx.consumer import seek_position
 from pulsarx.message_id import MessageId
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pulsarx._pycore.dispatcher import Dispatcher
     from pulsarx._pycore.message import Message
     from pulsarx.broker.reader_cursor import ReaderCursor
@@ -16,7 +19,8 @@ if TYPE_CHECKING:
 
 
 class Reader:
-    """Reads the messages of one topic in order. Any thread may call. Holds no ledger: what is trimmed is passed over."""
+    """Reads the messages of one topic in order. Any thread may call. Holds no ledger: what is
+    trimmed is passed over."""
 
     _client: object = None  # kept alive by what it made
 
@@ -31,7 +35,8 @@ class Reader:
     if TYPE_CHECKING:
 
         def read_next(self, timeout_millis: int | None = None) -> Message:
-            """The next message; waits at most timeout_millis (real), None: for ever. Raises Timeout, AlreadyClosed."""
+            """The next message; waits at most timeout_millis (real), None: for ever. Raises
+            Timeout, AlreadyClosed."""
 
     def read_arrow(self, max_messages: int, timeout_millis: int | None = None) -> Any:
         """As Consumer.receive_arrow."""
@@ -55,10 +60,13 @@ class Reader:
         return self._cursor.topic.ledger.last_message_id()
 
     def seek(self, messageid: MessageId | int) -> None:
-        """Go on behind a message id (at it with `start_message_id_inclusive=True`), or at a publish time in ms."""
+        """Go on behind a message id (at it with `start_message_id_inclusive=True`), or at a publish
+        time in ms."""
         self._core.require_open()
         ledger: Any = self._cursor.topic.ledger
-        self._cursor.seek(seek_position(ledger, messageid, self._options.start_message_id_inclusive))
+        self._cursor.seek(
+            seek_position(ledger, messageid, self._options.start_message_id_inclusive)
+        )
 
     def close(self) -> None:
         """Stop reading. A second call raises AlreadyClosed."""

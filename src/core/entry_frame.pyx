@@ -17,7 +17,8 @@ cdef extern from *:
         uint32_t message_count, sticky_hash, flags, unused;
     };
     _Static_assert(sizeof(struct pulsarx_frame_bytes) == 64, "a frame is 64 bytes");
-    _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames are copied as they lie in memory");
+    _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+                   "frames are copied as they lie in memory");
     """
     ctypedef struct FrameBytes "struct pulsarx_frame_bytes":
         uint32_t entry_size

@@ -44,7 +44,8 @@ cdef uint32_t fault_of(uint32_t op, int* error) noexcept nogil:
     CALLS[op] += 1
     for position in range(RULE_COUNT):
         rule = &RULES[position]
-        if rule.op == op and (CALLS[op] == rule.first_call or (rule.sticky and CALLS[op] > rule.first_call)):
+        if rule.op == op and (CALLS[op] == rule.first_call
+                              or (rule.sticky and CALLS[op] > rule.first_call)):
             kind = rule.kind
             error[0] = rule.error
             break

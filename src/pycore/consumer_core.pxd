@@ -1,4 +1,5 @@
-"""The hot calls of consumers and readers: receive, acknowledge. Beneath pulsarx.Consumer and pulsarx.Reader."""
+"""The hot calls of consumers and readers: receive, acknowledge. Beneath pulsarx.Consumer and
+pulsarx.Reader."""
 
 from libc.stdint cimport uint32_t, uint64_t
 
@@ -15,7 +16,8 @@ cdef enum ConsumerState:
 cdef class ConsumerCore:
     cdef readonly Dispatcher dispatcher
     cdef object subscription             # Subscription or ReaderCursor of the broker
-    cdef EntryView view                  # the entry being handed out; guarded by the dispatcher's mutex
+    # the entry being handed out; guarded by the dispatcher's mutex
+    cdef EntryView view
     cdef uint64_t view_generation
     cdef uint32_t view_at                # offset of its next message in the payload
     cdef uint32_t view_index             # batch index of its next message

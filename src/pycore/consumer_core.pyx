@@ -10,8 +10,12 @@ from pulsarx._core.atomic cimport pthread_mutex_unlock
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_COMPACTED_OUT
-from pulsarx._core.status cimport STATUS_DUPLICATE, STATUS_FOLD, STATUS_INTERRUPTED, STATUS_OK, STATUS_TIMEOUT
-from pulsarx._core.wait_event cimport WaitEvent, wait_event_enter, wait_event_leave, wait_event_sleep
+from pulsarx._core.status cimport (
+    STATUS_DUPLICATE, STATUS_FOLD, STATUS_INTERRUPTED, STATUS_OK, STATUS_TIMEOUT,
+)
+from pulsarx._core.wait_event cimport (
+    WaitEvent, wait_event_enter, wait_event_leave, wait_event_sleep,
+)
 from pulsarx._pycore.ack_tracker cimport AckTracker
 from pulsarx._pycore.dispatcher cimport Dispatcher
 from pulsarx._pycore.entry_view cimport EntryView
@@ -32,8 +36,10 @@ cdef class ConsumerCore:
     def receive(self, timeout_millis=None) -> Message:
         """The next message; waits for one.
 
-        timeout_millis: how long at most, in real milliseconds; None: for ever; 0 or less: not at all.
-        Raises Timeout, AlreadyClosed, CorruptDataError (a damaged entry; the next call goes on behind it),
+        timeout_millis: how long at most, in real milliseconds; None: for ever; 0 or less: not at
+            all.
+        Raises Timeout, AlreadyClosed, CorruptDataError (a damaged entry; the next call goes on
+        behind it),
         Interrupted (a signal arrived; InterruptedByKeyboard for Ctrl-C).
         """
         cdef Message message
@@ -60,7 +66,8 @@ cdef class ConsumerCore:
                 pthread_mutex_unlock(&self.dispatcher.mutex)
             if message is not None:
                 return message
-        raise errors.Timeout(f"no message on {self.dispatcher.context.topic_name} within {timeout_millis} ms")
+        raise errors.Timeout(f"no message on {self.dispatcher.context.topic_name} within "
+                             f"{timeout_millis} ms")
 
     def receive_many(self, max_messages: int, timeout_millis=None) -> list:
         """Up to max_messages messages: waits for the first like receive, then takes what is there.
@@ -85,7 +92,8 @@ cdef class ConsumerCore:
                     found.append(message)
                     wanted -= 1
             except errors.CorruptDataError:
-                # What was taken before the damage must not be lost; the damage was passed over and is in the log.
+                # What was taken before the damage must not be lost; the damage was passed over and
+                # is in the log.
                 if not found:
                     raise
                 self.subscription.log_damage()
@@ -111,24 +119,29 @@ cdef class ConsumerCore:
             view = self.view
             if view.metadata_flags & METADATA_BATCH == 0:
                 self.view = None
-                return message_new(view, view.c_payload, view.payload_size, -1, 0, view.metadata_flags)
+                return message_new(view, view.c_payload, view.payload_size, -1, 0,
+                                   view.metadata_flags)
             index = self.view_index
             status = batch_decode_next(view.c_payload, view.payload_size, &self.view_at, &found)
             if status != STATUS_OK:
                 self.view = None
-                raise_status(status, 0, f"read message {index} of entry {view.entry_id} of ledger {view.ledger_id}")
+                raise_status(status, 0, f"read message {index} of entry {view.entry_id} of ledger "
+                                        f"{view.ledger_id}")
             self.view_index = index + 1
             if self.view_index == view.message_count:
                 self.view = None
-            if self.view_filtered and not self.dispatcher.is_wanted(view, view.first_message + index):
+            if self.view_filtered and not self.dispatcher.is_wanted(view,
+                    view.first_message + index):
                 continue
             if found.flags & METADATA_COMPACTED_OUT:
                 continue
             return message_new(
-                view, found.payload, found.payload_size, <int>index, found.encoded_metadata_size, found.flags)
+                view, found.payload, found.payload_size, <int>index, found.encoded_metadata_size,
+                found.flags)
 
     cdef bint fill(self) except -1:
-        """Make the next entry the current one; False when nothing is published. Dispatcher's mutex held."""
+        """Make the next entry the current one; False when nothing is published. Dispatcher's mutex
+        held."""
         cdef EntryView view = self.dispatcher.next_view()
         self.view = view
         if view is None:
@@ -145,7 +158,8 @@ cdef class ConsumerCore:
             return view.ledger_id != self.dispatcher.skip_ledger_id or (
                 view.first_message >= self.dispatcher.skip_messages)
         cdef LedgerAcks* acks = cursor_state_find(&self.dispatcher.tracker.c_state, view.ledger_id)
-        return acks == NULL or (acks.bits.beyond == 0 and acks.bits.contiguous <= view.first_message)
+        return acks == NULL or (acks.bits.beyond == 0
+                                and acks.bits.contiguous <= view.first_message)
 
     def has_message(self) -> bool:
         """Whether receive would return at once."""
@@ -154,7 +168,8 @@ cdef class ConsumerCore:
             self.check_open()
         mutex_lock(&self.dispatcher.mutex)
         try:
-            found = (self.view is not None and self.view_generation == self.dispatcher.generation) or self.fill()
+            found = (self.view is not None
+                     and self.view_generation == self.dispatcher.generation) or self.fill()
         finally:
             pthread_mutex_unlock(&self.dispatcher.mutex)
         return found
@@ -166,7 +181,8 @@ cdef class ConsumerCore:
         return self.subscription.deadline(timeout_millis)
 
     cdef bint wait(self, object deadline) except -1:
-        """Sleep until something may have changed; False when the deadline has passed. No mutex held."""
+        """Sleep until something may have changed; False when the deadline has passed. No mutex
+        held."""
         cdef int64_t left_ns = -1
         cdef int status
         cdef object left = deadline.remaining_seconds()
@@ -197,7 +213,8 @@ cdef class ConsumerCore:
     def acknowledge(self, message) -> None:
         """Mark one message as processed: it is never delivered on this subscription again.
 
-        message: a Message of this topic or a MessageId; the id of a whole batch acknowledges all of it.
+        message: a Message of this topic or a MessageId; the id of a whole batch acknowledges all of
+            it.
         A killed process keeps it; a power cut may lose what is younger than the flush interval.
         """
         cdef Message received
@@ -207,9 +224,11 @@ cdef class ConsumerCore:
             received = <Message>message
             if received.entry.context.topic is not self.dispatcher.tail:
                 raise errors.NotAllowedError(
-                    f"acknowledge {received!r}: it is not of topic {self.dispatcher.context.topic_name}")
+                    f"acknowledge {received!r}: it is not of topic "
+                    f"{self.dispatcher.context.topic_name}")
             self.record(received.entry.ledger_id,
-                        received.entry.first_message + <uint32_t>(received.batch_index if received.batch_index > 0 else 0), 1)
+                        received.entry.first_message + <uint32_t>(received.batch_index
+                                if received.batch_index > 0 else 0), 1)
         else:
             ledger_id, first, count = self.subscription.locate(message)
             if count:
@@ -220,7 +239,8 @@ cdef class ConsumerCore:
         cdef Message received
         cdef uint64_t ledger_id
         cdef uint64_t last
-        cdef uint64_t below                  # how far whole ledgers are acknowledged, then by how much that grew
+        # how far whole ledgers are acknowledged, then by how much that grew
+        cdef uint64_t below
         cdef int status
         if self.state != CONSUMER_OPEN:
             self.check_open()
@@ -228,9 +248,11 @@ cdef class ConsumerCore:
             received = <Message>message
             if received.entry.context.topic is not self.dispatcher.tail:
                 raise errors.NotAllowedError(
-                    f"acknowledge {received!r}: it is not of topic {self.dispatcher.context.topic_name}")
+                    f"acknowledge {received!r}: it is not of topic "
+                    f"{self.dispatcher.context.topic_name}")
             ledger_id = received.entry.ledger_id
-            last = received.entry.first_message + (received.batch_index if received.batch_index > 0 else 0) + 1
+            last = received.entry.first_message + (received.batch_index if received.batch_index > 0
+                                                   else 0) + 1
         else:
             ledger_id, first, count = self.subscription.locate(message)
             if not count:
@@ -248,7 +270,8 @@ cdef class ConsumerCore:
                 return
 
     def acknowledge_many(self, messages) -> None:
-        """Acknowledge a list of messages or ids, or what receive_arrow returned; runs of neighbours at once."""
+        """Acknowledge a list of messages or ids, or what receive_arrow returned; runs of neighbours
+        at once."""
         cdef Py_ssize_t at
         cdef Py_ssize_t size
         cdef Message received
@@ -273,7 +296,8 @@ cdef class ConsumerCore:
                 self.acknowledge(other)
                 continue
             received = <Message>other
-            message = received.entry.first_message + <uint32_t>(received.batch_index if received.batch_index > 0 else 0)
+            message = received.entry.first_message + <uint32_t>(received.batch_index
+                    if received.batch_index > 0 else 0)
             if entry is not None and message == first + count and (
                     received.entry is entry or received.entry.ledger_id == entry.ledger_id):
                 count += 1
@@ -284,7 +308,8 @@ cdef class ConsumerCore:
             entry = received.entry
             if entry.context.topic is not self.dispatcher.tail:
                 raise errors.NotAllowedError(
-                    f"acknowledge {received!r}: it is not of topic {self.dispatcher.context.topic_name}")
+                    f"acknowledge {received!r}: it is not of topic "
+                    f"{self.dispatcher.context.topic_name}")
             first = message
             count = 1
         if count:
@@ -298,7 +323,8 @@ cdef class ConsumerCore:
             mutex_lock(&self.dispatcher.mutex)
             status = self.dispatcher.tracker.acknowledge(ledger_id, first, count, &newly)
             pthread_mutex_unlock(&self.dispatcher.mutex)
-            if status == STATUS_OK and self.flush_armed and not has_crossed(self.dispatcher.tracker):
+            if status == STATUS_OK and self.flush_armed and not has_crossed(
+                    self.dispatcher.tracker):
                 return 0
             if not self.settle(status, ledger_id, first):
                 return 0
@@ -329,7 +355,8 @@ cdef class ConsumerCore:
         if self.state == CONSUMER_OPEN:
             return 0
         if self.state == CONSUMER_FORKED:
-            raise errors.ForkedError("the client was opened before this process was forked; open one of its own")
+            raise errors.ForkedError("the client was opened before this process was forked; open "
+                                     "one of its own")
         raise errors.AlreadyClosed(f"consumer or reader on {self.dispatcher.context.topic_name}")
 
     def require_open(self) -> None:
@@ -360,6 +387,7 @@ cdef class ConsumerCore:
 
 
 cdef inline bint has_crossed(AckTracker tracker) noexcept:
-    """Whether the ledger acknowledged last is a sealed one with nothing left: it may be time to trim."""
+    """Whether the ledger acknowledged last is a sealed one with nothing left: it may be time to
+    trim."""
     cdef LedgerAcks* ledger = tracker.c_state.last
     return ledger != NULL and ledger.sealed and ledger.bits.contiguous == ledger.message_count

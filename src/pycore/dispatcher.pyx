@@ -17,12 +17,14 @@ from pulsarx._pycore.raise_status cimport raise_status
 
 
 cdef class Dispatcher:
-    """The read position of one subscription or reader. Any thread may call; the mutex orders them."""
+    """The read position of one subscription or reader. Any thread may call; the mutex orders
+    them."""
 
     def __cinit__(self):
         pthread_mutex_init(&self.mutex, NULL)
 
-    def __init__(self, LedgerTail tail not None, AckTracker tracker, uint32_t decompressed_size_max):
+    def __init__(self, LedgerTail tail not None, AckTracker tracker,
+                 uint32_t decompressed_size_max):
         """tracker: None for a reader."""
         self.tail = tail
         self.tracker = tracker
@@ -44,7 +46,8 @@ cdef class Dispatcher:
             pthread_mutex_unlock(&self.mutex)
 
     def reset(self, uint64_t ledger_id, uint64_t message) -> None:
-        """Seek: everything before the position is acknowledged, nothing from it on; durable on return."""
+        """Seek: everything before the position is acknowledged, nothing from it on; durable on
+        return."""
         mutex_lock(&self.mutex)
         try:
             self.tracker.reset(ledger_id, message)
@@ -53,7 +56,8 @@ cdef class Dispatcher:
         self.move(ledger_id, message)
 
     def move(self, uint64_t ledger_id, uint64_t message) -> None:
-        """Read on from this message of this ledger (a ledger that is gone: from the next one there is).
+        """Read on from this message of this ledger (a ledger that is gone: from the next one there
+        is).
 
         ledger_id 0: from the first ledger. Entries handed out before are stale from now on.
         """
@@ -89,9 +93,11 @@ cdef class Dispatcher:
         return (self.passed_ledger_id if self.span is None else self.span.ledger_id, self.offset)
 
     cdef EntryView next_view(self):
-        """The next entry with something to deliver, None when nothing more is published. Mutex held.
+        """The next entry with something to deliver, None when nothing more is published. Mutex
+        held.
 
-        Raises CorruptDataError for a damaged entry, once; the call after it goes on behind the damage.
+        Raises CorruptDataError for a damaged entry, once; the call after it goes on behind the
+        damage.
         """
         cdef EntryFrame frame
         cdef const uint8_t* entry
@@ -108,7 +114,8 @@ cdef class Dispatcher:
                     return None
                 continue
             next_offset = 0
-            status = ledger_read_entry(&self.span.file.c_read, self.offset, end, &frame, &entry, &next_offset)
+            status = ledger_read_entry(&self.span.file.c_read, self.offset, end, &frame, &entry,
+                                       &next_offset)
             if status == STATUS_END:
                 if not self.advance():
                     return None
@@ -118,12 +125,14 @@ cdef class Dispatcher:
             self.offset = next_offset
             last = frame.first_message + frame.message_count
             if self.tracker is not None:
-                if self.tracker.next_unacknowledged(self.span.ledger_id, frame.first_message, last) >= last:
+                if self.tracker.next_unacknowledged(self.span.ledger_id, frame.first_message,
+                                                    last) >= last:
                     continue
             elif self.span.ledger_id == self.skip_ledger_id and last <= self.skip_messages:
                 continue
             return entry_view_new(
-                self.span.file, self.context, self.span.ledger_id, &frame, entry, self.decompressed_size_max)
+                self.span.file, self.context, self.span.ledger_id, &frame, entry,
+                self.decompressed_size_max)
 
     cdef bint is_wanted(self, EntryView view, uint64_t message) noexcept:
         """Whether this message of a view is still to be delivered. Mutex held."""
@@ -132,18 +141,21 @@ cdef class Dispatcher:
         return view.ledger_id != self.skip_ledger_id or message >= self.skip_messages
 
     cdef bint advance(self) except -1:
-        """Go to the next ledger when this one is read to its final end; False when there is nothing to read."""
+        """Go to the next ledger when this one is read to its final end; False when there is nothing
+        to read."""
         cdef LedgerSpan span
         if self.span is not None:
             if self.span.writer is not None and self.span.writer is self.tail.writer:
                 return False
-            # The tail was switched away before we looked: its last end is final now, and we may not have seen it.
+            # The tail was switched away before we looked: its last end is final now, and we may not
+            # have seen it.
             if self.offset < ledger_span_end(self.span):
                 return True
             if self.span.missing_size and self.told_ledger_id != self.span.ledger_id:
                 self.tell_missing()
         try:
-            span = self.tail.managed_ledger.span_after(self.span, self.passed_ledger_id, self.offset)
+            span = self.tail.managed_ledger.span_after(self.span, self.passed_ledger_id,
+                                                       self.offset)
         except errors.CorruptDataError:
             # Nothing of the next ledger can be read: said once, then reading goes on behind it.
             self.passed_ledger_id = self.tail.managed_ledger.ledger_id_after(self.passed_ledger_id)
@@ -160,11 +172,13 @@ cdef class Dispatcher:
     cdef int tell_missing(self) except -1:
         self.told_ledger_id = self.span.ledger_id
         raise_status(STATUS_TRUNCATED, 0, (
-            f"read ledger {self.span.ledger_id} of {self.context.topic_name} on from offset {self.offset}: "
+            f"read ledger {self.span.ledger_id} of {self.context.topic_name} on from offset "
+            f"{self.offset}: "
             f"{self.span.missing_size} bytes are missing at the end of {self.span.file.path}; "
             f"reading goes on with the next ledger"))
 
-    cdef int pass_damage(self, int status, object entry_id, uint64_t next_offset, uint64_t end) except -1:
+    cdef int pass_damage(self, int status, object entry_id, uint64_t next_offset,
+                         uint64_t end) except -1:
         cdef uint64_t damaged = self.offset
         if next_offset == 0:
             # Not even its frame can be read: it is the one before the next that can.
@@ -173,5 +187,6 @@ cdef class Dispatcher:
             entry_id = "at the end" if frame is None else frame["entry_id"] - 1
         self.offset = next_offset
         raise_status(status, 0, (
-            f"read entry {entry_id} at offset {damaged} of ledger {self.span.ledger_id} of {self.context.topic_name}; "
+            f"read entry {entry_id} at offset {damaged} of ledger {self.span.ledger_id} of "
+            f"{self.context.topic_name}; "
             f"reading goes on at offset {next_offset}"))

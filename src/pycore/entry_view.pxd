@@ -1,6 +1,8 @@
-"""One delivered entry: where its bytes are and what its frame said. Made by the dispatcher, pinned by messages.
+"""One delivered entry: where its bytes are and what its frame said. Made by the dispatcher, pinned
+by messages.
 
-An EntryView keeps the mapping (or the decompressed bytes) alive, so a message stays readable when its ledger is
+An EntryView keeps the mapping (or the decompressed bytes) alive, so a message stays readable when
+its ledger is
 trimmed, sealed or closed. Immutable once made.
 """
 
@@ -15,11 +17,13 @@ cdef class EntryContext:
     cdef readonly str topic_name
     cdef readonly object schema
     cdef object decompress               # (kind, data, uncompressed size, limit) -> bytes
-    cdef readonly object topic           # the topic's LedgerTail: tells messages of one topic from another's
+    # the topic's LedgerTail: tells messages of one topic from another's
+    cdef readonly object topic
 
 
 cdef class EntryView:
-    cdef LedgerFile file                 # pins c_encoded_metadata, and c_payload unless decompressed
+    # pins c_encoded_metadata, and c_payload unless decompressed
+    cdef LedgerFile file
     cdef bytes plain                     # decompressed payload, else None
     cdef EntryContext context
     cdef const uint8_t* c_payload
@@ -36,6 +40,8 @@ cdef class EntryView:
     cdef uint32_t redelivery_count
 
 
-cdef EntryView entry_view_new(LedgerFile file, EntryContext context, uint64_t ledger_id, const EntryFrame* frame,
+cdef EntryView entry_view_new(LedgerFile file, EntryContext context, uint64_t ledger_id,
+                              const EntryFrame* frame,
                               const uint8_t* entry, uint32_t decompressed_size_max)
-"""Take a verified entry apart (and decompress it); CorruptDataError names ledger and entry when it is no entry."""
+"""Take a verified entry apart (and decompress it); CorruptDataError names ledger and entry when it
+is no entry."""

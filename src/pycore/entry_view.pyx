@@ -32,13 +32,15 @@ cdef class EntryView:
         raise TypeError("an EntryView is made by a consumer or a reader")
 
 
-cdef EntryView entry_view_new(LedgerFile file, EntryContext context, uint64_t ledger_id, const EntryFrame* frame,
+cdef EntryView entry_view_new(LedgerFile file, EntryContext context, uint64_t ledger_id,
+                              const EntryFrame* frame,
                               const uint8_t* entry, uint32_t decompressed_size_max):
     cdef EntryParts parts
     # The reader of the ledger has verified the checksum just now; it is not summed twice.
     cdef int status = entry_decode(entry, frame.entry_size, False, &parts)
     cdef bint is_batch = status == STATUS_OK and parts.metadata.flags & METADATA_BATCH != 0
-    if status == STATUS_OK and (parts.metadata.message_count if is_batch else 1) != frame.message_count:
+    if status == STATUS_OK and (parts.metadata.message_count if is_batch
+                                else 1) != frame.message_count:
         status = STATUS_CORRUPT
     if status != STATUS_OK:
         raise_status(status, 0, f"take apart entry {frame.entry_id} of ledger {ledger_id}")
@@ -62,8 +64,10 @@ cdef EntryView entry_view_new(LedgerFile file, EntryContext context, uint64_t le
     return view
 
 
-cdef int entry_view_decompress(EntryView view, EntryParts* parts, uint32_t decompressed_size_max) except -1:
-    view.plain = view.context.decompress(parts.metadata.compression, parts.payload[:parts.payload_size],
+cdef int entry_view_decompress(EntryView view, EntryParts* parts,
+                               uint32_t decompressed_size_max) except -1:
+    view.plain = view.context.decompress(parts.metadata.compression,
+                                         parts.payload[:parts.payload_size],
                             parts.metadata.uncompressed_size, decompressed_size_max)
     view.c_payload = <const uint8_t*>PyBytes_AS_STRING(view.plain)
     view.payload_size = <uint32_t>PyBytes_GET_SIZE(view.plain)

@@ -1,6 +1,8 @@
-"""Where a topic grows, and where its readers read: the part of a managed ledger that hot calls touch.
+"""Where a topic grows, and where its readers read: the part of a managed ledger that hot calls
+touch.
 
-LedgerTail is one per topic, shared by its producers, dispatchers and the managed ledger above, which alone may
+LedgerTail is one per topic, shared by its producers, dispatchers and the managed ledger above,
+which alone may
 switch it. LedgerSpan is one ledger as a reader sees it: its mapping and how far it may be read.
 """
 
@@ -14,14 +16,17 @@ from pulsarx._pycore.ledger_writer cimport LedgerWriter
 
 
 cdef class LedgerTail:
-    cdef readonly LedgerWriter writer    # the open ledger; None while nothing was published in this session
+    # the open ledger; None while nothing was published in this session
+    cdef readonly LedgerWriter writer
     cdef readonly object managed_ledger  # rolls over, gives the next span
     cdef list attached                   # writers that wake c_event
-    cdef WaitEvent* c_event              # what readers of the topic sleep on; woken by every publish
+    # what readers of the topic sleep on; woken by every publish
+    cdef WaitEvent* c_event
     cdef WaitEvent own_event
     cdef object event_owner              # keeps c_event alive when it lies in a shared mapping
     cdef public int64_t roll_over_at_ms  # what is published then or later goes to the next ledger
-    cdef public int poll_ms              # above 0: nobody wakes c_event, so whoever waits looks again after so long
+    # above 0: nobody wakes c_event, so whoever waits looks again after so long
+    cdef public int poll_ms
 
 
 cdef class LedgerSpan:
@@ -37,7 +42,8 @@ cdef class LedgerSpan:
 
 
 cdef inline uint64_t ledger_span_end(LedgerSpan self) noexcept:
-    """How far the ledger may be read now; 0 when its slot went to another ledger (it was sealed meanwhile)."""
+    """How far the ledger may be read now; 0 when its slot went to another ledger (it was sealed
+    meanwhile)."""
     cdef uint64_t end = atomic_load_u64(self.c_end)
     if self.c_slot != NULL and atomic_load_u64(&self.c_slot.ledger_id) != self.ledger_id:
         return 0

@@ -37,7 +37,8 @@ cdef class LedgerTail:
             writer.c_ledger.topic_event = NULL
 
     def switch(self, LedgerWriter writer) -> None:
-        """Let the next entry go to writer (None: nowhere). The writer before must be fenced and fully published."""
+        """Let the next entry go to writer (None: nowhere). The writer before must be fenced and
+        fully published."""
         if writer is not None:
             writer.c_ledger.topic_event = self.c_event
             self.attached.append(writer)
@@ -87,11 +88,14 @@ cdef class LedgerSpan:
         self.ledger_id = writer.ledger_id
         self.file = file
         self.writer = writer
-        self.c_end = &writer.c_ledger.durable_end if writer.c_ledger.publish_on_flush else &writer.c_ledger.end
+        self.c_end = &writer.c_ledger.end
+        if writer.c_ledger.publish_on_flush:
+            self.c_end = &writer.c_ledger.durable_end
         return self
 
     @staticmethod
-    def published(uint64_t ledger_id, LedgerFile file not None, PublishedEnds ends not None, int slot) -> LedgerSpan:
+    def published(uint64_t ledger_id, LedgerFile file not None, PublishedEnds ends not None,
+                  int slot) -> LedgerSpan:
         """A ledger that another process appends to."""
         cdef LedgerSpan self = LedgerSpan.__new__(LedgerSpan)
         self.ledger_id = ledger_id

@@ -1,4 +1,5 @@
-"""A received message. 48 bytes and a share of its EntryView: payload, key and properties stay in the ledger's mapping
+"""A received message. 48 bytes and a share of its EntryView: payload, key and properties stay in
+the ledger's mapping
 until they are asked for.
 """
 
@@ -16,7 +17,8 @@ cdef class Message:
     cdef uint32_t flags                  # MetadataFlags
 
 
-cdef inline Message message_new(EntryView entry, const uint8_t* payload, uint32_t payload_size, int32_t batch_index,
+cdef inline Message message_new(EntryView entry, const uint8_t* payload, uint32_t payload_size,
+                                int32_t batch_index,
                                 uint32_t encoded_metadata_size, uint32_t flags):
     cdef Message message = Message.__new__(Message)
     message.entry = entry

@@ -10,7 +10,8 @@ from libc.string cimport memset
 from pulsarx._core.byte_reader cimport ByteReader, byte_reader_start
 from pulsarx._core.message_metadata cimport MessageMetadata, message_metadata_decode
 from pulsarx._core.single_metadata cimport (
-    METADATA_EVENT_TIME, METADATA_NULL_VALUE, METADATA_ORDERING_KEY, METADATA_PARTITION_KEY, METADATA_SCHEMA_VERSION,
+    METADATA_EVENT_TIME, METADATA_NULL_VALUE, METADATA_ORDERING_KEY, METADATA_PARTITION_KEY,
+    METADATA_SCHEMA_VERSION,
     PropertyView, SingleMetadata, property_next, single_metadata_decode,
 )
 from pulsarx._core.status cimport STATUS_END, STATUS_OK
@@ -28,14 +29,16 @@ cdef enum PropertyField:
 cdef class Message:
     """A message as a consumer or reader received it. Any thread may read it; it never changes.
 
-    It stays valid when the consumer is closed or the ledger is trimmed: it pins the mapping it points into.
+    It stays valid when the consumer is closed or the ledger is trimmed: it pins the mapping it
+    points into.
     """
 
     def __init__(self):
         raise TypeError("a Message is received from a consumer or a reader")
 
     def data(self) -> bytes:
-        """The payload, copied out of the ledger at each call; `b""` for a message without a value."""
+        """The payload, copied out of the ledger at each call; `b""` for a message without a
+        value."""
         return PyBytes_FromStringAndSize(<const char*>self.c_payload, self.payload_size)
 
     def size(self) -> int:
@@ -47,7 +50,8 @@ cdef class Message:
         return self.entry.context.schema.decode(self.data())
 
     def has_null_value(self) -> bool:
-        """Whether it was sent without a value (`send(None)`), which is not the same as an empty one."""
+        """Whether it was sent without a value (`send(None)`), which is not the same as an empty
+        one."""
         return self.flags & METADATA_NULL_VALUE != 0
 
     def properties(self) -> dict:
@@ -58,9 +62,11 @@ cdef class Message:
         cdef dict found = {}
         cdef uint32_t field = FIELD_IN_ENTRY if self.batch_index < 0 else FIELD_IN_BATCH
         if self.batch_index < 0:
-            byte_reader_start(&reader, self.entry.c_encoded_metadata, self.entry.encoded_metadata_size)
+            byte_reader_start(&reader, self.entry.c_encoded_metadata,
+                              self.entry.encoded_metadata_size)
         else:
-            byte_reader_start(&reader, self.c_payload - self.encoded_metadata_size, self.encoded_metadata_size)
+            byte_reader_start(&reader, self.c_payload - self.encoded_metadata_size,
+                              self.encoded_metadata_size)
         while True:
             status = property_next(&reader, field, &view)
             if status == STATUS_END:
@@ -141,12 +147,14 @@ cdef class Message:
 
 
 cdef object message_id_of(Message self):
-    return message_id_new(<long long>self.entry.ledger_id, <long long>self.entry.entry_id, -1, self.batch_index,
+    return message_id_new(<long long>self.entry.ledger_id, <long long>self.entry.entry_id, -1,
+                          self.batch_index,
                           self.entry.message_count if self.batch_index >= 0 else 0)
 
 
 cdef str text(const uint8_t* data, uint32_t size):
-    # Keys and properties of other clients may be any bytes; what is not UTF-8 must not make a message unreadable.
+    # Keys and properties of other clients may be any bytes; what is not UTF-8 must not make a
+    # message unreadable.
     return PyUnicode_DecodeUTF8(<const char*>data, size, "surrogateescape")
 
 
@@ -159,7 +167,8 @@ cdef int entry_metadata(Message self, MessageMetadata* metadata) except -1:
 
 
 cdef int message_metadata(Message self, SingleMetadata* single) except -1:
-    """Key, ordering key and event time, wherever they stand: in the batch's header or in the entry's metadata."""
+    """Key, ordering key and event time, wherever they stand: in the batch's header or in the
+    entry's metadata."""
     cdef MessageMetadata metadata
     cdef int status
     if self.batch_index >= 0:

@@ -1,6 +1,7 @@
 """Takes a mutex of the core from code that holds the GIL. Everybody in pycore may call.
 
-One rule keeps GIL and mutexes free of deadlock: nobody sleeps on a mutex with the GIL in hand. So whoever holds a
+One rule keeps GIL and mutexes free of deadlock: nobody sleeps on a mutex with the GIL in hand. So
+whoever holds a
 mutex can always get the GIL back.
 """
 

@@ -1,4 +1,5 @@
-"""Checks what a caller gives to send and turns it into the structs of the core. For producer_core alone; needs the GIL."""
+"""Checks what a caller gives to send and turns it into the structs of the core. For producer_core
+alone; needs the GIL."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
@@ -9,11 +10,14 @@ cdef struct PropertyScratch:
     PropertyView* views                  # owned
     Py_ssize_t capacity
 
-cdef int outgoing_describe(SingleMetadata* metadata, PropertyScratch* scratch, object key, object ordering_key,
+cdef int outgoing_describe(SingleMetadata* metadata, PropertyScratch* scratch, object key,
+                           object ordering_key,
                            object properties, object event_timestamp, object sequence_id) except -1
-"""Fill metadata with pointers into the given objects, which the caller keeps alive until it is encoded.
+"""Fill metadata with pointers into the given objects, which the caller keeps alive until it is
+encoded.
 
-ValueError: a wrong type, TypeError: a property that is not str, as the official client. An empty key is no key.
+ValueError: a wrong type, TypeError: a property that is not str, as the official client. An empty
+    key is no key.
 """
 
 cdef object outgoing_content(object schema, object content, SingleMetadata* metadata)
@@ -22,5 +26,6 @@ cdef object outgoing_content(object schema, object content, SingleMetadata* meta
 cdef int64_t outgoing_deliver_at(object clock, object deliver_at, object deliver_after) except? -1
 """Milliseconds since 1970, 0 for neither."""
 
-cdef int outgoing_check_replication(object replication_clusters, object disable_replication) except -1
+cdef int outgoing_check_replication(object replication_clusters,
+                                    object disable_replication) except -1
 cdef uint32_t outgoing_sticky_hash(const MessageMetadata* metadata) noexcept

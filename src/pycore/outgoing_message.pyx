@@ -7,7 +7,8 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from pulsarx._core.message_metadata cimport MessageMetadata
 from pulsarx._core.murmur3 cimport murmur3_32
 from pulsarx._core.single_metadata cimport (
-    METADATA_EVENT_TIME, METADATA_NULL_VALUE, METADATA_ORDERING_KEY, METADATA_PARTITION_KEY, METADATA_PROPERTIES,
+    METADATA_EVENT_TIME, METADATA_NULL_VALUE, METADATA_ORDERING_KEY, METADATA_PARTITION_KEY,
+    METADATA_PROPERTIES,
     PropertyView, SingleMetadata,
 )
 
@@ -19,7 +20,8 @@ cdef const uint8_t* utf8(object text, str name, uint32_t* size) except NULL:
     cdef Py_ssize_t length
     cdef const char* data
     if not isinstance(text, str):
-        raise ValueError(f"Argument {name} is expected to be of type 'str' and not '{type(text).__name__}'")
+        raise ValueError(f"Argument {name} is expected to be of type 'str' and not "
+                         f"'{type(text).__name__}'")
     data = PyUnicode_AsUTF8AndSize(text, &length)
     size[0] = <uint32_t>length
     return <const uint8_t*>data
@@ -27,13 +29,15 @@ cdef const uint8_t* utf8(object text, str name, uint32_t* size) except NULL:
 
 cdef int whole_number(object value, str name) except -1:
     if not isinstance(value, int):
-        raise ValueError(f"Argument {name} is expected to be of type 'int' and not '{type(value).__name__}'")
+        raise ValueError(f"Argument {name} is expected to be of type 'int' and not "
+                         f"'{type(value).__name__}'")
     if value < 0 or value >= 1 << 63:
         raise ValueError(f"{name} is {value}; it must be within 0..2^63-1")
     return 0
 
 
-cdef int outgoing_describe(SingleMetadata* metadata, PropertyScratch* scratch, object key, object ordering_key,
+cdef int outgoing_describe(SingleMetadata* metadata, PropertyScratch* scratch, object key,
+                           object ordering_key,
                            object properties, object event_timestamp, object sequence_id) except -1:
     if key is not None:
         metadata.partition_key = utf8(key, "partition_key", &metadata.partition_key_size)
@@ -46,7 +50,8 @@ cdef int outgoing_describe(SingleMetadata* metadata, PropertyScratch* scratch, o
     if properties is not None:
         if not isinstance(properties, dict):
             raise ValueError(
-                f"Argument properties is expected to be of type 'dict' and not '{type(properties).__name__}'")
+                f"Argument properties is expected to be of type 'dict' and not '"
+                f"{type(properties).__name__}'")
         if properties:
             describe_properties(metadata, scratch, <dict>properties)
     if event_timestamp is not None:
@@ -60,7 +65,8 @@ cdef int outgoing_describe(SingleMetadata* metadata, PropertyScratch* scratch, o
     return 0
 
 
-cdef int describe_properties(SingleMetadata* metadata, PropertyScratch* scratch, dict properties) except -1:
+cdef int describe_properties(SingleMetadata* metadata, PropertyScratch* scratch,
+                             dict properties) except -1:
     cdef Py_ssize_t count = len(properties)
     cdef Py_ssize_t at = 0
     cdef PropertyView* grown
@@ -90,7 +96,8 @@ cdef object outgoing_content(object schema, object content, SingleMetadata* meta
     if type(data) is bytes:
         return data
     if not isinstance(data, bytes):
-        raise ValueError(f"Argument data is expected to be of type 'bytes' and not '{type(data).__name__}'")
+        raise ValueError(f"Argument data is expected to be of type 'bytes' and not "
+                         f"'{type(data).__name__}'")
     return bytes(data)
 
 
@@ -101,7 +108,8 @@ cdef int64_t outgoing_deliver_at(object clock, object deliver_at, object deliver
     return clock.deliver_at_ms(deliver_after)
 
 
-cdef int outgoing_check_replication(object replication_clusters, object disable_replication) except -1:
+cdef int outgoing_check_replication(object replication_clusters,
+                                    object disable_replication) except -1:
     if replication_clusters is not None and not isinstance(replication_clusters, list):
         raise ValueError("Argument replication_clusters is expected to be of type 'list' "
                          f"and not '{type(replication_clusters).__name__}'")

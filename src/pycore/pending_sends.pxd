@@ -1,4 +1,5 @@
-"""Entries that are stored but not yet known durable, oldest first: what `max_pending_messages` counts beside the open
+"""Entries that are stored but not yet known durable, oldest first: what `max_pending_messages`
+counts beside the open
 batch, and whose callbacks are still owed. One per producer; its mutex orders the calls.
 """
 
@@ -8,11 +9,13 @@ from pulsarx._pycore.ledger_writer cimport LedgerWriter
 
 
 cdef class PendingSends:
-    cdef object entries                  # deque of (writer, entry count to flush, messages, callbacks, entry id)
+    # deque of (writer, entry count to flush, messages, callbacks, entry id)
+    cdef object entries
     cdef object completions              # where callbacks are run
     cdef readonly uint64_t message_count
 
-    cdef int add(self, LedgerWriter writer, uint64_t entry_id, uint64_t messages, list callbacks) except -1
+    cdef int add(self, LedgerWriter writer, uint64_t entry_id, uint64_t messages,
+                 list callbacks) except -1
     cdef int settle(self) except -1
     cdef tuple oldest(self)
     cdef tuple newest(self)

@@ -16,7 +16,8 @@ cdef class PendingSends:
         self.entries = deque()
         self.completions = completions
 
-    cdef int add(self, LedgerWriter writer, uint64_t entry_id, uint64_t messages, list callbacks) except -1:
+    cdef int add(self, LedgerWriter writer, uint64_t entry_id, uint64_t messages,
+                 list callbacks) except -1:
         self.entries.append((writer, entry_id + 1, messages, callbacks, entry_id))
         self.message_count += messages
         return 0

@@ -20,20 +20,25 @@ from pulsarx._pycore.raise_status cimport raise_status
 
 
 cdef class ProducerBulk(ProducerCore):
-    """send_many and send_arrow: many messages in one call. They always form batches, batching enabled or not."""
+    """send_many and send_arrow: many messages in one call. They always form batches, batching
+    enabled or not."""
 
     def send_many(self, payloads, *, keys=None, properties=None, event_timestamps=None) -> list:
-        """Publish a list of messages in order; returns their MessageIds when all are durable, as send.
+        """Publish a list of messages in order; returns their MessageIds when all are durable, as
+        send.
 
-        payloads: contents as for send. keys, properties, event_timestamps: None, or a list as long, None where one
+        payloads: contents as for send. keys, properties, event_timestamps: None, or a list as long,
+            None where one
         has none. An error leaves published what came before; the text says how many.
         """
         cdef list contents = payloads if type(payloads) is list else list(payloads)
         cdef Py_ssize_t count = PyList_GET_SIZE(contents)
         cdef Py_ssize_t at = 0
         cdef list ids = []
-        cdef bint plain = keys is None and properties is None and event_timestamps is None and self.bytes_schema
-        for name, column in (("keys", keys), ("properties", properties), ("event_timestamps", event_timestamps)):
+        cdef bint plain = (keys is None and properties is None and event_timestamps is None
+                           and self.bytes_schema)
+        for name, column in (("keys", keys), ("properties", properties), ("event_timestamps",
+                event_timestamps)):
             if column is not None and len(column) != count:
                 raise ValueError(f"{name} has {len(column)} elements and payloads {count}")
         mutex_lock(&self.mutex)
@@ -61,7 +66,8 @@ cdef class ProducerBulk(ProducerCore):
 
     cdef Py_ssize_t fill_batch(self, list contents, Py_ssize_t at, object keys, object properties,
                                object event_timestamps, bint plain) except -1:
-        """Add contents from at on until the batch is full; returns where to go on. Mutex held, batch empty."""
+        """Add contents from at on until the batch is full; returns where to go on. Mutex held,
+        batch empty."""
         cdef SingleMetadata metadata
         cdef Py_ssize_t count = PyList_GET_SIZE(contents)
         cdef const uint8_t* payload
@@ -77,7 +83,8 @@ cdef class ProducerBulk(ProducerCore):
                 metadata.flags = METADATA_SEQUENCE_ID
                 if not (self.bytes_schema and type(content) is bytes):
                     content = outgoing_content(self.schema, content, &metadata)
-                outgoing_describe(&metadata, &self.scratch, None if keys is None else keys[at], None,
+                outgoing_describe(&metadata, &self.scratch, None if keys is None else keys[at],
+                                  None,
                                   None if properties is None else properties[at],
                                   None if event_timestamps is None else event_timestamps[at], None)
             payload = NULL
@@ -87,13 +94,15 @@ cdef class ProducerBulk(ProducerCore):
                 metadata.payload_size = <uint32_t>PyBytes_GET_SIZE(content)
                 if metadata.payload_size > self.message_size_max:
                     self.refuse_size(metadata.payload_size)
-            if self.batch.message_count and (batch_encode_payload_size(&self.batch) + metadata.payload_size + 24
+            if self.batch.message_count and (batch_encode_payload_size(
+                    &self.batch) + metadata.payload_size + 24
                                              > self.batch_bytes_max):
                 return at
             metadata.sequence_id = self.next_sequence_id
             status = batch_encode_add(&self.batch, &metadata, payload)
             if status != STATUS_OK:
-                raise_status(status, 0, f"add a message of {metadata.payload_size} bytes to the batch")
+                raise_status(status, 0, f"add a message of {metadata.payload_size} bytes to the "
+                                        f"batch")
             self.next_sequence_id += 1
             at += 1
         return at
@@ -104,10 +113,12 @@ cdef class ProducerBulk(ProducerCore):
         cdef uint32_t index
         self.close_batch()
         if count == 1:
-            ids.append(message_id_new(<int64_t>self.stored_ledger_id, <int64_t>self.stored_entry_id, -1, -1, 0))
+            ids.append(message_id_new(<int64_t>self.stored_ledger_id,
+                                      <int64_t>self.stored_entry_id, -1, -1, 0))
             return 0
         for index in range(count):
-            ids.append(message_id_new(<int64_t>self.stored_ledger_id, <int64_t>self.stored_entry_id, -1,
+            ids.append(message_id_new(<int64_t>self.stored_ledger_id,
+                                      <int64_t>self.stored_entry_id, -1,
                                       <int>index, <int>count))
         return 0
 

@@ -58,17 +58,21 @@ cdef class ProducerCore:
     cdef bint caller_waits               # a send is running that will flush by itself
 
     cdef bint accept(self, object content, object callback, object properties, object partition_key,
-                     object ordering_key, object sequence_id, object replication_clusters, object disable_replication,
+                     object ordering_key, object sequence_id, object replication_clusters, object
+                     disable_replication,
                      object event_timestamp, object deliver_at, object deliver_after) except -1
     cdef int send_plain(self, object content, object callback, object key) except -1
     cdef int add(self, SingleMetadata* metadata, const uint8_t* payload, object callback) except -1
     cdef int begin_batch(self) except -1
     cdef int close_batch(self) except -1
-    cdef int store_single(self, SingleMetadata* single, const uint8_t* payload, int64_t deliver_at_ms) except -1
+    cdef int store_single(self, SingleMetadata* single, const uint8_t* payload,
+                          int64_t deliver_at_ms) except -1
     cdef LedgerWriter store(self, EntryFrame* frame, uint8_t* entry)
-    cdef int compress_batch(self, MessageMetadata* envelope, uint8_t** entry, uint32_t* entry_size) except -1
+    cdef int compress_batch(self, MessageMetadata* envelope, uint8_t** entry,
+                            uint32_t* entry_size) except -1
     cdef void fill_envelope(self, MessageMetadata* envelope, int64_t publish_time_ms) noexcept
     cdef int give_up(self, object error) except -1
+    cdef bint is_crowded(self) noexcept
     cdef int make_room(self) except -1
     cdef int refuse_size(self, Py_ssize_t size) except -1
     cdef int check_open(self) except -1

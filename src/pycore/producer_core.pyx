@@ -11,14 +11,21 @@ from pulsarx._core.atomic cimport (
     atomic_load_u32, pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_unlock,
 )
 from pulsarx._core.batch_encode cimport (
-    batch_encode_add, batch_encode_clear, batch_encode_compressed, batch_encode_finish, batch_encode_free,
+    batch_encode_add, batch_encode_clear, batch_encode_compressed, batch_encode_finish,
+    batch_encode_free,
     batch_encode_init, batch_encode_payload_size, batch_encode_plain_payload, batch_encode_single,
 )
 from pulsarx._core.entry_frame cimport ENTRY_BATCH, ENTRY_COMPRESSED, ENTRY_MIXED_KEYS, EntryFrame
-from pulsarx._core.ledger_append cimport LEDGER_FENCED, LEDGER_OPEN, ledger_append_entry, ledger_append_flush
+from pulsarx._core.ledger_append cimport (
+    LEDGER_FENCED, LEDGER_OPEN, ledger_append_entry, ledger_append_flush,
+)
 from pulsarx._core.message_metadata cimport MessageMetadata
-from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_DELIVER_AT, METADATA_SEQUENCE_ID, SingleMetadata
-from pulsarx._core.status cimport STATUS_CLOSED, STATUS_IO, STATUS_INTERRUPTED, STATUS_LEDGER_FULL, STATUS_OK
+from pulsarx._core.single_metadata cimport (
+    METADATA_BATCH, METADATA_DELIVER_AT, METADATA_SEQUENCE_ID, SingleMetadata,
+)
+from pulsarx._core.status cimport (
+    STATUS_CLOSED, STATUS_INTERRUPTED, STATUS_IO, STATUS_LEDGER_FULL, STATUS_OK,
+)
 from pulsarx._pycore.ledger_tail cimport LedgerTail
 from pulsarx._pycore.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.message_id cimport message_id_new
@@ -32,8 +39,10 @@ from pulsarx._pycore.raise_status cimport raise_status
 from pulsarx._pycore.signals cimport signals_check
 
 cdef enum Tuning:
-    HEADROOM = 1024              # for the metadata in front of a batch; a longer one makes the buffer grow
-    GIL_KEPT_UP_TO = 4096        # bytes: a smaller write is over before another thread could take the GIL
+    # for the metadata in front of a batch; a longer one makes the buffer grow
+    HEADROOM = 1024
+    # bytes: a smaller write is over before another thread could take the GIL
+    GIL_KEPT_UP_TO = 4096
 
 cdef class ProducerCore:
     """Encodes, batches and stores for one producer. Any thread may call; the mutex orders them."""
@@ -67,7 +76,7 @@ cdef class ProducerCore:
         if options.initial_sequence_id is not None:
             self.next_sequence_id = options.initial_sequence_id + 1
             self.stored_sequence_id = options.initial_sequence_id
-        cdef size_t capacity = 2 * self.batch_bytes_max if self.batching and self.batch_bytes_max < 131072 else 4096
+        cdef size_t capacity = 4096          # grows to what batches need
         cdef int status = batch_encode_init(&self.batch, HEADROOM + len(self.name_utf8), capacity)
         if status != STATUS_OK:
             raise_status(status, 0, f"make producer {name}")
@@ -78,13 +87,18 @@ cdef class ProducerCore:
         PyMem_Free(self.scratch.views)
         pthread_mutex_destroy(&self.mutex)
 
-    def send(self, content, properties=None, partition_key=None, ordering_key=None, sequence_id=None,
-             replication_clusters=None, disable_replication=False, event_timestamp=None, deliver_at=None,
+    def send(self, content, properties=None, partition_key=None, ordering_key=None,
+             sequence_id=None,
+             replication_clusters=None, disable_replication=False, event_timestamp=None,
+             deliver_at=None,
              deliver_after=None):
-        """Publish one message and return its MessageId once it is as durable as the client was opened for.
+        """Publish one message and return its MessageId once it is as durable as the client was
+        opened for.
 
-        An open batch goes out with it at once. Safe to call from any thread; concurrent calls share one flush.
-        Raises MessageTooBig, StorageFullError (nothing was stored), LedgerPoisonedError, AlreadyClosed.
+        An open batch goes out with it at once. Safe to call from any thread; concurrent calls share
+        one flush.
+        Raises MessageTooBig, StorageFullError (nothing was stored), LedgerPoisonedError,
+        AlreadyClosed.
         """
         cdef LedgerWriter writer
         cdef uint64_t ledger_id
@@ -96,7 +110,8 @@ cdef class ProducerCore:
         self.caller_waits = True
         try:
             alone = self.accept(content, None, properties, partition_key, ordering_key, sequence_id,
-                                replication_clusters, disable_replication, event_timestamp, deliver_at, deliver_after)
+                                replication_clusters, disable_replication, event_timestamp,
+                                deliver_at, deliver_after)
             index = self.batch.message_count - 1 if not alone else 0
             if not alone:
                 count = self.batch.message_count
@@ -114,14 +129,17 @@ cdef class ProducerCore:
         return message_id_new(<int64_t>ledger_id, <int64_t>entry_id, -1, <int>index, <int>count)
 
     def send_async_described(
-            self, content, callback, properties=None, partition_key=None, ordering_key=None, sequence_id=None,
-            replication_clusters=None, disable_replication=False, event_timestamp=None, deliver_at=None,
+            self, content, callback, properties=None, partition_key=None, ordering_key=None,
+            sequence_id=None,
+            replication_clusters=None, disable_replication=False, event_timestamp=None,
+            deliver_at=None,
             deliver_after=None) -> None:
         """send_async with whatever arguments; send_async itself is in send_entry."""
         mutex_lock(&self.mutex)
         try:
             self.accept(content, callback, properties, partition_key, ordering_key, sequence_id,
-                        replication_clusters, disable_replication, event_timestamp, deliver_at, deliver_after)
+                        replication_clusters, disable_replication, event_timestamp, deliver_at,
+                        deliver_after)
             if self.batching and self.batch.message_count >= self.batch_messages_max:
                 self.close_batch()
         finally:
@@ -142,7 +160,7 @@ cdef class ProducerCore:
         try:
             if self.state != PRODUCER_OPEN:
                 self.check_open()
-            if self.pending_max and self.batch.message_count + self.pending.message_count >= self.pending_max:
+            if self.is_crowded():
                 self.make_room()
             metadata.sequence_id = self.next_sequence_id
             self.next_sequence_id += 1
@@ -154,9 +172,11 @@ cdef class ProducerCore:
         return 0
 
     cdef bint accept(self, object content, object callback, object properties, object partition_key,
-                     object ordering_key, object sequence_id, object replication_clusters, object disable_replication,
+                     object ordering_key, object sequence_id, object replication_clusters, object
+                     disable_replication,
                      object event_timestamp, object deliver_at, object deliver_after) except -1:
-        """Check one message and put it into the open batch, or store it when it goes alone (True). Mutex held."""
+        """Check one message and put it into the open batch, or store it when it goes alone (True).
+        Mutex held."""
         cdef SingleMetadata metadata
         cdef const uint8_t* payload = NULL
         cdef int64_t deliver_at_ms = 0
@@ -173,13 +193,14 @@ cdef class ProducerCore:
             metadata.payload_size = <uint32_t>PyBytes_GET_SIZE(content)
         if partition_key is not None or properties is not None or ordering_key is not None or (
                 sequence_id is not None or event_timestamp is not None):
-            outgoing_describe(&metadata, &self.scratch, partition_key, ordering_key, properties, event_timestamp,
+            outgoing_describe(&metadata, &self.scratch, partition_key, ordering_key, properties,
+                              event_timestamp,
                               sequence_id)
         if replication_clusters is not None or disable_replication is not False:
             outgoing_check_replication(replication_clusters, disable_replication)
         if deliver_at is not None or deliver_after is not None:
             deliver_at_ms = outgoing_deliver_at(self.clock, deliver_at, deliver_after)
-        if self.pending_max and self.batch.message_count + self.pending.message_count >= self.pending_max:
+        if self.is_crowded():
             self.make_room()
         if sequence_id is None:
             metadata.sequence_id = self.next_sequence_id
@@ -196,7 +217,8 @@ cdef class ProducerCore:
 
     cdef int add(self, SingleMetadata* metadata, const uint8_t* payload, object callback) except -1:
         """Put a message into the open batch; close the batch before when it does not fit."""
-        cdef size_t size = metadata.payload_size + metadata.partition_key_size + metadata.ordering_key_size + 24
+        cdef size_t size = 24 + metadata.payload_size + metadata.partition_key_size
+        size += metadata.ordering_key_size
         if self.batch.message_count and (
                 batch_encode_payload_size(&self.batch) + size > self.batch_bytes_max
                 or metadata.sequence_id <= self.batch.last_sequence_id):
@@ -213,14 +235,16 @@ cdef class ProducerCore:
         return 0
 
     cdef int begin_batch(self) except -1:
-        """Start the clock of a new batch: its publish time, and the deadline by which it goes out."""
+        """Start the clock of a new batch: its publish time, and the deadline by which it goes
+        out."""
         self.batch_publish_ms = self.clock.now_ms()
         if self.timer is None:
             self.timer = self.topic.arm_batch(self, self.batch_publish_ms + self.batch_delay_ms)
         return 0
 
     def batch_due(self) -> None:
-        """The deadline armed by begin_batch has come: send the batch, or wait on for a younger one."""
+        """The deadline armed by begin_batch has come: send the batch, or wait on for a younger
+        one."""
         if self.state != PRODUCER_OPEN:
             return
         mutex_lock(&self.mutex)
@@ -239,7 +263,8 @@ cdef class ProducerCore:
             pthread_mutex_unlock(&self.mutex)
 
     cdef int close_batch(self) except -1:
-        """Store the open batch as one entry. Mutex held. On failure its callbacks are told and it is gone."""
+        """Store the open batch as one entry. Mutex held. On failure its callbacks are told and it
+        is gone."""
         cdef MessageMetadata envelope
         cdef EntryFrame frame
         cdef uint8_t* entry = NULL
@@ -254,13 +279,15 @@ cdef class ProducerCore:
             else:
                 status = batch_encode_finish(&self.batch, &envelope, &entry, &entry_size)
                 if status != STATUS_OK:
-                    raise_status(status, 0, f"encode a batch of {self.batch.message_count} messages")
+                    raise_status(status, 0, f"encode a batch of {self.batch.message_count} "
+                                            f"messages")
             memset(&frame, 0, sizeof(frame))
             frame.entry_size = entry_size
             frame.message_count = self.batch.message_count
             frame.publish_time_ms = self.batch_publish_ms
             frame.flags = (ENTRY_BATCH if envelope.flags & METADATA_BATCH else 0) | (
-                ENTRY_COMPRESSED if envelope.compression else 0) | (ENTRY_MIXED_KEYS if self.batch.mixed_keys else 0)
+                ENTRY_COMPRESSED if envelope.compression else 0) | (ENTRY_MIXED_KEYS
+                        if self.batch.mixed_keys else 0)
             frame.sticky_hash = outgoing_sticky_hash(&envelope)
             self.store(&frame, entry)
             self.stored_sequence_id = <int64_t>self.batch.last_sequence_id
@@ -271,7 +298,8 @@ cdef class ProducerCore:
             batch_encode_clear(&self.batch)
         return 0
 
-    cdef int store_single(self, SingleMetadata* single, const uint8_t* payload, int64_t deliver_at_ms) except -1:
+    cdef int store_single(self, SingleMetadata* single, const uint8_t* payload,
+                          int64_t deliver_at_ms) except -1:
         """Store one message as an entry of its own. Mutex held."""
         cdef MessageMetadata metadata
         cdef EntryFrame frame
@@ -333,7 +361,8 @@ cdef class ProducerCore:
                 self.tail.managed_ledger.open_writer()
                 continue
             state = atomic_load_u32(&writer.c_ledger.state)
-            if state == LEDGER_FENCED or (state == LEDGER_OPEN and frame.publish_time_ms >= self.tail.roll_over_at_ms):
+            if state == LEDGER_FENCED or (state == LEDGER_OPEN
+                                          and frame.publish_time_ms >= self.tail.roll_over_at_ms):
                 self.tail.managed_ledger.roll_over(writer)
                 continue
             if frame.entry_size > GIL_KEPT_UP_TO:
@@ -349,7 +378,8 @@ cdef class ProducerCore:
                 self.tail.managed_ledger.roll_over(writer)
                 continue
             raise_status(status, writer.c_ledger.error,
-                         f"append {frame.entry_size} bytes to ledger {writer.ledger_id} of {self.topic.name}")
+                         f"append {frame.entry_size} bytes to ledger {writer.ledger_id} of "
+                         f"{self.topic.name}")
         self.stored_writer = writer
         self.stored_ledger_id = writer.ledger_id
         self.stored_entry_id = frame.entry_id
@@ -360,7 +390,8 @@ cdef class ProducerCore:
                 self.pending.completions.expect(self)
         else:
             if callbacks:
-                self.pending.completions.post(callbacks, writer.ledger_id, frame.entry_id, frame.message_count, None)
+                self.pending.completions.post(callbacks, writer.ledger_id, frame.entry_id,
+                                              frame.message_count, None)
             if self.durability == DURABILITY_INTERVAL:
                 self.tail.managed_ledger.arm_flush()
         return writer
@@ -372,7 +403,8 @@ cdef class ProducerCore:
             self.pending.completions.post(callbacks, 0, 0, 0, error)
         return 0
 
-    cdef int compress_batch(self, MessageMetadata* envelope, uint8_t** entry, uint32_t* entry_size) except -1:
+    cdef int compress_batch(self, MessageMetadata* envelope, uint8_t** entry,
+                            uint32_t* entry_size) except -1:
         cdef const uint8_t* plain
         cdef uint32_t size
         cdef bytes packed
@@ -380,7 +412,8 @@ cdef class ProducerCore:
         batch_encode_plain_payload(&self.batch, &plain, &size)
         packed = self.compress(self.compression, plain[:size])
         envelope.compression = self.compression
-        status = batch_encode_compressed(&self.batch, envelope, <const uint8_t*>PyBytes_AS_STRING(packed),
+        status = batch_encode_compressed(&self.batch, envelope,
+                                         <const uint8_t*>PyBytes_AS_STRING(packed),
                                          <uint32_t>PyBytes_GET_SIZE(packed), entry, entry_size)
         if status != STATUS_OK:
             raise_status(status, 0, f"encode a batch of {self.batch.message_count} messages")
@@ -393,15 +426,22 @@ cdef class ProducerCore:
         envelope.producer_name = <const uint8_t*>PyBytes_AS_STRING(self.name_utf8)
         envelope.producer_name_size = <uint32_t>PyBytes_GET_SIZE(self.name_utf8)
 
+    cdef inline bint is_crowded(self) noexcept:
+        """Whether max_pending_messages are on their way."""
+        return self.pending_max != 0 and (
+            self.batch.message_count + self.pending.message_count >= self.pending_max)
+
     cdef int make_room(self) except -1:
-        """Too many messages are on their way: send the open batch, then wait or refuse. Mutex held."""
+        """Too many messages are on their way: send the open batch, then wait or refuse. Mutex
+        held."""
         if self.batch.message_count:
             self.close_batch()
         self.pending.settle()
         while self.pending.message_count >= self.pending_max:
             if not self.block_if_queue_full:
                 raise errors.ProducerQueueIsFull(
-                    f"{self.pending.message_count} messages of {self.name_utf8.decode()} are not durable yet and "
+                    f"{self.pending.message_count} messages of {self.name_utf8.decode()} are "
+                    f"not durable yet and "
                     f"max_pending_messages is {self.pending_max}; wait, or set block_if_queue_full")
             oldest = self.pending.oldest()
             self.wait_durable(oldest[0], oldest[4])
@@ -418,7 +458,8 @@ cdef class ProducerCore:
             signals_check()
         if status != STATUS_OK:
             try:
-                raise_status(status, writer.c_ledger.error, f"flush ledger {writer.ledger_id} of {self.topic.name}")
+                raise_status(status, writer.c_ledger.error,
+                             f"flush ledger {writer.ledger_id} of {self.topic.name}")
             except Exception as error:
                 self.pending.fail(error)
                 raise
@@ -451,7 +492,8 @@ cdef class ProducerCore:
                 self.pending.settle()
                 return
             try:
-                raise_status(status, writer.c_ledger.error, f"flush ledger {writer.ledger_id} of {self.topic.name}")
+                raise_status(status, writer.c_ledger.error,
+                             f"flush ledger {writer.ledger_id} of {self.topic.name}")
             except Exception as error:
                 self.failure = error
                 self.pending.fail(error)
@@ -459,9 +501,11 @@ cdef class ProducerCore:
             pthread_mutex_unlock(&self.mutex)
 
     def flush(self) -> None:
-        """Send the open batch and return when everything sent is as durable as the client was opened for.
+        """Send the open batch and return when everything sent is as durable as the client was
+        opened for.
 
-        The callbacks of it have run then too. Raises what an earlier batch without callbacks failed with.
+        The callbacks of it have run then too. Raises what an earlier batch without callbacks failed
+        with.
         """
         self.check_open()
         self.drain()
@@ -489,7 +533,8 @@ cdef class ProducerCore:
         if self.state == PRODUCER_OPEN:
             return 0
         if self.state == PRODUCER_FORKED:
-            raise errors.ForkedError("the client was opened before this process was forked; open one of its own")
+            raise errors.ForkedError("the client was opened before this process was forked; open "
+                                     "one of its own")
         raise errors.AlreadyClosed(f"producer {self.name_utf8.decode()} on {self.topic.name}")
 
     def shut(self) -> None:
@@ -498,7 +543,8 @@ cdef class ProducerCore:
         mutex_lock(&self.mutex)
         try:
             self.check_open()
-            self.state = PRODUCER_CLOSED  # first: what another thread sends from now on is refused, not forgotten
+            # First: what another thread sends from now on is refused, not forgotten.
+            self.state = PRODUCER_CLOSED
         finally:
             pthread_mutex_unlock(&self.mutex)
         try:

@@ -78,7 +78,8 @@ cdef class PublishedEnds:
         return self
 
     def close_file(self) -> None:
-        """No more slots are handed out; those there are stay mapped as long as anybody holds them."""
+        """No more slots are handed out; those there are stay mapped as long as anybody holds
+        them."""
         if self.c_fd >= 0:
             file_close(self.c_fd)
             self.c_fd = -1

@@ -1,8 +1,11 @@
 # cython: language_level=3
-"""send_async as a bare vectorcall function, installed into ProducerCore when this module is imported.
+"""send_async as a bare vectorcall function, installed into ProducerCore when this module is
+imported.
 
-A `def` of eleven arguments counts the references of nine defaults up and down at each call, nine dependent
-increments of the same `None`: a quarter of the whole send. The two everyday forms are taken apart here by hand;
+A `def` of eleven arguments counts the references of nine defaults up and down at each call, nine
+dependent
+increments of the same `None`: a quarter of the whole send. The two everyday forms are taken apart
+here by hand;
 every other call goes on to `send_async_described`.
 """
 
@@ -21,7 +24,8 @@ cdef extern from "Python.h":
     int METH_KEYWORDS
     object PyDescr_NewMethod(PyTypeObject* owner, PyMethodDef* method)
     void PyType_Modified(PyTypeObject* owner)
-    object PyObject_VectorcallMethod(object name, PyObject** arguments, size_t count, PyObject* names)
+    object PyObject_VectorcallMethod(object name, PyObject** arguments, size_t count,
+                                     PyObject* names)
 
 cdef extern from *:
     """

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 
 from pulsarx.admin.namespaces import Namespaces
 from pulsarx.admin.topics import Topics
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.foreign_broker import ForeignBroker

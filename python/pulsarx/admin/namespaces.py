@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 
 from pulsarx import errors
 from pulsarx.broker.retention import RetentionPolicy
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.foreign_broker import ForeignBroker
@@ -21,12 +21,18 @@ class Namespaces:
     def get_namespaces(self, tenant: str = "public") -> list[str]:
         """Names of the namespaces of a tenant, as `tenant/namespace`."""
         self._broker.check_open()
-        return sorted(name for name in self._broker.catalogue.state.namespaces if name.startswith(f"{tenant}/"))
+        return sorted(
+            name
+            for name in self._broker.catalogue.state.namespaces
+            if name.startswith(f"{tenant}/")
+        )
 
     def set_retention(self, namespace: str, time_minutes: int, size_mb: int) -> None:
-        """Keep acknowledged messages: for time_minutes, up to size_mb MiB a topic, whichever is reached first.
+        """Keep acknowledged messages: for time_minutes, up to size_mb MiB a topic, whichever is
+        reached first.
 
-        -1: without limit; 0 in either: not at all. Whole ledgers are removed, never parts. Durable on return.
+        -1: without limit; 0 in either: not at all. Whole ledgers are removed, never parts. Durable
+        on return.
         """
         self._broker.check_open()
         if self._broker.read_only:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
 
 from pulsarx.broker.statistics import topic_statistics
 from pulsarx.topic_name import TopicName
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.foreign_broker import ForeignBroker
 
@@ -26,7 +28,8 @@ class Topics:
         return sorted(name for name in self._broker.catalogue.state.topics if prefix in name)
 
     def stats(self, topic: str) -> dict[str, Any]:
-        """Entries, messages and bytes stored, ledgers, producers, and of each subscription its backlog in messages."""
+        """Entries, messages and bytes stored, ledgers, producers, and of each subscription its
+        backlog in messages."""
         self._broker.check_open()
         self._broker.refresh()
         return topic_statistics(self._broker.topic(TopicName.of(topic), create=False))

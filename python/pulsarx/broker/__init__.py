@@ -1,1 +1,2 @@
-"""What a Pulsar broker does, in process. Knows nothing of the API above it; never waits on a consumer's code."""
+"""What a Pulsar broker does, in process. Knows nothing of the API above it; never waits on a
+consumer's code."""

@@ -1,4 +1,5 @@
-"""One thread that runs what must not hold up a caller: callbacks, seals. Started with the first job, ended by close.
+"""One thread that runs what must not hold up a caller: callbacks, seals. Started with the first
+job, ended by close.
 
 Any thread may call. Jobs run one after another in the order they came.
 """

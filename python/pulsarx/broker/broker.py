@@ -1,9 +1,10 @@
-"""The broker of one data directory in this process: its topics, threads and clocks. Shared by all clients of the folder.
+"""The broker of one data directory in this process: its topics, threads and clocks. Shared by all
+clients of the folder.
 
-  state    holds                                         left by
-  OPEN     clients hold references                       release of the last one, process exit, fork
-  CLOSED   ledgers sealed, lock given back               -
-  FORKED   a child's copy: every call raises             -
+state    holds                                         left by
+OPEN     clients hold references                       release of the last one, process exit, fork
+CLOSED   ledgers sealed, lock given back               -
+FORKED   a child's copy: every call raises             -
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import atexit
 import os
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
 
 from pulsarx import errors
 from pulsarx._pycore.ack_tracker import AckTracker
@@ -29,6 +29,7 @@ from pulsarx.broker.topic import Topic
 from pulsarx.clock import system_clock
 from pulsarx.topic_name import TopicName
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.catalogue_state import SubscriptionRecord, TopicRecord
     from pulsarx.clock import Clock, Timer
@@ -36,14 +37,28 @@ if TYPE_CHECKING:
     from pulsarx.randomness import Randomness
 
 
-class BrokerSettings(NamedTuple):
-    """What all clients of one folder must agree on."""
+class BrokerSettings:
+    """What all clients of one folder must agree on. A value."""
 
-    clock: Clock
-    randomness: Randomness
-    durability: str
-    flush_interval_ms: int
-    options: BrokerOptions
+    __slots__ = ("clock", "durability", "flush_interval_ms", "options", "randomness")
+
+    def __init__(
+        self,
+        clock: Clock,
+        randomness: Randomness,
+        durability: str,
+        flush_interval_ms: int,
+        options: BrokerOptions,
+    ) -> None:
+        self.clock = clock
+        self.randomness = randomness
+        self.durability = durability
+        self.flush_interval_ms = flush_interval_ms
+        self.options = options
+
+    def differences(self, other: BrokerSettings) -> list[str]:
+        """Names of what they do not agree on."""
+        return [name for name in self.__slots__ if getattr(self, name) != getattr(other, name)]
 
 
 class Broker:
@@ -67,14 +82,22 @@ class Broker:
         self._flush_timers: set[Timer] = set()
         self.files = FileSystem()
         if location is None:
-            self.directory: DataDirectory | MemoryDirectory = MemoryDirectory(now_ms=self.clock.now_ms())
+            self.directory: DataDirectory | MemoryDirectory = MemoryDirectory(
+                now_ms=self.clock.now_ms()
+            )
         else:
-            self.directory = DataDirectory.open(location, files=self.files, now_ms=self.clock.now_ms())
+            self.directory = DataDirectory.open(
+                location, files=self.files, now_ms=self.clock.now_ms()
+            )
         try:
             self.catalogue = Catalogue.open(self.directory)
             ends_path = self.directory.ends_path
             epoch = self.catalogue.epoch
-            self.ends = PublishedEnds.memory(epoch) if ends_path is None else PublishedEnds.create(ends_path, epoch)
+            self.ends = (
+                PublishedEnds.memory(epoch)
+                if ends_path is None
+                else PublishedEnds.create(ends_path, epoch)
+            )
         except BaseException:
             self.directory.close()
             raise
@@ -83,6 +106,7 @@ class Broker:
 
     def after_flush_interval(self, flush: Callable[[], None]) -> None:
         """Call flush when the flush interval (real time) is over."""
+
         def due() -> None:
             self._flush_timers.discard(timer)
             flush()
@@ -93,12 +117,14 @@ class Broker:
             self._flush_timers.discard(timer)
 
     def next_producer_name(self) -> str:
-        """As Pulsar standalone names them: cluster, instance, number. Unique within an epoch of the folder."""
+        """As Pulsar standalone names them: cluster, instance, number. Unique within an epoch of the
+        folder."""
         with self.lock:
             self._producer_count += 1
             return f"standalone-{self.catalogue.epoch}-{self._producer_count - 1}"
 
-    # Topics -----------------------------------------------------------------------------------------------------------
+    # Topics ---------------------------------------------------------------------------------------
+    # --------------------
 
     def topic(self, name: TopicName, *, create: bool = True) -> Topic:
         """The topic of this name, made when it is missing and allowed to be."""
@@ -117,11 +143,15 @@ class Broker:
 
     def _create_topic(self, name: TopicName, create: bool) -> TopicRecord:
         if name.domain != "persistent":
-            raise errors.OperationNotSupported(f"{name}: non-persistent topics are not there in this version")
+            raise errors.OperationNotSupported(
+                f"{name}: non-persistent topics are not there in this version"
+            )
         if name.namespace_name not in self.catalogue.state.namespaces:
             raise errors.TopicNotFound(f"{name}: there is no namespace {name.namespace_name}")
         if not create or not self.options.allow_auto_topic_creation:
-            raise errors.TopicNotFound(f"{name}, and allow_auto_topic_creation is off" if create else str(name))
+            raise errors.TopicNotFound(
+                f"{name}, and allow_auto_topic_creation is off" if create else str(name)
+            )
         self.catalogue.commit(
             [
                 {
@@ -144,7 +174,9 @@ class Broker:
         if isinstance(self.directory, MemoryDirectory):
             return AckTracker(None)
         prefix = f"{self.directory.path}/cursors/{record.cursor_id}"
-        identity = record.cursor_id.to_bytes(8, "little") + bytes.fromhex(self.directory.folder_id)[:8]
+        identity = (
+            record.cursor_id.to_bytes(8, "little") + bytes.fromhex(self.directory.folder_id)[:8]
+        )
         tracker = AckTracker(CursorStore(self.files, prefix, identity))
         for text in tracker.damage:
             import logging
@@ -165,28 +197,40 @@ class Broker:
         if found is not None:
             return RetentionPolicy(found["time_minutes"], found["size_mb"]), True
         options = self.options
-        policy = RetentionPolicy(options.default_retention_time_in_minutes, options.default_retention_size_in_mb)
-        return policy, policy != RetentionPolicy()
+        policy = RetentionPolicy(
+            options.default_retention_time_in_minutes, options.default_retention_size_in_mb
+        )
+        return policy, not policy.keeps_nothing
 
     def set_retention(self, namespace: str, policy: RetentionPolicy) -> None:
         if namespace not in self.catalogue.state.namespaces:
             raise errors.TopicNotFound(f"there is no namespace {namespace}")
         value = {"time_minutes": policy.time_minutes, "size_mb": policy.size_mb}
         self.catalogue.commit(
-            [{"op": "set_namespace_policy", "namespace": namespace, "policy": "retention", "value": value}]
+            [
+                {
+                    "op": "set_namespace_policy",
+                    "namespace": namespace,
+                    "policy": "retention",
+                    "value": value,
+                }
+            ]
         )
         for topic in list(self.topics.values()):
             if topic.name.split("://", 1)[1].startswith(namespace + "/"):
                 topic.trim()
 
-    # Life -------------------------------------------------------------------------------------------------------------
+    # Life -----------------------------------------------------------------------------------------
+    # --------------------
 
     def refresh(self) -> None:
         """The owner's catalogue is always up to date."""
 
     def check_open(self) -> None:
         if self.state == "FORKED":
-            raise errors.ForkedError("the client was opened before this process was forked; open one of its own")
+            raise errors.ForkedError(
+                "the client was opened before this process was forked; open one of its own"
+            )
         if self.state != "OPEN":
             raise errors.AlreadyClosed("client")
 
@@ -234,19 +278,16 @@ _registry_lock = threading.RLock()
 
 
 def acquire(key: str, location: str | None, settings: BrokerSettings) -> Broker:
-    """The broker of a folder (key: its real path) or of a memory name; opened by the first client."""
+    """The broker of a folder (key: its real path) or of a memory name; opened by the first
+    client."""
     with _registry_lock:
         found = _registry.get(key)
         if found is None:
             found = _registry[key] = Broker(location, settings)
-        elif found.settings != settings:
-            differing = [
-                name
-                for name, ours, theirs in zip(BrokerSettings._fields, settings, found.settings, strict=True)
-                if ours != theirs
-            ]
+        elif settings.differences(found.settings):
             raise errors.InvalidConfiguration(
-                f"{key} is open in this process with other {', '.join(differing)}; "
+                f"{key} is open in this process with another "
+                f"{', another '.join(settings.differences(found.settings))}; "
                 "clients of one folder share one broker and must agree"
             )
         found.reference_count += 1
@@ -259,7 +300,8 @@ def release(key: str, broker: Broker) -> None:
         broker.reference_count -= 1
         if broker.reference_count > 0 or broker.state != "OPEN":
             return
-        # Closed under the lock, so that a client opening the folder now waits for the seal instead of failing.
+        # Closed under the lock, so that a client opening the folder now waits for the seal instead
+        # of failing.
         try:
             broker.close()
         finally:

@@ -1,4 +1,5 @@
-"""Tells asynchronous sends how they ended: flushes what they stored, then runs their callbacks in one thread of its own.
+"""Tells asynchronous sends how they ended: flushes what they stored, then runs their callbacks in
+one thread of its own.
 
 Callbacks never run in the thread that sends, so a callback may take the locks its sender holds.
 """
@@ -6,17 +7,19 @@ Callbacks never run in the thread that sends, so a callback may take the locks i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from pulsarx._pycore.message_id import message_id_in_batch
 from pulsarx.broker.background import Background
 from pulsarx.enumerations import Result
 from pulsarx.message_id import MessageId
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pulsarx._pycore.producer_core import ProducerCore
 
-Callback = Callable[[Any, MessageId | None], None]
+    Callback = Callable[[Any, MessageId | None], None]
 
 
 class Completions:
@@ -35,7 +38,9 @@ class Completions:
         error: Exception | None,
     ) -> None:
         """Run the callbacks of one entry; error: why it failed, None for success."""
-        self._background.put(lambda: run_callbacks(callbacks, ledger_id, entry_id, message_count, error))
+        self._background.put(
+            lambda: run_callbacks(callbacks, ledger_id, entry_id, message_count, error)
+        )
 
     def expect(self, producer: ProducerCore) -> None:
         """Flush what the producer stored, for nobody waits for it."""
@@ -79,7 +84,8 @@ def run_callbacks(
 
 
 def result_of(error: Exception) -> Any:
-    """The Result the official client would give for an exception: that of its nearest official class."""
+    """The Result the official client would give for an exception: that of its nearest official
+    class."""
     for kind in type(error).__mro__:
         found = getattr(Result, kind.__name__, None)
         if found is not None:

@@ -1,11 +1,11 @@
-"""A folder opened beside its owner: reads what the owner publishes, changes nothing. What `read_only=True` opens."""
+"""A folder opened beside its owner: reads what the owner publishes, changes nothing. What
+`read_only=True` opens."""
 
 from __future__ import annotations
 
 import os
 import threading
 import weakref
-from typing import TYPE_CHECKING
 
 from pulsarx import errors
 from pulsarx._pycore.file_system import FileSystem
@@ -15,6 +15,7 @@ from pulsarx.broker.data_directory import DataDirectory
 from pulsarx.broker.foreign_topic import ForeignTopic
 from pulsarx.broker.retention import RetentionPolicy
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.topic_name import TopicName
 
@@ -62,7 +63,9 @@ class ForeignBroker:
                 self.refresh()
                 record = self.catalogue.state.topics.get(full)
                 if record is None:
-                    raise errors.TopicNotFound(f"{full} in {self.directory.path}, which is opened read_only")
+                    raise errors.TopicNotFound(
+                        f"{full} in {self.directory.path}, which is opened read_only"
+                    )
                 found = self.topics[full] = ForeignTopic(self, record)
             return found
 
@@ -78,7 +81,9 @@ class ForeignBroker:
 
     def check_open(self) -> None:
         if self.state == "FORKED":
-            raise errors.ForkedError("the client was opened before this process was forked; open one of its own")
+            raise errors.ForkedError(
+                "the client was opened before this process was forked; open one of its own"
+            )
         if self.state != "OPEN":
             raise errors.AlreadyClosed("client")
 

@@ -1,9 +1,9 @@
-"""A topic of a folder that another process owns, or nobody: readable up to the published end, nothing else."""
+"""A topic of a folder that another process owns, or nobody: readable up to the published end,
+nothing else."""
 
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, TypeVar
 
 from pulsarx import errors
 from pulsarx._pycore.ledger_file import LedgerFile
@@ -11,21 +11,25 @@ from pulsarx._pycore.ledger_tail import LedgerSpan, LedgerTail
 from pulsarx.broker.ledger_list import LedgerList, Position
 from pulsarx.broker.reader_cursor import ReaderCursor
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any, TypeVar
 
     from pulsarx._pycore.message_id import MessageId
     from pulsarx.broker.catalogue_state import LedgerRecord, TopicRecord
     from pulsarx.broker.foreign_broker import ForeignBroker
 
+    Found = TypeVar("Found")
 
-Found = TypeVar("Found")
+
 TRIMS_MAX = 10  # in a row, each while one look at the ledgers was going on
 POLL_MS = 50  # while no owner lives, or it has the topic's ledgers closed
 
 
 class ForeignLedger(LedgerList):
-    """The ledgers of a topic as the catalogue and the published ends tell them. Any thread may call."""
+    """The ledgers of a topic as the catalogue and the published ends tell them. Any thread may
+    call."""
 
     def __init__(self, broker: ForeignBroker, record: TopicRecord) -> None:
         super().__init__(record.name, broker.catalogue)
@@ -35,7 +39,8 @@ class ForeignLedger(LedgerList):
         self._listen()
 
     def _listen(self) -> None:
-        """Let readers sleep on the slot of the ledger that is open now; without one they look again and again."""
+        """Let readers sleep on the slot of the ledger that is open now; without one they look again
+        and again."""
         ends = self.broker.ends
         self.tail.poll_ms = POLL_MS
         # A table that may not be written cannot count who sleeps on it.
@@ -46,7 +51,9 @@ class ForeignLedger(LedgerList):
                 self.tail.listen(ends, ledger.slot)
                 self.tail.poll_ms = 0
 
-    def span_after(self, current: LedgerSpan | None, passed_ledger_id: int, offset: int) -> LedgerSpan | None:
+    def span_after(
+        self, current: LedgerSpan | None, passed_ledger_id: int, offset: int
+    ) -> LedgerSpan | None:
         look = super().span_after
         found = self._despite_trimming(lambda: look(current, passed_ledger_id, offset))
         if found is None:
@@ -99,7 +106,8 @@ class ForeignLedger(LedgerList):
         return LedgerFile.open(path, ledger.ledger_id, growing=True)
 
     def _recover(self, ledger: LedgerRecord) -> tuple[LedgerSpan, int, int]:
-        """No owner lives, so no published end can be trusted: look how far the file is whole. Writes nothing."""
+        """No owner lives, so no published end can be trusted: look how far the file is whole.
+        Writes nothing."""
         found = self._recovered.get(ledger.ledger_id)
         if found is None:
             path = self.broker.directory.ledger_path(ledger.ledger_id)

@@ -1,4 +1,5 @@
-"""The ledgers of a topic as readers and cursors see them: positions, ids, spans. Base of the owned and the foreign kind.
+"""The ledgers of a topic as readers and cursors see them: positions, ids, spans. Base of the owned
+and the foreign kind.
 
 A position is (ledger id, ordinal): the message with that ordinal among all messages of the ledger.
 """
@@ -6,10 +7,10 @@ A position is (ledger id, ordinal): the message with that ordinal among all mess
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
 
 from pulsarx._pycore.message_id import MessageId
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx._pycore.ledger_tail import LedgerSpan
     from pulsarx.broker.catalogue import Catalogue
@@ -53,8 +54,11 @@ class LedgerList:
                 return self.span(ledger)
         return None
 
-    def span_after(self, current: LedgerSpan | None, passed_ledger_id: int, offset: int) -> LedgerSpan | None:
-        """Where a reader goes that has read current up to offset and seen nothing more there; None: it waits."""
+    def span_after(
+        self, current: LedgerSpan | None, passed_ledger_id: int, offset: int
+    ) -> LedgerSpan | None:
+        """Where a reader goes that has read current up to offset and seen nothing more there; None:
+        it waits."""
         for ledger in self.ledgers():
             if current is not None and ledger.ledger_id == current.ledger_id:
                 span = self.span(ledger)
@@ -66,7 +70,9 @@ class LedgerList:
 
     def ledger_id_after(self, ledger_id: int) -> int:
         """The id of the next ledger; the same when there is none."""
-        return next((each.ledger_id for each in self.ledgers() if each.ledger_id > ledger_id), ledger_id)
+        return next(
+            (each.ledger_id for each in self.ledgers() if each.ledger_id > ledger_id), ledger_id
+        )
 
     def first_position(self) -> Position:
         ledgers = self.ledgers()
@@ -80,7 +86,8 @@ class LedgerList:
         return (ledgers[-1].ledger_id, self.published_counts(ledgers[-1])[1])
 
     def locate(self, message_id: MessageId) -> tuple[int, int, int]:
-        """(ledger id, first ordinal, messages) that an id names; no messages when its ledger is gone or never was.
+        """(ledger id, first ordinal, messages) that an id names; no messages when its ledger is
+        gone or never was.
 
         The id of a batch (batch index -1) names all its messages.
         """
@@ -92,7 +99,9 @@ class LedgerList:
                 return self._locate_entry(ledger, message_id.entry_id(), message_id.batch_index())
         return (ledger_id, 0, 0)
 
-    def _locate_entry(self, ledger: LedgerRecord, entry_id: int, batch_index: int) -> tuple[int, int, int]:
+    def _locate_entry(
+        self, ledger: LedgerRecord, entry_id: int, batch_index: int
+    ) -> tuple[int, int, int]:
         entries, messages = self.published_counts(ledger)
         if entry_id < 0:
             return (ledger.ledger_id, 0, 0)
@@ -128,10 +137,13 @@ class LedgerList:
         return self.end_position()
 
     def position_at_time(self, publish_time_ms: int) -> Position:
-        """The first message published at or after a time (milliseconds since 1970); the end when there is none."""
+        """The first message published at or after a time (milliseconds since 1970); the end when
+        there is none."""
         for ledger in self.ledgers():
             entries, _ = self.published_counts(ledger)
-            if entries == 0 or (ledger.state == "sealed" and ledger.last_publish_ms < publish_time_ms):
+            if entries == 0 or (
+                ledger.state == "sealed" and ledger.last_publish_ms < publish_time_ms
+            ):
                 continue
             span = self.span(ledger)
             offset = span.file.find_publish_time(publish_time_ms, span.end)

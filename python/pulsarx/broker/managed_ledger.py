@@ -1,9 +1,9 @@
 """A topic's messages: an ordered list of ledgers of which the last may be open.
 
-  state      holds                                        left by
-  IDLE       no ledger is open                            open_writer (first publish)
-  OPEN       tail.writer takes entries                    roll_over, close
-  CLOSED     every ledger is sealed                       -
+state      holds                                        left by
+IDLE       no ledger is open                            open_writer (first publish)
+OPEN       tail.writer takes entries                    roll_over, close
+CLOSED     every ledger is sealed                       -
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import os
 import threading
-from typing import TYPE_CHECKING, Any
 
 from pulsarx import errors
 from pulsarx._pycore.ledger_file import LedgerFile
@@ -20,7 +19,10 @@ from pulsarx._pycore.ledger_tail import LedgerSpan, LedgerTail, fence, published
 from pulsarx._pycore.ledger_writer import LedgerWriter
 from pulsarx.broker.ledger_list import LedgerList
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from collections.abc import Callable
 
     from pulsarx.broker.broker import Broker
@@ -28,10 +30,12 @@ if TYPE_CHECKING:
 
 
 class ManagedLedger(LedgerList):
-    """The ledgers of one topic of an owned data directory. Any thread; its lock orders changes of the list."""
+    """The ledgers of one topic of an owned data directory. Any thread; its lock orders changes of
+    the list."""
 
     def __init__(self, broker: Broker, name: str, on_change: Callable[[int], None]) -> None:
-        """on_change: told the id of each ledger that came or was sealed; of a new one before its first entry."""
+        """on_change: told the id of each ledger that came or was sealed; of a new one before its
+        first entry."""
         super().__init__(name, broker.catalogue)
         self.broker = broker
         self.lock = threading.RLock()
@@ -113,7 +117,8 @@ class ManagedLedger(LedgerList):
         self._on_change(ledger_id)
         return writer
 
-    # Sealing ----------------------------------------------------------------------------------------------------------
+    # Sealing --------------------------------------------------------------------------------------
+    # --------------------
 
     def _seal_later(self, writer: LedgerWriter) -> None:
         # Not under the lock: sealing flushes, and publishers must be able to roll over meanwhile.
@@ -124,7 +129,8 @@ class ManagedLedger(LedgerList):
         self._on_change(writer.ledger_id)
 
     def _seal(self, writer: LedgerWriter) -> list[dict[str, Any]]:
-        """Write index and footer, and say so to the catalogue; a ledger without an entry goes away instead."""
+        """Write index and footer, and say so to the catalogue; a ledger without an entry goes away
+        instead."""
         if writer.entry_count == 0:
             return [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": [writer.ledger_id]}]
         summary = writer.seal()
@@ -173,7 +179,8 @@ class ManagedLedger(LedgerList):
             [self._sealing(ledger.ledger_id, summary, damaged=recovery.damaged_entries > 0)]
         )
 
-    # Reading ----------------------------------------------------------------------------------------------------------
+    # Reading --------------------------------------------------------------------------------------
+    # --------------------
 
     def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
         writer = self._writers.get(ledger.ledger_id)
@@ -189,7 +196,8 @@ class ManagedLedger(LedgerList):
             if path is None or os.path.exists(path):
                 raise
             raise errors.CorruptDataError(
-                f"read ledger {ledger.ledger_id} of {self.name}: its file {path} is missing; the catalogue has "
+                f"read ledger {ledger.ledger_id} of {self.name}: its file {path} is missing; "
+                f"the catalogue has "
                 f"{ledger.message_count} messages in it. Put the file back if you have it"
             ) from None
         return LedgerSpan.sealed(ledger.ledger_id, file, ledger.size)
@@ -201,7 +209,8 @@ class ManagedLedger(LedgerList):
             return int(entries), int(messages)
         return ledger.entry_count, ledger.message_count
 
-    # Flushing, trimming, closing --------------------------------------------------------------------------------------
+    # Flushing, trimming, closing
+    # --------------------------------------------------------------------------------------
 
     def arm_flush(self) -> None:
         """Durability interval: something was stored; flush it before the interval is over."""
@@ -237,12 +246,18 @@ class ManagedLedger(LedgerList):
             if self._closed:
                 return
             self._closed = True
+            self.tail.switch(None)
+            failure: Exception | None = None
             for writer in list(self._writers.values()):
                 fence(writer)
-                self.broker.catalogue.commit(self._seal(writer))
-                if self.tail.writer is writer:
-                    self.tail.switch(None)
-                self._release(writer)
+                try:
+                    self.broker.catalogue.commit(self._seal(writer))
+                    self._release(writer)
+                except Exception as error:
+                    # It stays open in the catalogue and is recovered by who opens the folder next.
+                    failure = error
+            if failure is not None:
+                raise failure
 
     def abandon(self) -> None:
         """In a forked child: touch nothing."""
@@ -250,7 +265,8 @@ class ManagedLedger(LedgerList):
 
 
 def recover(topic: str, path: str, ledger_id: int) -> LedgerRecovery | None:
-    """How far the file is whole; None: nothing was ever stored in it, so that nothing is lost with it."""
+    """How far the file is whole; None: nothing was ever stored in it, so that nothing is lost with
+    it."""
     import logging
 
     try:
@@ -258,7 +274,8 @@ def recover(topic: str, path: str, ledger_id: int) -> LedgerRecovery | None:
     except errors.StorageError:
         if os.path.exists(path):
             raise
-        # Without a flush (durability os or interval) a power cut may take the whole file, its name included.
+        # Without a flush (durability os or interval) a power cut may take the whole file, its name
+        # included.
         logging.getLogger("pulsarx").error("%s: the file of ledger %d is gone", topic, ledger_id)
         return None
     return recovery if recovery.entry_count else None
@@ -278,6 +295,7 @@ def report_recovery(topic: str, ledger_id: int, recovery: LedgerRecovery) -> Non
         )  # fmt: skip
     for entry_id, count, offset, _ in recovery.damage:
         logger.error(
-            "%s: ledger %d is damaged: %d entries from %d on, at offset %d, cannot be read; the others can",
+            "%s: ledger %d is damaged: %d entries from %d on, at offset %d, cannot be read; "
+            "the others can",
             topic, ledger_id, count, entry_id, offset,
         )  # fmt: skip

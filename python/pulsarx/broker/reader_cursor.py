@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
 
 from pulsarx._pycore.consumer_arrow import ConsumerArrow
 from pulsarx._pycore.dispatcher import Dispatcher
@@ -11,6 +10,7 @@ from pulsarx._pycore.entry_view import EntryContext
 from pulsarx.clock import Deadline
 from pulsarx.compression import decompress
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.foreign_topic import ForeignTopic
     from pulsarx.broker.ledger_list import Position

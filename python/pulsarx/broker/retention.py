@@ -1,18 +1,27 @@
-"""Which ledgers may go: whole, sealed ones that every durable subscription has acknowledged and no policy keeps."""
+"""Which ledgers may go: whole, sealed ones that every durable subscription has acknowledged and no
+policy keeps."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.catalogue_state import LedgerRecord
 
 
-class RetentionPolicy(NamedTuple):
-    """How long acknowledged messages stay. -1: without limit; 0 in either: not at all."""
+class RetentionPolicy:
+    """How long acknowledged messages stay. -1: without limit; 0 in either: not at all. A value."""
 
-    time_minutes: int = 0
-    size_mb: int = 0
+    __slots__ = ("size_mb", "time_minutes")
+
+    def __init__(self, time_minutes: int = 0, size_mb: int = 0) -> None:
+        self.time_minutes = time_minutes
+        self.size_mb = size_mb
+
+    @property
+    def keeps_nothing(self) -> bool:
+        """As Pulsar: a limit of 0 in one of the two switches retention off."""
+        return self.time_minutes == 0 or self.size_mb == 0
 
 
 def removable(
@@ -23,8 +32,10 @@ def removable(
 ) -> list[int]:
     """Ids of the ledgers to remove, oldest first.
 
-    held_from: the ledger of the slowest durable cursor; it and later ones stay. A ledger goes when it is older than
-    time_minutes or when the topic without it still holds size_mb; the first that stays ends the search.
+    held_from: the ledger of the slowest durable cursor; it and later ones stay. A ledger goes when
+        it is older than
+    time_minutes or when the topic without it still holds size_mb; the first that stays ends the
+    search.
     Source: ManagedLedgerImpl.internalTrimLedgers.
     """
     candidates = []
@@ -43,7 +54,7 @@ def removable(
 
 
 def is_expired(ledger: LedgerRecord, policy: RetentionPolicy, now_ms: int) -> bool:
-    if policy.time_minutes == 0 or policy.size_mb == 0:
+    if policy.keeps_nothing:
         return True
     return policy.time_minutes > 0 and now_ms - ledger.sealed_ms > policy.time_minutes * 60_000
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pulsarx.broker.foreign_topic import ForeignTopic
     from pulsarx.broker.topic import Topic
 
 
 def topic_statistics(topic: Topic | ForeignTopic) -> dict[str, Any]:
-    """storage_size: bytes of the ledgers up to their published ends. A foreign topic has no live counts: None there."""
+    """storage_size: bytes of the ledgers up to their published ends. A foreign topic has no live
+    counts: None there."""
     ledgers = []
     for ledger in topic.ledger.ledgers():
         entries, messages = topic.ledger.published_counts(ledger)

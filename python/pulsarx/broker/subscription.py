@@ -1,15 +1,14 @@
 """A durable subscription: its cursor, its read position, its consumer.
 
-  state         holds                                   left by
-  IDLE          no consumer; the cursor holds ledgers   attach, remove
-  ATTACHED      one consumer reads and acknowledges     detach, remove
-  REMOVED       the cursor is deleted                   -
+state         holds                                   left by
+IDLE          no consumer; the cursor holds ledgers   attach, remove
+ATTACHED      one consumer reads and acknowledges     detach, remove
+REMOVED       the cursor is deleted                   -
 """
 
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
 
 from pulsarx import errors
 from pulsarx._pycore.ack_tracker import AckTracker
@@ -20,6 +19,7 @@ from pulsarx._pycore.message_id import MessageId
 from pulsarx.clock import Deadline
 from pulsarx.compression import decompress
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.catalogue_state import SubscriptionRecord
     from pulsarx.broker.ledger_list import Position
@@ -48,9 +48,12 @@ class Subscription:
         """Make the one consumer; it starts at the first message that is not acknowledged."""
         if self.consumer is not None:
             raise errors.ConsumerBusy(
-                f"subscription {self.name} of {self.topic.name} is Exclusive and has a consumer; close that one first"
+                f"subscription {self.name} of {self.topic.name} is Exclusive and has a "
+                f"consumer; close that one first"
             )
-        self.dispatcher.use(EntryContext(self.topic.name, schema, self.topic.ledger.tail, decompress))
+        self.dispatcher.use(
+            EntryContext(self.topic.name, schema, self.topic.ledger.tail, decompress)
+        )
         self.dispatcher.rewind()
         consumer = kind(self.dispatcher, self)
         self._consumer = weakref.ref(consumer)
@@ -71,11 +74,14 @@ class Subscription:
         return self.topic.ledger.locate(message_id)
 
     def seek(self, position: Position) -> None:
-        """Everything before the position counts as acknowledged, everything from it on as not. Durable on return."""
+        """Everything before the position counts as acknowledged, everything from it on as not.
+        Durable on return."""
         if self.topic.ledger.ledgers():
             self.dispatcher.reset(*position)
         else:
-            self.dispatcher.move(*position)  # nothing was published that could count as acknowledged
+            self.dispatcher.move(
+                *position
+            )  # nothing was published that could count as acknowledged
         self.topic.ledger.tail.wake()
 
     def redeliver(self) -> None:
@@ -92,7 +98,8 @@ class Subscription:
         self.topic.broker.background.put(self.topic.trim)
 
     def arm_flush(self, consumer: ConsumerCore) -> bool:
-        """Make acknowledgements durable before the flush interval is over; True when that is arranged."""
+        """Make acknowledgements durable before the flush interval is over; True when that is
+        arranged."""
         reference = weakref.ref(consumer)
 
         def flush() -> None:

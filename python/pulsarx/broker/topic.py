@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any
 
 from pulsarx import errors
 from pulsarx._pycore.ack_tracker import AckTracker
@@ -13,7 +12,10 @@ from pulsarx.broker.reader_cursor import ReaderCursor
 from pulsarx.broker.retention import RetentionPolicy, removable
 from pulsarx.broker.subscription import Subscription, sync_tracker
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from collections.abc import Callable
 
     from pulsarx._pycore.consumer_core import ConsumerCore
@@ -40,7 +42,8 @@ class Topic:
         for each in record.subscriptions.values():
             self.subscriptions[each.name] = Subscription(self, each, self._open_tracker(each))
 
-    # Producers --------------------------------------------------------------------------------------------------------
+    # Producers ------------------------------------------------------------------------------------
+    # --------------------
 
     def add_producer(self, name: str | None, make: Callable[[str], ProducerCore]) -> ProducerCore:
         """Register a producer under its name, or a generated one."""
@@ -51,7 +54,8 @@ class Topic:
             found = existing() if existing is not None else None
             if found is not None and found.is_open:
                 raise errors.ProducerBusy(
-                    f"a producer named {name} is already on {self.name}; close it or choose another name"
+                    f"a producer named {name} is already on {self.name}; close it or choose "
+                    f"another name"
                 )
             producer = make(name)
             self._producers[name] = weakref.ref(producer)
@@ -80,7 +84,8 @@ class Topic:
 
         return self.broker.clock.call_at(due_ms, due)
 
-    # Subscriptions ----------------------------------------------------------------------------------------------------
+    # Subscriptions --------------------------------------------------------------------------------
+    # --------------------
 
     def subscribe(
         self, name: str, start: Callable[[], Position], schema: object, kind: type[ConsumerCore]
@@ -98,7 +103,11 @@ class Topic:
         with self.lock:
             ledger_id, ordinal = position
             cursor_id = self.broker.catalogue.allocate_id()
-            creation: dict[str, Any] = {"op": "create_subscription", "topic": self.name, "name": name}
+            creation: dict[str, Any] = {
+                "op": "create_subscription",
+                "topic": self.name,
+                "name": name,
+            }
             creation |= {"cursor_id": cursor_id, "created_ms": self.broker.clock.now_ms()}
             creation |= {"initial_ledger_id": ledger_id or -1, "initial_message": ordinal}
             self.broker.catalogue.commit([creation])
@@ -124,7 +133,9 @@ class Topic:
             subscription = self.subscriptions.get(name)
             if subscription is None:
                 raise errors.SubscriptionNotFound(f"subscription {name} of {self.name}")
-            self.broker.catalogue.commit([{"op": "remove_subscription", "topic": self.name, "name": name}])
+            self.broker.catalogue.commit(
+                [{"op": "remove_subscription", "topic": self.name, "name": name}]
+            )
             del self.subscriptions[name]
             subscription.remove()
         self.trim()
@@ -134,7 +145,8 @@ class Topic:
         self._reader_cursors.add(made)
         return made
 
-    # Ledgers ----------------------------------------------------------------------------------------------------------
+    # Ledgers --------------------------------------------------------------------------------------
+    # --------------------
 
     def _ledger_changed(self, ledger_id: int) -> None:
         for subscription in list(self.subscriptions.values()):
@@ -150,7 +162,8 @@ class Topic:
         with self.lock:
             policy, explicit = self.retention()
             subscriptions = list(self.subscriptions.values())
-            # A topic nobody ever subscribed to keeps its messages unless a policy says otherwise: a log written today
+            # A topic nobody ever subscribed to keeps its messages unless a policy says otherwise: a
+            # log written today
             # and read tomorrow is an ordinary use in process.
             if not subscriptions and not explicit:
                 return []
@@ -174,7 +187,9 @@ class Topic:
                 self._trim_timer = None
                 self.trim()
 
-            self._trim_timer = self.broker.clock.call_at(self.broker.clock.now_ms() + interval_ms, due)
+            self._trim_timer = self.broker.clock.call_at(
+                self.broker.clock.now_ms() + interval_ms, due
+            )
 
     def publisher_count(self) -> int:
         return len(self.producers())

@@ -27,7 +27,8 @@ class FaultPlan:
         sticky: bool = False,
         late: bool = False,
     ) -> None:
-        """The call-th next `op` (write, flush, allocate, rename, ...) answers error; sticky: all later ones too.
+        """The call-th next `op` (write, flush, allocate, rename, ...) answers error; sticky: all
+        later ones too.
 
         late: the operation is carried out and refused all the same.
         """
