@@ -85,36 +85,41 @@ class Client:
         InvalidConfiguration (a client of this process has it open with other options), InvalidUrl.
         """
         given = {name: value for name, value in locals().items() if name != "self"}
-        options = ClientOptions(**given)
         self._closed = True  # until it has its broker
         self._forgotten = False
-        self._url = options.service_url
         self._members: weakref.WeakSet[Producer | Consumer | Reader] = weakref.WeakSet()
         self._open_producers: set[int] = set()
         self._consumer_count = 0
         self.read_only = read_only
-        settings = brokers.BrokerSettings(
-            options.clock, options.randomness, durability, flush_interval_ms, options.broker_options
-        )
-        folder = self._url.folder
-        self._key = (
-            f"memory:{self._url.memory_name}" if folder is None else os.path.realpath(folder)
-        )
+        self._open(ClientOptions(**given))
+        self._closed = False
+
+    def _open(self, options: ClientOptions) -> None:
+        """Find or open the broker."""
+        self._url = options.service_url
+        folder, name = self._url.folder, self._url.memory_name
+        self._key = f"memory:{name}" if folder is None else os.path.realpath(folder)
         self._broker: Broker | ForeignBroker
-        if read_only and brokers.find(self._key) is None and folder is not None:
+        existing = brokers.find(self._key)
+        if not options.read_only:
+            settings = brokers.BrokerSettings(
+                options.clock,
+                options.randomness,
+                options.durability,
+                options.flush_interval_ms,
+                options.broker_options,
+            )
+            self._broker = brokers.acquire(self._key, folder, settings)
+        elif existing is not None:
+            self._broker = brokers.acquire(self._key, folder, existing.settings)
+        elif folder is not None:
             from pulsarx.broker.foreign_broker import ForeignBroker
 
             self._broker = ForeignBroker(folder)
-        elif read_only:
-            existing = brokers.find(self._key)
-            if existing is None:
-                raise errors.InvalidConfiguration(
-                    f"{self._url.text}: nobody in this process has it open"
-                )
-            self._broker = brokers.acquire(self._key, folder, existing.settings)
         else:
-            self._broker = brokers.acquire(self._key, folder, settings)
-        self._closed = False
+            raise errors.InvalidConfiguration(
+                f"{self._url.text}: nobody in this process has it open"
+            )
 
     def create_producer(
         self,

@@ -10,7 +10,7 @@ from pulsarx._pycore.arrow_import cimport ArrowImport, EncodeLimits, arrow_rows_
 from pulsarx._pycore.message_id cimport message_id_new
 from pulsarx._pycore.mutex cimport mutex_lock
 from pulsarx._pycore.producer_bulk cimport ProducerBulk
-from pulsarx._pycore.producer_core cimport DURABILITY_SYNC, PRODUCER_OPEN
+from pulsarx._pycore.producer_store cimport DURABILITY_SYNC, PRODUCER_OPEN
 
 
 cdef class ProducerArrow(ProducerBulk):

@@ -15,7 +15,8 @@ from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.message_id cimport message_id_new
 from pulsarx._pycore.mutex cimport mutex_lock
 from pulsarx._pycore.outgoing_message cimport outgoing_content, outgoing_describe
-from pulsarx._pycore.producer_core cimport DURABILITY_SYNC, PRODUCER_OPEN, ProducerCore
+from pulsarx._pycore.producer_core cimport ProducerCore
+from pulsarx._pycore.producer_store cimport DURABILITY_SYNC, PRODUCER_OPEN
 from pulsarx._pycore.raise_status cimport raise_status
 
 

@@ -1,79 +1,11 @@
-"""The hot calls of a producer: send, send_async, send_many. Beneath pulsarx.Producer."""
+"""The hot calls of a producer: send, send_async. Beneath pulsarx.Producer."""
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-
-from pulsarx._core.atomic cimport pthread_mutex_t
-from pulsarx._core.batch_encode cimport BatchEncode
-from pulsarx._core.entry_frame cimport EntryFrame
-from pulsarx._core.message_metadata cimport MessageMetadata
-from pulsarx._core.single_metadata cimport SingleMetadata
-from pulsarx._pycore.ledger_tail cimport LedgerTail
-from pulsarx._pycore.ledger_writer cimport LedgerWriter
-from pulsarx._pycore.outgoing_message cimport PropertyScratch
-from pulsarx._pycore.pending_sends cimport PendingSends
-
-cdef enum ProducerState:
-    PRODUCER_OPEN = 1
-    PRODUCER_CLOSED = 2
-    PRODUCER_FORKED = 3
-
-cdef enum Durability:
-    DURABILITY_SYNC = 1
-    DURABILITY_INTERVAL = 2
-    DURABILITY_OS = 3
+from pulsarx._pycore.producer_store cimport ProducerStore
 
 
-cdef class ProducerCore:
-    cdef pthread_mutex_t mutex           # guards everything below; taken with mutex_lock
-    cdef BatchEncode batch               # the open batch
-    cdef LedgerTail tail
-    cdef PendingSends pending
-    cdef object topic                    # of the broker
-    cdef object clock
-    cdef object schema
-    cdef object compress                 # (kind, data) -> bytes
-    cdef object timer                    # of the open batch's deadline; None: not armed
-    cdef object failure                  # of a batch nobody waited for; raised by the next flush
-    cdef list callbacks                  # of the open batch: (batch index, callback)
-    cdef bytes name_utf8
-    cdef PropertyScratch scratch         # for the properties of one message
-    cdef uint64_t next_sequence_id
-    cdef int64_t stored_sequence_id      # of what is stored, -1 before the first
-    cdef int64_t batch_publish_ms
-    cdef int64_t batch_delay_ms
-    cdef uint32_t batch_messages_max
-    cdef uint32_t batch_bytes_max
-    cdef uint32_t message_size_max
-    cdef uint32_t pending_max            # 0: no limit
-    cdef uint32_t compression
-    cdef uint32_t durability
-    cdef uint32_t state
-    cdef uint64_t stored_ledger_id       # where the last entry went
-    cdef uint64_t stored_entry_id
-    cdef LedgerWriter stored_writer
-    cdef bint bytes_schema
-    cdef bint batching
-    cdef bint block_if_queue_full
-
-    cdef bint caller_waits               # a send is running that will flush by itself
-
+cdef class ProducerCore(ProducerStore):
     cdef bint accept(self, object content, object callback, object properties, object partition_key,
-                     object ordering_key, object sequence_id, object replication_clusters, object
-                     disable_replication,
-                     object event_timestamp, object deliver_at, object deliver_after) except -1
+                     object ordering_key, object sequence_id, object replication_clusters,
+                     object disable_replication, object event_timestamp, object deliver_at,
+                     object deliver_after) except -1
     cdef int send_plain(self, object content, object callback, object key) except -1
-    cdef int add(self, SingleMetadata* metadata, const uint8_t* payload, object callback) except -1
-    cdef int begin_batch(self) except -1
-    cdef int close_batch(self) except -1
-    cdef int store_single(self, SingleMetadata* single, const uint8_t* payload,
-                          int64_t deliver_at_ms) except -1
-    cdef LedgerWriter store(self, EntryFrame* frame, uint8_t* entry)
-    cdef int compress_batch(self, MessageMetadata* envelope, uint8_t** entry,
-                            uint32_t* entry_size) except -1
-    cdef void fill_envelope(self, MessageMetadata* envelope, int64_t publish_time_ms) noexcept
-    cdef int give_up(self, object error) except -1
-    cdef bint is_crowded(self) noexcept
-    cdef int make_room(self) except -1
-    cdef int refuse_size(self, Py_ssize_t size) except -1
-    cdef int check_open(self) except -1
-    cdef int wait_durable(self, LedgerWriter writer, uint64_t entry_id) except -1
