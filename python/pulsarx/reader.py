@@ -38,7 +38,7 @@ class Reader:
 
     def read_arrow(self, max_messages: int, timeout_millis: int | None = None) -> Any:
         """As Consumer.receive_arrow."""
-        return self._core.receive_arrow(max_messages, timeout_millis)  # type: ignore[attr-defined]
+        return self._core.receive_arrow(max_messages, timeout_millis)
 
     def has_message_available(self) -> bool:
         """Whether read_next would return at once."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from topic_reading import OpenClient
 
 import pulsarx
-
-OpenClient = Callable[..., pulsarx.Client]
 
 
 @pytest.fixture
@@ -53,7 +52,3 @@ def clocked_client(manual_clock: pulsarx.ManualClock) -> Iterator[pulsarx.Client
     client = pulsarx.Client("memory:clocked", clock=manual_clock, durability="os")
     yield client
     client.shutdown()
-
-
-def payloads_of(messages: list[Any]) -> list[bytes]:
-    return [message.data() for message in messages]

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import OpenClient
-from topic_reading import numbers, payloads
+from topic_reading import OpenClient, numbers, payloads
 
 import pulsarx
 from pulsarx import InitialPosition

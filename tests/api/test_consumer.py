@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import OpenClient
 from subscription_steps import (
     Kind,
     both_kinds,
@@ -18,7 +17,7 @@ from subscription_steps import (
     publish_plain,
     rest_after_reopening,
 )
-from topic_reading import drain, numbers, payloads
+from topic_reading import OpenClient, drain, numbers, payloads
 
 import pulsarx
 from pulsarx import ConsumerBatchReceivePolicy, MessageId, errors

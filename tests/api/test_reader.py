@@ -6,8 +6,7 @@ import threading
 from typing import Any
 
 import pytest
-from conftest import OpenClient
-from topic_reading import numbers
+from topic_reading import OpenClient, numbers
 
 import pulsarx
 from pulsarx import MessageId, errors

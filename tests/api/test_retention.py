@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import OpenClient
-from topic_reading import drain, numbers, payloads, whole_topic
+from topic_reading import OpenClient, drain, numbers, payloads, whole_topic
 
 import pulsarx
 from pulsarx import InitialPosition, errors

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conftest import OpenClient
 from subscription_steps import (
     Kind,
     both_kinds,
@@ -14,7 +13,7 @@ from subscription_steps import (
     publish_plain,
     rest_after_reopening,
 )
-from topic_reading import drain, numbers, payloads
+from topic_reading import OpenClient, drain, numbers, payloads
 
 import pulsarx
 from pulsarx import MessageId

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pulsarx
 from pulsarx import MessageId
 
+OpenClient = Callable[..., pulsarx.Client]
 ONE_DAY_MS = 86_400_000
 
 
