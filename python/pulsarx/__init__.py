@@ -23,6 +23,7 @@ from pulsarx.authentication import (
     AuthenticationTLS,
     AuthenticationToken,
 )
+from pulsarx.broker_options import BrokerOptions
 from pulsarx.client import Client
 from pulsarx.clock import ManualClock, SystemClock
 from pulsarx.consumer import Consumer
@@ -43,7 +44,6 @@ from pulsarx.errors import *  # noqa: F403
 from pulsarx.loggers import ConsoleLogger, FileLogger
 from pulsarx.message import ArrowMessages, Message
 from pulsarx.message_id import MessageId
-from pulsarx.options import BrokerOptions
 from pulsarx.policies import (
     ConsumerBatchReceivePolicy,
     ConsumerDeadLetterPolicy,

@@ -159,7 +159,6 @@ class Client:
         def make(name: str) -> Producer:
             return Producer(broker, found, options, name)
 
-        # type: ignore[assignment]
         producer: Producer = found.add_producer(options.producer_name, make)
         self._open_producers.add(id(producer))
         return self._adopt(producer)

@@ -9,6 +9,7 @@ from pulsarx.message_id import MessageId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from pulsarx._pycore.message import Message
@@ -27,14 +28,8 @@ class Reader:
         self._cursor = cursor
         self._options = options
         # Bound once: a read enters the core directly.
-        self.read_next = core.receive
-        self.read_many = core.receive_many
-
-    if TYPE_CHECKING:
-
-        def read_next(self, timeout_millis: int | None = None) -> Message:
-            """The next message; waits at most timeout_millis (real), None: for ever. Raises
-            Timeout, AlreadyClosed."""
+        self.read_next: Callable[..., Message] = core.receive
+        self.read_many: Callable[..., list[Message]] = core.receive_many
 
     def read_arrow(self, max_messages: int, timeout_millis: int | None = None) -> Any:
         """As Consumer.receive_arrow."""

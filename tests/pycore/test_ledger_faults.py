@@ -95,7 +95,7 @@ def test_a_failed_write_fences(tmp_path: Path, short: bool) -> None:
     with fault_plan() as plan:
         plan.short_write() if short else plan.fail("write", late=True)
         with pytest.raises(
-            errors.StorageError, match="append 46 bytes to ledger 5.*Input/output error"
+            errors.StorageError, match=r"append 46 bytes to ledger 5.*Input/output error"
         ):
             append(writer, 0)
     assert writer.state == "fenced" and writer.end == end and writer.slots.read(writer.slot)[3] == 3

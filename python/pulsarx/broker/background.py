@@ -17,12 +17,12 @@ class Background:
     def __init__(self, name: str) -> None:
         self._name = name
         self._changed = threading.Condition()
-        self._jobs: deque[Callable[[], None]] = deque()
+        self._jobs: deque[Callable[[], object]] = deque()
         self._thread: threading.Thread | None = None
         self._running = False
         self._closed = False
 
-    def put(self, job: Callable[[], None]) -> None:
+    def put(self, job: Callable[[], object]) -> None:
         """Run job soon, in the thread; after close, at once in the caller."""
         with self._changed:
             if not self._closed:
@@ -65,7 +65,7 @@ class Background:
             self._perform(job)
             del job  # what it holds must not live on while this thread sleeps
 
-    def _perform(self, job: Callable[[], None]) -> None:
+    def _perform(self, job: Callable[[], object]) -> None:
         try:
             job()
         except Exception:

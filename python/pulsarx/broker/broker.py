@@ -32,8 +32,8 @@ from pulsarx.topic_name import TopicName
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.catalogue_state import SubscriptionRecord, TopicRecord
+    from pulsarx.broker_options import BrokerOptions
     from pulsarx.clock import Clock, Timer
-    from pulsarx.options import BrokerOptions
     from pulsarx.randomness import Randomness
 
 

@@ -164,6 +164,8 @@ class ManagedLedger(LedgerList):
     def _recover(self, ledger: LedgerRecord) -> None:
         """Seal a ledger that was open when its owner died. It is never appended to again."""
         path = self.broker.directory.ledger_path(ledger.ledger_id)
+        if path is None:
+            return  # memory does not outlive its owner
         recovery = recover(self.name, path, ledger.ledger_id)
         if recovery is None:
             self.broker.catalogue.commit(

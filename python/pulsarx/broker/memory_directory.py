@@ -116,6 +116,10 @@ class MemoryDirectory:
     def prepare_ledger_path(self, ledger_id: int) -> str | None:
         return None
 
+    def set_aside(self, path: str) -> str:
+        """There are no files, so none that the catalogue does not know."""
+        return path
+
     def flush_entry(self, path: str) -> None:
         pass
 

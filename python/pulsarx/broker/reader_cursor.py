@@ -22,7 +22,7 @@ class ReaderCursor:
 
     def __init__(self, topic: Topic | ForeignTopic, schema: object) -> None:
         self.topic = topic
-        self._reader: weakref.ref[ConsumerCore] | None = None
+        self._reader: weakref.ref[ConsumerArrow] | None = None
         self.dispatcher = Dispatcher(topic.ledger.tail, None, topic.decompressed_size_max)
         self.dispatcher.use(EntryContext(topic.name, schema, topic.ledger.tail, decompress))
 

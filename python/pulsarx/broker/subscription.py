@@ -21,9 +21,14 @@ from pulsarx.compression import decompress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from pulsarx.broker.catalogue_state import SubscriptionRecord
     from pulsarx.broker.ledger_list import Position
     from pulsarx.broker.topic import Topic
+
+    MakeConsumer = Callable[[Dispatcher, "Subscription"], Any]
 
 
 class Subscription:
@@ -44,7 +49,7 @@ class Subscription:
         found = self._consumer() if self._consumer is not None else None
         return found if found is not None and found.is_open else None
 
-    def attach(self, schema: object, kind: type[ConsumerCore]) -> ConsumerCore:
+    def attach(self, schema: object, make: MakeConsumer) -> ConsumerCore:
         """Make the one consumer; it starts at the first message that is not acknowledged."""
         if self.consumer is not None:
             raise errors.ConsumerBusy(
@@ -55,7 +60,7 @@ class Subscription:
             EntryContext(self.topic.name, schema, self.topic.ledger.tail, decompress)
         )
         self.dispatcher.rewind()
-        consumer = kind(self.dispatcher, self)
+        consumer: ConsumerCore = make(self.dispatcher, self)
         self._consumer = weakref.ref(consumer)
         return consumer
 
@@ -128,7 +133,8 @@ class Subscription:
 
     def mark_delete(self) -> Position:
         """The first message that is not acknowledged."""
-        return self.dispatcher.locked(self.tracker.mark_delete)
+        position: Position = self.dispatcher.locked(self.tracker.mark_delete)
+        return position
 
     def backlog(self) -> int:
         """Messages that are not acknowledged."""
@@ -143,7 +149,7 @@ class Subscription:
                 total += max(messages, 0)
             return total
 
-        return self.dispatcher.locked(count)
+        return int(self.dispatcher.locked(count))
 
     def remove(self) -> None:
         """Unsubscribe: the position is gone, messages are no longer held for it."""

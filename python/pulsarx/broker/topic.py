@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.catalogue_state import SubscriptionRecord, TopicRecord
     from pulsarx.broker.ledger_list import Position
+    from pulsarx.broker.subscription import MakeConsumer
     from pulsarx.clock import Timer
 
 
@@ -87,7 +88,7 @@ class Topic:
     # --------------------
 
     def subscribe(
-        self, name: str, start: Callable[[], Position], schema: object, kind: type[ConsumerCore]
+        self, name: str, start: Callable[[], Position], schema: object, make: MakeConsumer
     ) -> ConsumerCore:
         """Attach the consumer of a subscription; a new subscription begins at start()."""
         with self.lock:
@@ -95,7 +96,7 @@ class Topic:
             if subscription is None:
                 self.broker.check_subscription_creation(self.name, name)
                 subscription = self.create_subscription(name, start())
-            return subscription.attach(schema, kind)
+            return subscription.attach(schema, make)
 
     def create_subscription(self, name: str, position: Position) -> Subscription:
         """Make a durable subscription that begins at a position. Durable on return."""

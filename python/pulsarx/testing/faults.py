@@ -49,11 +49,11 @@ class FaultPlan:
 
     def calls(self, op: str) -> int:
         """How often op was called since the plan began."""
-        return file_system.faults_calls(op)
+        return int(file_system.faults_calls(op))
 
     def stalled(self) -> int:
         """How many operations wait for release()."""
-        return file_system.faults_stalled()
+        return int(file_system.faults_stalled())
 
 
 @contextmanager
