@@ -4,14 +4,15 @@
 cimport cython
 from libc.stdint cimport INT64_MAX, uint64_t
 
-from pulsarx._core.atomic cimport atomic_store_u32, pthread_mutex_unlock
+from pulsarx._core.atomic cimport (
+    atomic_store_u32, pthread_mutex_lock, pthread_mutex_unlock,
+)
 from pulsarx._core.ledger_append cimport LEDGER_FENCED, LEDGER_OPEN
 from pulsarx._core.limits cimport ENTRY_ALIGNMENT, LEDGER_HEADER_SIZE
 from pulsarx._core.status cimport STATUS_UNBORN
 from pulsarx._core.wait_event cimport wait_event_wake
 from pulsarx._pycore.ledger_file cimport LedgerFile
 from pulsarx._pycore.ledger_writer cimport LedgerWriter
-from pulsarx._pycore.mutex cimport mutex_lock
 from pulsarx._pycore.published_ends cimport PublishedEnds
 from pulsarx._pycore.raise_status cimport raise_status
 
@@ -120,22 +121,26 @@ cdef class LedgerSpan:
 
 def fence(LedgerWriter writer not None) -> None:
     """Refuse further appends; what is stored stays, and can be flushed and sealed."""
-    mutex_lock(&writer.c_ledger.append_mutex)
-    if writer.c_ledger.state == LEDGER_OPEN:
-        atomic_store_u32(&writer.c_ledger.state, LEDGER_FENCED)
-    pthread_mutex_unlock(&writer.c_ledger.append_mutex)
+    with nogil:
+        pthread_mutex_lock(&writer.c_ledger.append_mutex)
+        if writer.c_ledger.state == LEDGER_OPEN:
+            atomic_store_u32(&writer.c_ledger.state, LEDGER_FENCED)
+        pthread_mutex_unlock(&writer.c_ledger.append_mutex)
 
 
 def published_counts(LedgerWriter writer not None) -> tuple:
     """(entries, messages) that readers may see: in a topic of durability sync, what is flushed."""
     cdef uint64_t entries
     cdef uint64_t messages
-    mutex_lock(&writer.c_ledger.append_mutex)
-    if writer.c_ledger.publish_on_flush:
-        entries = writer.c_ledger.durable_count
-        messages = writer.c_ledger.durable_messages
-    else:
-        entries = writer.c_ledger.entry_count
-        messages = writer.c_ledger.message_count
-    pthread_mutex_unlock(&writer.c_ledger.append_mutex)
+    with nogil:
+        if writer.c_ledger.publish_on_flush:
+            pthread_mutex_lock(&writer.c_ledger.flush_mutex)
+            entries = writer.c_ledger.durable_count
+            messages = writer.c_ledger.durable_messages
+            pthread_mutex_unlock(&writer.c_ledger.flush_mutex)
+        else:
+            pthread_mutex_lock(&writer.c_ledger.append_mutex)
+            entries = writer.c_ledger.entry_count
+            messages = writer.c_ledger.message_count
+            pthread_mutex_unlock(&writer.c_ledger.append_mutex)
     return entries, messages
