@@ -21,6 +21,7 @@ class Producer(ProducerArrow):
     A producer that is garbage-collected sends what it holds and unregisters, as `close()` does.
     """
 
+    is_forgotten = False  # nobody refers to it any more; it will be closed in the background
     _client: Client | None = None  # kept alive by what it made
 
     def __init__(self, broker: Broker, topic: Topic, options: ProducerOptions, name: str) -> None:
@@ -64,13 +65,14 @@ class Producer(ProducerArrow):
                 self._client._producer_closed(self)
 
     def __del__(self) -> None:
+        # Not here: the collector may run in the middle of a call that holds a mutex this needs.
         if getattr(self, "_name", None) is not None and self.is_open:
-            try:
-                self.close()
-            except Exception:
-                import logging
+            self.is_forgotten = True
+            self._topic.broker.background.put(self._close_forgotten)
 
-                logging.getLogger("pulsarx").exception("producer %s: closing it failed", self._name)
+    def _close_forgotten(self) -> None:
+        if self.is_open:
+            self.close()
 
     def __enter__(self) -> Producer:
         return self

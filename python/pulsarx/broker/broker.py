@@ -124,7 +124,6 @@ class Broker:
             return f"standalone-{self.catalogue.epoch}-{self._producer_count - 1}"
 
     # Topics ---------------------------------------------------------------------------------------
-    # --------------------
 
     def topic(self, name: TopicName, *, create: bool = True) -> Topic:
         """The topic of this name, made when it is missing and allowed to be."""
@@ -221,7 +220,6 @@ class Broker:
                 topic.trim()
 
     # Life -----------------------------------------------------------------------------------------
-    # --------------------
 
     def refresh(self) -> None:
         """The owner's catalogue is always up to date."""
@@ -280,6 +278,9 @@ _registry_lock = threading.RLock()
 def acquire(key: str, location: str | None, settings: BrokerSettings) -> Broker:
     """The broker of a folder (key: its real path) or of a memory name; opened by the first
     client."""
+    closing = _registry.get(key)
+    if closing is not None:
+        closing.background.wait()  # for what was forgotten and is being closed there
     with _registry_lock:
         found = _registry.get(key)
         if found is None:

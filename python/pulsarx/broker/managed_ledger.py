@@ -116,7 +116,6 @@ class ManagedLedger(LedgerList):
         return writer
 
     # Sealing --------------------------------------------------------------------------------------
-    # --------------------
 
     def _seal_later(self, writer: LedgerWriter) -> None:
         # Not under the lock: sealing flushes, and publishers must be able to roll over meanwhile.
@@ -180,7 +179,6 @@ class ManagedLedger(LedgerList):
         )
 
     # Reading --------------------------------------------------------------------------------------
-    # --------------------
 
     def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
         writer = self._writers.get(ledger.ledger_id)

@@ -43,10 +43,11 @@ class Topic:
             self.subscriptions[each.name] = Subscription(self, each, self._open_tracker(each))
 
     # Producers ------------------------------------------------------------------------------------
-    # --------------------
 
     def add_producer(self, name: str | None, make: Callable[[str], ProducerCore]) -> ProducerCore:
         """Register a producer under its name, or a generated one."""
+        if name is not None and self._is_forgotten(name):
+            self.broker.background.wait()  # it is being closed there
         with self.lock:
             if name is None:
                 name = self.broker.next_producer_name()
@@ -60,6 +61,11 @@ class Topic:
             producer = make(name)
             self._producers[name] = weakref.ref(producer)
             return producer
+
+    def _is_forgotten(self, name: str) -> bool:
+        reference = self._producers.get(name)
+        found = reference() if reference is not None else None
+        return found is not None and getattr(found, "is_forgotten", False)
 
     def remove_producer(self, name: str, producer: ProducerCore) -> None:
         """Give the name back, unless another producer has it by now."""
@@ -85,7 +91,6 @@ class Topic:
         return self.broker.clock.call_at(due_ms, due)
 
     # Subscriptions --------------------------------------------------------------------------------
-    # --------------------
 
     def subscribe(
         self, name: str, start: Callable[[], Position], schema: object, make: MakeConsumer
@@ -147,7 +152,6 @@ class Topic:
         return made
 
     # Ledgers --------------------------------------------------------------------------------------
-    # --------------------
 
     def _ledger_changed(self, ledger_id: int) -> None:
         for subscription in list(self.subscriptions.values()):
