@@ -4,8 +4,8 @@
 
     with pulsarx.Client("events") as client:
         producer = client.create_producer("orders")
-        consumer = client.subscribe("orders", "billing",
-        initial_position=pulsarx.InitialPosition.Earliest)
+        earliest = pulsarx.InitialPosition.Earliest
+        consumer = client.subscribe("orders", "billing", initial_position=earliest)
         producer.send(b"hello")
         message = consumer.receive()
         consumer.acknowledge(message)
@@ -15,6 +15,7 @@ Names, arguments, defaults and exceptions are those of the official `pulsar-clie
 
 from __future__ import annotations
 
+from pulsarx import errors
 from pulsarx.authentication import (
     Authentication,
     AuthenticationAthenz,
@@ -56,6 +57,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ArrowMessages",
+    "ArrowMessages",
     "Authentication",
     "AuthenticationAthenz",
     "AuthenticationBasic",
@@ -89,3 +91,4 @@ __all__ = [
     "SystemClock",
     "__version__",
 ]
+__all__ += errors.__all__  # noqa: PLE0605

@@ -62,7 +62,8 @@ class BrokerOption:
         return value
 
 
-# persisted: kept in the catalogue, so that a later start without the option finds the same value.
+# persisted: kept in the catalogue, so that a later start without the option finds the same value
+# (none yet).
 # live: may be changed while the broker runs.
 # fmt: off
 _ROWS = (
@@ -74,7 +75,7 @@ _ROWS = (
     ("allow_auto_subscription_creation", True, None, None, False, True,
      "A consumer creates the subscription it names."),
     ("default_retention_time_in_minutes", 0, -1, INT32_MAX, False, True,
-     "How long acknowledged messages are kept; -1: for ever. 0 with size 0: not at all."),
+     "How long acknowledged messages are kept; -1: for ever. 0 in time or size: not at all."),
     ("default_retention_size_in_mb", 0, -1, INT32_MAX, False, True,
      "How much of the acknowledged messages is kept; -1: without limit."),
     ("retention_check_interval_in_seconds", 120, 1, INT32_MAX, False, True,

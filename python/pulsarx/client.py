@@ -18,11 +18,12 @@ from pulsarx.enumerations import (
     ProducerAccessMode,
     RegexSubscriptionMode,
 )
+from pulsarx.not_yet import refuse_call
 from pulsarx.options import ClientOptions, ConsumerOptions, ProducerOptions, ReaderOptions
 from pulsarx.producer import Producer
 from pulsarx.reader import Reader
 from pulsarx.schema import BytesSchema
-from pulsarx.topic_name import TopicName
+from pulsarx.topic_name import TopicName, check_subscription_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -201,6 +202,7 @@ class Client:
         """
         given = {name: value for name, value in locals().items() if name != "self"}
         options = ConsumerOptions(**given)
+        check_subscription_name(options.subscription_name)
         broker = self._writable("subscribe")
         found = broker.topic(TopicName.of(options.topic))
         self._consumer_count += 1
@@ -243,6 +245,16 @@ class Client:
         )
         reader = Reader(cursor.attach(position), cursor, options)
         return self._adopt(reader)
+
+    def create_table_view(
+        self, topic: str, subscription_name: str | None = None, schema: Any = _BYTES
+    ) -> None:
+        """Not there in this version."""
+        raise refuse_call("create_table_view", "a table view")
+
+    def get_service_info(self) -> None:
+        """Not there in this version."""
+        raise refuse_call("get_service_info", "service discovery")
 
     def get_topic_partitions(self, topic: str) -> list[str]:
         """The names of a topic's partitions: the topic itself, as topics have none in this

@@ -6,6 +6,7 @@ from pulsarx import errors
 from pulsarx._pycore.consumer_arrow import ConsumerArrow
 from pulsarx.clock import Deadline
 from pulsarx.message_id import MessageId
+from pulsarx.not_yet import refuse_call
 from pulsarx.policies import BatchReceivePolicy
 
 TYPE_CHECKING = False
@@ -31,6 +32,7 @@ class Consumer(ConsumerArrow):
     the subscription.
     """
 
+    _is_unsubscribed = False
     _client: object = None  # kept alive by what it made
 
     def __init__(
@@ -44,6 +46,7 @@ class Consumer(ConsumerArrow):
         self._subscription = subscription
         self._options = options
         self._name = name
+        self.set_zero_queue(options.receiver_queue_size == 0)
         given = options.batch_receive_policy
         self._policy = DEFAULT_BATCH_RECEIVE if given is None else given.policy()
 
@@ -111,12 +114,31 @@ class Consumer(ConsumerArrow):
         """Delete the subscription and close the consumer: its messages are no longer held."""
         self.require_open()
         self._subscription.topic.unsubscribe(self._subscription.name)
+        self._is_unsubscribed = True
 
     def close(self) -> None:
-        """Leave the subscription; it keeps its position. A second call raises AlreadyClosed."""
+        """Leave the subscription; it keeps its position. A second call raises AlreadyClosed.
+
+        After unsubscribe, which closed the consumer, it does nothing.
+        """
+        if self._is_unsubscribed:
+            self._is_unsubscribed = False
+            return
         self.require_open()
         if self.shut():
             self._subscription.detach(self)
+
+    def negative_acknowledge(self, message: Message | MessageId) -> None:
+        """Not there in this version."""
+        raise refuse_call("negative_acknowledge", "redelivery on request")
+
+    def pause_message_listener(self) -> None:
+        """Not there in this version."""
+        raise refuse_call("pause_message_listener", "a message listener")
+
+    def resume_message_listener(self) -> None:
+        """Not there in this version."""
+        raise refuse_call("resume_message_listener", "a message listener")
 
     def __enter__(self) -> Consumer:
         return self

@@ -223,3 +223,10 @@ class ForkedError(AlreadyClosed):
 
 class InternalError(UnknownError):
     """A bug of PulsarX. Please report it with the text."""
+
+
+__all__ = sorted(
+    name
+    for name, found in list(globals().items())
+    if isinstance(found, type) and issubclass(found, PulsarException)
+)

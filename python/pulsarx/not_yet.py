@@ -59,5 +59,10 @@ def refuse_topics_not_there_yet(topic: object) -> None:
         raise _error(f"subscribe(topic={topic!r})", what)
 
 
+def refuse_call(call: str, what: str) -> OperationNotSupported:
+    """The error of a method that the official client has and this version has not."""
+    return _error(f"{call}()", what)
+
+
 def _error(where: str, what: str) -> OperationNotSupported:
     return OperationNotSupported(f"{where}: {what} is not there in this version of PulsarX")

@@ -9,7 +9,6 @@ from pulsarx.message_id import MessageId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from pulsarx._pycore.message import Message
@@ -27,9 +26,20 @@ class Reader:
         self._core = core
         self._cursor = cursor
         self._options = options
-        # Bound once: a read enters the core directly.
-        self.read_next: Callable[..., Message] = core.receive
-        self.read_many: Callable[..., list[Message]] = core.receive_many
+        # Over the methods of the class: a read of this object enters the core without a frame.
+        for name, method in (("read_next", core.receive), ("read_many", core.receive_many)):
+            setattr(self, name, method)
+
+    def read_next(self, timeout_millis: int | None = None) -> Message:
+        """The next message; waits at most timeout_millis (real), None: for ever.
+
+        Raises Timeout, AlreadyClosed, CorruptDataError, Interrupted as Consumer.receive.
+        """
+        return self._core.receive(timeout_millis)
+
+    def read_many(self, max_messages: int, timeout_millis: int | None = None) -> list[Message]:
+        """As Consumer.receive_many."""
+        return self._core.receive_many(max_messages, timeout_millis)
 
     def read_arrow(self, max_messages: int, timeout_millis: int | None = None) -> Any:
         """As Consumer.receive_arrow."""

@@ -4,7 +4,6 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx import errors
-from pulsarx._core.atomic cimport pthread_mutex_unlock
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._core.status cimport STATUS_NO_MEMORY, STATUS_OK, STATUS_TOO_LARGE
@@ -16,7 +15,7 @@ from pulsarx._pycore.arrow_export cimport ArrowMessages, arrow_messages_new
 from pulsarx._pycore.consumer_core cimport CONSUMER_OPEN, ConsumerCore
 from pulsarx._pycore.entry_view cimport EntryView
 from pulsarx._pycore.ledger_tail cimport ledger_span_end
-from pulsarx._pycore.mutex cimport mutex_lock
+from pulsarx._pycore.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.raise_status cimport raise_status
 
 cdef enum:
@@ -56,7 +55,7 @@ cdef class ConsumerArrow(ConsumerCore):
                         raise
                     self.subscription.log_damage()
                 finally:
-                    pthread_mutex_unlock(&self.dispatcher.mutex)
+                    mutex_unlock(&self.dispatcher.mutex)
                 if block.row_count:
                     break
                 if deadline is None:

@@ -23,6 +23,7 @@ cdef class ConsumerCore:
     cdef uint32_t view_index             # batch index of its next message
     cdef bint view_filtered              # some of its messages are not wanted
     cdef uint32_t state                  # ConsumerState
+    cdef bint zero_queue                 # receive takes no timeout
     cdef bint flush_armed                # a flush of the acknowledgements is due already
     cdef object __weakref__
 

@@ -6,7 +6,6 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx import errors
-from pulsarx._core.atomic cimport pthread_mutex_unlock
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_COMPACTED_OUT
@@ -21,7 +20,7 @@ from pulsarx._pycore.dispatcher cimport Dispatcher
 from pulsarx._pycore.entry_view cimport EntryView
 from pulsarx._pycore.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message cimport Message, message_new
-from pulsarx._pycore.mutex cimport mutex_lock
+from pulsarx._pycore.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.raise_status cimport raise_status
 from pulsarx._pycore.signals cimport signals_check
 
@@ -45,11 +44,13 @@ cdef class ConsumerCore:
         cdef Message message
         if self.state != CONSUMER_OPEN:
             self.check_open()
+        if timeout_millis is not None and self.zero_queue:
+            raise errors.InvalidConfiguration("receive with a timeout needs a receiver queue")
         mutex_lock(&self.dispatcher.mutex)
         try:
             message = self.take()
         finally:
-            pthread_mutex_unlock(&self.dispatcher.mutex)
+            mutex_unlock(&self.dispatcher.mutex)
         if message is not None:
             return message
         return self.receive_later(timeout_millis)
@@ -63,7 +64,7 @@ cdef class ConsumerCore:
             try:
                 message = self.take()
             finally:
-                pthread_mutex_unlock(&self.dispatcher.mutex)
+                mutex_unlock(&self.dispatcher.mutex)
             if message is not None:
                 return message
         raise errors.Timeout(f"no message on {self.dispatcher.context.topic_name} within "
@@ -98,7 +99,7 @@ cdef class ConsumerCore:
                     raise
                 self.subscription.log_damage()
             finally:
-                pthread_mutex_unlock(&self.dispatcher.mutex)
+                mutex_unlock(&self.dispatcher.mutex)
             if found:
                 return found
             if deadline is None:
@@ -171,8 +172,12 @@ cdef class ConsumerCore:
             found = (self.view is not None
                      and self.view_generation == self.dispatcher.generation) or self.fill()
         finally:
-            pthread_mutex_unlock(&self.dispatcher.mutex)
+            mutex_unlock(&self.dispatcher.mutex)
         return found
+
+    def set_zero_queue(self, bint zero_queue) -> None:
+        """A receiver queue of 0: receive with a timeout is refused, as by the official client."""
+        self.zero_queue = zero_queue
 
     cdef object deadline(self, object timeout_millis):
         if timeout_millis is not None and not isinstance(timeout_millis, int):
@@ -263,7 +268,7 @@ cdef class ConsumerCore:
             below = self.dispatcher.tracker.c_state.acknowledged_below
             status = self.dispatcher.tracker.acknowledge_through(ledger_id, last)
             below = self.dispatcher.tracker.c_state.acknowledged_below - below
-            pthread_mutex_unlock(&self.dispatcher.mutex)
+            mutex_unlock(&self.dispatcher.mutex)
             if not self.settle(status, ledger_id, last):
                 if below:
                     self.subscription.ledger_acknowledged()
@@ -322,7 +327,7 @@ cdef class ConsumerCore:
         while True:
             mutex_lock(&self.dispatcher.mutex)
             status = self.dispatcher.tracker.acknowledge(ledger_id, first, count, &newly)
-            pthread_mutex_unlock(&self.dispatcher.mutex)
+            mutex_unlock(&self.dispatcher.mutex)
             if status == STATUS_OK and self.flush_armed and not has_crossed(
                     self.dispatcher.tracker):
                 return 0
@@ -336,7 +341,7 @@ cdef class ConsumerCore:
             try:
                 self.dispatcher.tracker.fold()
             finally:
-                pthread_mutex_unlock(&self.dispatcher.mutex)
+                mutex_unlock(&self.dispatcher.mutex)
             return True
         if status != STATUS_OK and status != STATUS_DUPLICATE:
             raise_status(status, 0, f"acknowledge message {message} of ledger {ledger_id} "

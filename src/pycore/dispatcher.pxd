@@ -7,15 +7,15 @@ Lock order: dispatcher mutex, then whatever the core takes. Methods that say so 
 
 from libc.stdint cimport uint32_t, uint64_t
 
-from pulsarx._core.atomic cimport pthread_mutex_t
 from pulsarx._pycore.ack_tracker cimport AckTracker
 from pulsarx._pycore.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.ledger_tail cimport LedgerSpan, LedgerTail
+from pulsarx._pycore.mutex cimport OwnedMutex
 
 
 cdef class Dispatcher:
     # guards everything here, the tracker and the consumer's current entry
-    cdef pthread_mutex_t mutex
+    cdef OwnedMutex mutex
     cdef readonly LedgerTail tail
     cdef readonly AckTracker tracker     # None: a reader, which remembers nothing
     cdef readonly LedgerSpan span        # the ledger being read; None before the first

@@ -4,7 +4,6 @@
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from pulsarx import errors
-from pulsarx._core.atomic cimport pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_unlock
 from pulsarx._core.entry_frame cimport EntryFrame
 from pulsarx._core.ledger_read cimport ledger_read_entry
 from pulsarx._core.limits cimport LEDGER_HEADER_SIZE
@@ -12,7 +11,7 @@ from pulsarx._core.status cimport STATUS_END, STATUS_OK, STATUS_TRUNCATED
 from pulsarx._pycore.ack_tracker cimport AckTracker
 from pulsarx._pycore.entry_view cimport EntryContext, EntryView, entry_view_new
 from pulsarx._pycore.ledger_tail cimport LedgerSpan, LedgerTail, ledger_span_end
-from pulsarx._pycore.mutex cimport mutex_lock
+from pulsarx._pycore.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.raise_status cimport raise_status
 
 
@@ -21,7 +20,7 @@ cdef class Dispatcher:
     them."""
 
     def __cinit__(self):
-        pthread_mutex_init(&self.mutex, NULL)
+        mutex_init(&self.mutex)
 
     def __init__(self, LedgerTail tail not None, AckTracker tracker,
                  uint32_t decompressed_size_max):
@@ -31,7 +30,7 @@ cdef class Dispatcher:
         self.decompressed_size_max = decompressed_size_max
 
     def __dealloc__(self):
-        pthread_mutex_destroy(&self.mutex)
+        mutex_destroy(&self.mutex)
 
     def use(self, EntryContext context not None) -> None:
         """Give what is delivered from now on to the consumer with this context."""
@@ -43,7 +42,7 @@ cdef class Dispatcher:
         try:
             return work()
         finally:
-            pthread_mutex_unlock(&self.mutex)
+            mutex_unlock(&self.mutex)
 
     def reset(self, uint64_t ledger_id, uint64_t message) -> None:
         """Seek: everything before the position is acknowledged, nothing from it on; durable on
@@ -52,7 +51,7 @@ cdef class Dispatcher:
         try:
             self.tracker.reset(ledger_id, message)
         finally:
-            pthread_mutex_unlock(&self.mutex)
+            mutex_unlock(&self.mutex)
         self.move(ledger_id, message)
 
     def move(self, uint64_t ledger_id, uint64_t message) -> None:
@@ -79,7 +78,7 @@ cdef class Dispatcher:
         self.skip_ledger_id = ledger_id
         self.skip_messages = message
         self.told_ledger_id = 0
-        pthread_mutex_unlock(&self.mutex)
+        mutex_unlock(&self.mutex)
 
     def rewind(self) -> None:
         """Read on from the first message that is not acknowledged."""

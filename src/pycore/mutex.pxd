@@ -1,17 +1,57 @@
-"""Takes a mutex of the core from code that holds the GIL. Everybody in pycore may call.
+"""The mutexes of producers and dispatchers, taken by code that holds the GIL. Everybody in pycore.
 
 One rule keeps GIL and mutexes free of deadlock: nobody sleeps on a mutex with the GIL in hand. So
-whoever holds a mutex can always get the GIL back.
+whoever holds a mutex can always get the GIL back, and may call Python.
+
+What Python calls may come back here: a signal handler, a schema, a finalizer that uses the object
+whose mutex its thread holds. That would wait for itself; it raises NotAllowedError instead.
 
 The mutexes of the core itself (a ledger's append and flush mutex) are another kind: they are taken
-and given back inside one nogil block and never by this function. Their holder needs no GIL, so core
-functions may wait for them with the GIL in hand.
+and given back inside one nogil block and never by these functions. Their holder needs no GIL, so
+core functions may wait for them with the GIL in hand.
 """
 
-from pulsarx._core.atomic cimport pthread_mutex_lock, pthread_mutex_t, pthread_mutex_trylock
+from pulsarx._core.atomic cimport (
+    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_t,
+    pthread_mutex_trylock, pthread_mutex_unlock,
+)
+
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() noexcept
 
 
-cdef inline void mutex_lock(pthread_mutex_t* mutex) noexcept:
-    if pthread_mutex_trylock(mutex) != 0:
+cdef struct OwnedMutex:
+    pthread_mutex_t mutex
+    unsigned long owner              # the thread that holds it; 0: nobody
+
+
+cdef inline void mutex_init(OwnedMutex* self) noexcept:
+    pthread_mutex_init(&self.mutex, NULL)
+    self.owner = 0
+
+
+cdef inline void mutex_destroy(OwnedMutex* self) noexcept:
+    pthread_mutex_destroy(&self.mutex)
+
+
+cdef inline int mutex_lock(OwnedMutex* self) except -1:
+    cdef unsigned long me = PyThread_get_thread_ident()
+    if pthread_mutex_trylock(&self.mutex) != 0:
+        if self.owner == me:
+            mutex_refuse()
         with nogil:
-            pthread_mutex_lock(mutex)
+            pthread_mutex_lock(&self.mutex)
+    self.owner = me
+    return 0
+
+
+cdef inline void mutex_unlock(OwnedMutex* self) noexcept:
+    self.owner = 0
+    pthread_mutex_unlock(&self.mutex)
+
+
+cdef inline int mutex_refuse() except -1:
+    import pulsarx.errors
+    raise pulsarx.errors.NotAllowedError(
+        "called from within a call of the same producer or consumer in this thread, by a signal "
+        "handler, a schema or a finalizer; do it after that call has returned")

@@ -4,11 +4,10 @@
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
-from pulsarx._core.atomic cimport pthread_mutex_unlock
 from pulsarx._pycore.arrow_column cimport ROW_OK
 from pulsarx._pycore.arrow_import cimport ArrowImport, EncodeLimits, arrow_rows_encode
 from pulsarx._pycore.message_id cimport message_id_new
-from pulsarx._pycore.mutex cimport mutex_lock
+from pulsarx._pycore.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.producer_bulk cimport ProducerBulk
 from pulsarx._pycore.producer_store cimport DURABILITY_SYNC, PRODUCER_OPEN
 
@@ -83,5 +82,5 @@ cdef class ProducerArrow(ProducerBulk):
                     source.raise_row(status)
         finally:
             self.caller_waits = False
-            pthread_mutex_unlock(&self.mutex)
+            mutex_unlock(&self.mutex)
         return 0

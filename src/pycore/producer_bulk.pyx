@@ -8,12 +8,11 @@ from libc.string cimport memset
 
 import pulsarx._pycore.send_entry  # gives ProducerCore its send_async
 
-from pulsarx._core.atomic cimport pthread_mutex_unlock
 from pulsarx._core.batch_encode cimport batch_encode_add, batch_encode_payload_size
 from pulsarx._core.single_metadata cimport METADATA_SEQUENCE_ID, SingleMetadata
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.message_id cimport message_id_new
-from pulsarx._pycore.mutex cimport mutex_lock
+from pulsarx._pycore.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.outgoing_message cimport outgoing_content, outgoing_describe
 from pulsarx._pycore.producer_core cimport ProducerCore
 from pulsarx._pycore.producer_store cimport DURABILITY_SYNC, PRODUCER_OPEN
@@ -40,6 +39,8 @@ cdef class ProducerBulk(ProducerCore):
                            and self.bytes_schema)
         for name, column in (("keys", keys), ("properties", properties), ("event_timestamps",
                 event_timestamps)):
+            if isinstance(column, str):
+                raise ValueError(f"{name} is a str; give a list, one element a message")
             if column is not None and len(column) != count:
                 raise ValueError(f"{name} has {len(column)} elements and payloads {count}")
         mutex_lock(&self.mutex)
@@ -57,7 +58,7 @@ cdef class ProducerBulk(ProducerCore):
             raise
         finally:
             self.caller_waits = False
-            pthread_mutex_unlock(&self.mutex)
+            mutex_unlock(&self.mutex)
         if count and self.durability == DURABILITY_SYNC:
             self.flush_pending()
             failure, self.failure = self.failure, None

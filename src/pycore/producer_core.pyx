@@ -5,11 +5,10 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from pulsarx._core.atomic cimport pthread_mutex_unlock
 from pulsarx._core.single_metadata cimport METADATA_SEQUENCE_ID, SingleMetadata
 from pulsarx._pycore.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.message_id cimport message_id_new
-from pulsarx._pycore.mutex cimport mutex_lock
+from pulsarx._pycore.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.outgoing_message cimport (
     outgoing_check_replication, outgoing_content, outgoing_deliver_at, outgoing_describe,
 )
@@ -53,7 +52,7 @@ cdef class ProducerCore(ProducerStore):
             entry_id = self.stored_entry_id
         finally:
             self.caller_waits = False
-            pthread_mutex_unlock(&self.mutex)
+            mutex_unlock(&self.mutex)
         if self.durability == DURABILITY_SYNC:
             self.wait_durable(writer, entry_id)
         if count == 1:
@@ -75,7 +74,7 @@ cdef class ProducerCore(ProducerStore):
             if self.batching and self.batch.message_count >= self.batch_messages_max:
                 self.close_batch()
         finally:
-            pthread_mutex_unlock(&self.mutex)
+            mutex_unlock(&self.mutex)
 
     cdef int send_plain(self, object content, object callback, object key) except -1:
         """send_async of bytes into a batch, with a key or None: what the fast entry calls."""
@@ -100,7 +99,7 @@ cdef class ProducerCore(ProducerStore):
             if self.batch.message_count >= self.batch_messages_max:
                 self.close_batch()
         finally:
-            pthread_mutex_unlock(&self.mutex)
+            mutex_unlock(&self.mutex)
         return 0
 
     cdef bint accept(self, object content, object callback, object properties, object partition_key,

@@ -5,11 +5,11 @@ Methods want the mutex held by the caller unless they say otherwise.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from pulsarx._core.atomic cimport pthread_mutex_t
 from pulsarx._core.batch_encode cimport BatchEncode
 from pulsarx._core.entry_frame cimport EntryFrame
 from pulsarx._core.message_metadata cimport MessageMetadata
 from pulsarx._core.single_metadata cimport SingleMetadata
+from pulsarx._pycore.mutex cimport OwnedMutex
 from pulsarx._pycore.ledger_tail cimport LedgerTail
 from pulsarx._pycore.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.outgoing_message cimport PropertyScratch
@@ -27,7 +27,7 @@ cdef enum Durability:
 
 
 cdef class ProducerStore:
-    cdef pthread_mutex_t mutex           # guards everything below; taken with mutex_lock
+    cdef OwnedMutex mutex                # guards everything below; taken with mutex_lock
     cdef BatchEncode batch               # the open batch
     cdef LedgerTail tail
     cdef PendingSends pending

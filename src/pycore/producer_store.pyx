@@ -7,9 +7,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsarx import errors
-from pulsarx._core.atomic cimport (
-    atomic_load_u32, pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_unlock,
-)
+from pulsarx._core.atomic cimport atomic_load_u32
 from pulsarx._core.batch_encode cimport (
     batch_encode_add, batch_encode_clear, batch_encode_compressed, batch_encode_finish,
     batch_encode_free, batch_encode_init, batch_encode_payload_size, batch_encode_plain_payload,
@@ -28,7 +26,7 @@ from pulsarx._core.status cimport (
 )
 from pulsarx._pycore.ledger_tail cimport LedgerTail
 from pulsarx._pycore.ledger_writer cimport LedgerWriter
-from pulsarx._pycore.mutex cimport mutex_lock
+from pulsarx._pycore.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.outgoing_message cimport outgoing_sticky_hash
 from pulsarx._pycore.pending_sends cimport PendingSends
 from pulsarx._pycore.raise_status cimport raise_status
@@ -45,7 +43,7 @@ cdef class ProducerStore:
     """Encodes, batches and stores for one producer. Any thread may call; the mutex orders them."""
 
     def __cinit__(self):
-        pthread_mutex_init(&self.mutex, NULL)
+        mutex_init(&self.mutex)
         memset(&self.batch, 0, sizeof(self.batch))
 
     def __init__(self, object topic, LedgerTail tail not None, object options, str name not None,
@@ -82,7 +80,7 @@ cdef class ProducerStore:
     def __dealloc__(self):
         batch_encode_free(&self.batch)
         PyMem_Free(self.scratch.views)
-        pthread_mutex_destroy(&self.mutex)
+        mutex_destroy(&self.mutex)
 
     cdef int add(self, SingleMetadata* metadata, const uint8_t* payload, object callback) except -1:
         """Put a message into the open batch; close the batch before when it does not fit."""
@@ -129,7 +127,7 @@ cdef class ProducerStore:
             except Exception as error:
                 self.failure = error
         finally:
-            pthread_mutex_unlock(&self.mutex)
+            mutex_unlock(&self.mutex)
 
     cdef int close_batch(self) except -1:
         """Store the open batch as one entry. Mutex held. On failure its callbacks are told and it
@@ -343,7 +341,7 @@ cdef class ProducerStore:
             self.pending.settle()
             newest = self.pending.newest()
         finally:
-            pthread_mutex_unlock(&self.mutex)
+            mutex_unlock(&self.mutex)
         if newest is None or self.state == PRODUCER_FORKED:
             return
         cdef LedgerWriter writer = newest[0]
@@ -367,7 +365,7 @@ cdef class ProducerStore:
                 self.failure = error
                 self.pending.fail(error)
         finally:
-            pthread_mutex_unlock(&self.mutex)
+            mutex_unlock(&self.mutex)
 
     def flush(self) -> None:
         """Send the open batch and return when everything sent is as durable as the client was
@@ -387,7 +385,7 @@ cdef class ProducerStore:
             self.close_batch()
         finally:
             self.caller_waits = False
-            pthread_mutex_unlock(&self.mutex)
+            mutex_unlock(&self.mutex)
         self.flush_pending()
         self.pending.completions.wait()
         failure, self.failure = self.failure, None
@@ -415,7 +413,7 @@ cdef class ProducerStore:
             # First: what another thread sends from now on is refused, not forgotten.
             self.state = PRODUCER_CLOSED
         finally:
-            pthread_mutex_unlock(&self.mutex)
+            mutex_unlock(&self.mutex)
         try:
             self.drain()
         finally:

@@ -171,15 +171,3 @@ class LedgerList:
 
     def entry_count(self) -> int:
         return sum(self.published_counts(ledger)[0] for ledger in self.ledgers())
-
-    def messages_after(self, position: Position) -> int:
-        """Messages at or behind a position."""
-        ledger_id, ordinal = position
-        count = 0
-        for ledger in self.ledgers():
-            messages = self.published_counts(ledger)[1]
-            if ledger.ledger_id > ledger_id:
-                count += messages
-            elif ledger.ledger_id == ledger_id:
-                count += max(messages - ordinal, 0)
-        return count
