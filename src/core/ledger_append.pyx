@@ -268,6 +268,7 @@ cdef int seal_begin(LedgerAppend* self, uint32_t* state) noexcept nogil:
 
 
 cdef int ledger_append_seal(LedgerAppend* self, LedgerFooter* footer) noexcept nogil:
+    cdef WaitEvent* event
     cdef uint64_t footer_end = 0
     cdef uint32_t before = 0
     cdef int error = 0
@@ -293,8 +294,9 @@ cdef int ledger_append_seal(LedgerAppend* self, LedgerFooter* footer) noexcept n
         atomic_swap_if_u32(&self.state, LEDGER_SEALING, LEDGER_SEALED)
         atomic_store_u64(&self.published.state, PUBLISHED_SEALED)
         wait_event_wake(&self.published.event)
-        if self.topic_event != NULL:
-            wait_event_wake(self.topic_event)
+        event = <WaitEvent*>atomic_load_u64(<const uint64_t*>&self.topic_event)
+        if event != NULL:
+            wait_event_wake(event)
         footer_end = (footer_end + PAGE_SIZE - 1) & ~<uint64_t>(PAGE_SIZE - 1)
         if self.prepared_end > footer_end:
             file_punch_hole(self.fd, footer_end, self.prepared_end - footer_end)

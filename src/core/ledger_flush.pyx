@@ -120,5 +120,7 @@ cdef void ledger_publish_wake(LedgerAppend* self) noexcept nogil:
     atomic_fence()
     if atomic_load_u32(&self.published.event.waiters):
         wait_event_wake(&self.published.event)
-    if self.topic_event != NULL and atomic_load_u32(&self.topic_event.waiters):
-        wait_event_wake(self.topic_event)
+    # Looked at once: who detaches the topic sets it to NULL at any time.
+    cdef WaitEvent* event = <WaitEvent*>atomic_load_u64(<const uint64_t*>&self.topic_event)
+    if event != NULL and atomic_load_u32(&event.waiters):
+        wait_event_wake(event)

@@ -132,7 +132,9 @@ cdef bint place_torn(const LedgerRecover* self, const Scan* scan, bint zeros,
     if self.header.cut:
         # A recovery before this one judged with more bytes at hand; what it kept is kept.
         return False
-    return bool(self.header.flags & LEDGER_SYNC) or zeros or not follows
+    # Zeros are what a power cut leaves of a write that did not reach the device. Anything else with
+    # good entries behind it is taken for damage: better a false alarm than entries lost in silence.
+    return zeros or not follows
 
 
 cdef bint frame_step(LedgerRecover* self, Scan* scan) noexcept nogil:

@@ -163,7 +163,8 @@ cdef class ArrowImport:
                 top.n_children != self.schema.n_children or top.children == NULL):
             raise ValueError(f"an Arrow batch of {top.length} rows at offset {top.offset} with "
                              f"{top.n_children} columns, {self.schema.n_children} are declared")
-        if top.null_count != 0 and top.n_buffers > 0 and top.buffers[0] != NULL:
+        if top.null_count != 0 and top.n_buffers > 0 and top.buffers != NULL and (
+                top.buffers[0] != NULL):
             for at in range(top.length):
                 if not arrow_bit(<const uint8_t*>top.buffers[0], top.offset + at):
                     raise ValueError(f"row {self.rows_before + at} is null as a whole")

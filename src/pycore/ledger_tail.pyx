@@ -49,7 +49,8 @@ cdef class LedgerTail:
     def detach(self, LedgerWriter writer not None) -> None:
         """The writer is closed: nothing it does can concern this topic any more."""
         writer.c_ledger.topic_event = NULL
-        self.attached.remove(writer)
+        if writer in self.attached:
+            self.attached.remove(writer)
 
     def wake(self) -> None:
         """Make everybody who waits for messages of this topic look again."""

@@ -19,4 +19,4 @@ cdef class PendingSends:
     cdef int settle(self) except -1
     cdef tuple oldest(self)
     cdef tuple newest(self)
-    cdef int fail(self, object error) except -1
+    cdef bint fail(self, object error) except -1

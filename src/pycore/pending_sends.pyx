@@ -41,11 +41,14 @@ cdef class PendingSends:
     cdef tuple newest(self):
         return self.entries[len(self.entries) - 1] if self.entries else None
 
-    cdef int fail(self, object error) except -1:
-        """The flush failed: everybody who waits is told, nothing stays pending."""
+    cdef bint fail(self, object error) except -1:
+        """The flush failed: who gave a callback is told, nothing stays pending. True: there were
+        messages without a callback, which somebody else must be told about."""
+        cdef bint untold = False
         while self.entries:
             writer, _, messages, callbacks, entry_id = self.entries.popleft()
+            untold = untold or <uint64_t>messages > <uint64_t>len(callbacks or ())
             if callbacks:
                 self.completions.post(callbacks, writer.ledger_id, entry_id, messages, error)
         self.message_count = 0
-        return 0
+        return untold

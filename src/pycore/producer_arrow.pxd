@@ -13,4 +13,4 @@ cdef struct SentRows:
 
 
 cdef class ProducerArrow(ProducerBulk):
-    cdef int send_rows(self, ArrowImport source, SentRows* sent) except -1
+    cdef int send_rows(self, ArrowImport source, SentRows* sent, list writers) except -1

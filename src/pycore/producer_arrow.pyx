@@ -29,33 +29,33 @@ cdef class ProducerArrow(ProducerBulk):
         """
         cdef ArrowImport source
         cdef SentRows sent
+        cdef list writers = []
         if self.state != PRODUCER_OPEN:
             self.check_open()
         source = ArrowImport(data, value, key, event_time, properties)
         memset(&sent, 0, sizeof(sent))
         try:
             while source.advance():
-                self.send_rows(source, &sent)
+                self.send_rows(source, &sent, writers)
         except Exception as error:
             error.add_note(f"{sent.count} rows were published")
             raise
         finally:
             source.close()
             if sent.count and self.durability == DURABILITY_SYNC:
-                self.flush_pending()
+                self.wait_durable(writers[0], sent.entry_id)
         if sent.count == 0:
             return None
-        if self.durability == DURABILITY_SYNC:
-            failure, self.failure = self.failure, None
-            if failure is not None:
-                raise failure
         if sent.batch_size == 1:
             return message_id_new(<int64_t>sent.ledger_id, <int64_t>sent.entry_id, -1, -1, 0)
         return message_id_new(<int64_t>sent.ledger_id, <int64_t>sent.entry_id, -1,
                               <int>sent.batch_size - 1, <int>sent.batch_size)
 
-    cdef int send_rows(self, ArrowImport source, SentRows* sent) except -1:
-        """Store all rows of the current record batch, in as many batches as it takes."""
+    cdef int send_rows(self, ArrowImport source, SentRows* sent, list writers) except -1:
+        """Store all rows of the current record batch, in as many batches as it takes.
+
+        writers: becomes [the writer of the ledger that has the last row].
+        """
         cdef EncodeLimits limits
         cdef int status = ROW_OK
         limits.batch_messages = self.batch_messages_max
@@ -78,6 +78,7 @@ cdef class ProducerArrow(ProducerBulk):
                     sent.count += sent.batch_size
                     sent.ledger_id = self.stored_ledger_id
                     sent.entry_id = self.stored_entry_id
+                    writers[:] = [self.stored_writer]
                 if status != ROW_OK:
                     source.raise_row(status)
         finally:

@@ -3,7 +3,7 @@
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 import pulsarx._pycore.send_entry  # gives ProducerCore its send_async
@@ -11,6 +11,7 @@ import pulsarx._pycore.send_entry  # gives ProducerCore its send_async
 from pulsarx._core.batch_encode cimport batch_encode_add, batch_encode_payload_size
 from pulsarx._core.single_metadata cimport METADATA_SEQUENCE_ID, SingleMetadata
 from pulsarx._core.status cimport STATUS_OK
+from pulsarx._pycore.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.message_id cimport message_id_new
 from pulsarx._pycore.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.outgoing_message cimport outgoing_content, outgoing_describe
@@ -35,6 +36,9 @@ cdef class ProducerBulk(ProducerCore):
         cdef Py_ssize_t count = PyList_GET_SIZE(contents)
         cdef Py_ssize_t at = 0
         cdef list ids = []
+        cdef LedgerWriter writer = None
+        cdef uint64_t entry_id = 0
+        cdef object refused = None
         cdef bint plain = (keys is None and properties is None and event_timestamps is None
                            and self.bytes_schema)
         for name, column in (("keys", keys), ("properties", properties), ("event_timestamps",
@@ -53,17 +57,19 @@ cdef class ProducerBulk(ProducerCore):
                 at = self.fill_batch(contents, at, keys, properties, event_timestamps, plain)
                 self.close_filled(ids)
         except Exception as error:
+            refused = error
             self.close_filled(ids)
-            error.add_note(f"{len(ids)} of {count} messages were published")
-            raise
         finally:
+            if ids:
+                writer = self.stored_writer
+                entry_id = self.stored_entry_id
             self.caller_waits = False
             mutex_unlock(&self.mutex)
-        if count and self.durability == DURABILITY_SYNC:
-            self.flush_pending()
-            failure, self.failure = self.failure, None
-            if failure is not None:
-                raise failure
+        if writer is not None and self.durability == DURABILITY_SYNC:
+            self.wait_durable(writer, entry_id)
+        if refused is not None:
+            refused.add_note(f"{len(ids)} of {count} messages were published")
+            raise refused
         return ids
 
     cdef Py_ssize_t fill_batch(self, list contents, Py_ssize_t at, object keys, object properties,

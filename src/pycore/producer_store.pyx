@@ -158,7 +158,7 @@ cdef class ProducerStore:
             frame.sticky_hash = outgoing_sticky_hash(&envelope)
             self.store(&frame, entry)
             self.stored_sequence_id = <int64_t>self.batch.last_sequence_id
-        except Exception as error:
+        except BaseException as error:
             self.give_up(error)
             raise
         finally:
@@ -209,7 +209,7 @@ cdef class ProducerStore:
             frame.sticky_hash = outgoing_sticky_hash(&metadata)
             self.store(&frame, entry)
             self.stored_sequence_id = <int64_t>single.sequence_id
-        except Exception as error:
+        except BaseException as error:
             self.give_up(error)
             raise
         finally:
@@ -264,10 +264,17 @@ cdef class ProducerStore:
         return writer
 
     cdef int give_up(self, object error) except -1:
-        """The entry could not be stored: tell its callbacks."""
+        """The entry could not be stored: tell its callbacks, and the next flush when there are
+        messages nobody else is told about. A batch's own send is told by the error itself."""
+        cdef uint32_t told = 1 if self.caller_waits else 0
         callbacks, self.callbacks = self.callbacks, None
+        if not isinstance(error, Exception):
+            error = errors.Interrupted(f"{error!r} while a batch was being stored")
         if callbacks:
+            told += <uint32_t>len(callbacks)
             self.pending.completions.post(callbacks, 0, 0, 0, error)
+        if self.batch.message_count > told:
+            self.failure = error
         return 0
 
     cdef int compress_batch(self, MessageMetadata* envelope, uint8_t** entry,
@@ -328,13 +335,17 @@ cdef class ProducerStore:
                 raise_status(status, writer.c_ledger.error,
                              f"flush ledger {writer.ledger_id} of {self.topic.name}")
             except Exception as error:
-                self.pending.fail(error)
+                if self.pending.fail(error):
+                    self.failure = error
                 raise
         self.pending.settle()
         return 0
 
-    def flush_pending(self) -> None:
-        """Make everything that was stored durable; called by the thread that runs callbacks."""
+    def flush_pending(self):
+        """Make everything that was stored durable; called by the thread that runs callbacks too.
+
+        Returns what the flush failed with, or None.
+        """
         cdef object newest
         mutex_lock(&self.mutex)
         try:
@@ -343,7 +354,7 @@ cdef class ProducerStore:
         finally:
             mutex_unlock(&self.mutex)
         if newest is None or self.state == PRODUCER_FORKED:
-            return
+            return None
         cdef LedgerWriter writer = newest[0]
         cdef uint64_t entry_count = newest[1]
         cdef int status
@@ -357,13 +368,14 @@ cdef class ProducerStore:
         try:
             if status == STATUS_OK:
                 self.pending.settle()
-                return
+                return None
             try:
                 raise_status(status, writer.c_ledger.error,
                              f"flush ledger {writer.ledger_id} of {self.topic.name}")
             except Exception as error:
-                self.failure = error
-                self.pending.fail(error)
+                if self.pending.fail(error):
+                    self.failure = error
+                return error
         finally:
             mutex_unlock(&self.mutex)
 
@@ -386,9 +398,9 @@ cdef class ProducerStore:
         finally:
             self.caller_waits = False
             mutex_unlock(&self.mutex)
-        self.flush_pending()
+        failed = self.flush_pending()
         self.pending.completions.wait()
-        failure, self.failure = self.failure, None
+        failure, self.failure = failed or self.failure, None
         if failure is not None:
             raise failure
 

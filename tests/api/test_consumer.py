@@ -175,6 +175,7 @@ def test_unsubscribe_forgets_the_position(open_client: OpenClient) -> None:
     consumer.unsubscribe()
     with pytest.raises(errors.AlreadyClosed):
         consumer.receive(0)
+    consumer.close()
     with pytest.raises(errors.AlreadyClosed):
         consumer.close()
     assert client.admin.topics.stats("t")["subscriptions"] == {}

@@ -1,69 +1,76 @@
-"""One thread that runs what must not hold up a caller: callbacks, seals. Started with the first
-job, ended by close.
+"""One thread that runs what must not hold up a caller: callbacks in one, seals and trims in another.
 
-Any thread may call. Jobs run one after another in the order they came.
+Any thread may call, a finalizer too. Jobs run one after another in the order they came.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Callable
+from queue import SimpleQueue
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Background:
-    """A thread with a queue. An exception of a job is logged; the thread goes on."""
+    """A thread with a queue, started with the first job. An exception of a job is logged; the
+    thread goes on. After close, and in a thread of this kind at its end, jobs run in the caller."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._changed = threading.Condition()
-        self._jobs: deque[Callable[[], object]] = deque()
+        # Its put may be called again by a finalizer in the middle of a put.
+        self._jobs: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
-        self._running = False
         self._closed = False
 
     def put(self, job: Callable[[], object]) -> None:
         """Run job soon, in the thread; after close, at once in the caller."""
-        with self._changed:
-            if not self._closed:
-                self._jobs.append(job)
+        if self._closed:
+            self._perform(job)
+            return
+        self._jobs.put(job)
+        if self._thread is None:
+            with self._lock:
                 if self._thread is None:
-                    self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                    self._thread = threading.Thread(
+                        target=self._run, name=self._name, daemon=True
+                    )
                     self._thread.start()
-                self._changed.notify_all()
-                return
-        self._perform(job)
 
     def wait(self) -> None:
         """Return when every job put before has run. Called by a job itself: at once."""
-        if threading.current_thread() is self._thread:
+        if self._closed or self._thread is None or threading.current_thread() is self._thread:
             return
-        with self._changed:
-            self._changed.wait_for(lambda: not self._jobs and not self._running)
+        done = threading.Event()
+        self._jobs.put(done.set)
+        done.wait()
 
     def close(self) -> None:
         """Run what is queued and end the thread."""
-        self.wait()
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
+        with self._lock:
             thread = self._thread
+            if self._closed:
+                return
+            self._closed = True
         if thread is not None and thread is not threading.current_thread():
+            self._jobs.put(None)
             thread.join()
+        while not self._jobs.empty():  # what came while it ended
+            job = self._jobs.get()
+            if job is not None:
+                self._perform(job)
 
     def _run(self) -> None:
         while True:
-            with self._changed:
-                self._running = False
-                self._changed.notify_all()
-                while not self._jobs:
-                    if self._closed:
-                        return
-                    self._changed.wait()
-                job = self._jobs.popleft()
-                self._running = True
+            job = self._jobs.get()
+            if job is None:
+                return
             self._perform(job)
-            del job  # what it holds must not live on while this thread sleeps
+            del job  # what it refers to must not live on while this thread sleeps
+            if self._closed and self._jobs.empty():
+                return
 
     def _perform(self, job: Callable[[], object]) -> None:
         try:

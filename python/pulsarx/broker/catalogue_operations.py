@@ -238,6 +238,12 @@ def _add_ledger(draft: CatalogueDraft, fields: Operation) -> None:
         raise CatalogueError(f"topic {topic.name} is partitioned; ledgers belong to its partitions")
     if any(ledger.ledger_id == ledger_id for ledger in topic.ledgers):
         raise CatalogueError(f"topic {topic.name} has ledger {ledger_id} already")
+    if topic.ledgers and ledger_id <= topic.ledgers[-1].ledger_id:
+        # Readers go from one ledger to the next by its id.
+        raise CatalogueError(
+            f"ledger {ledger_id} of topic {topic.name} comes before ledger "
+            f"{topic.ledgers[-1].ledger_id}, which is there already"
+        )
     if fields["state"] not in (LEDGER_OPEN, LEDGER_SEALED):
         raise CatalogueError(
             f"ledger {ledger_id}: state {fields['state']!r} is neither open nor sealed"

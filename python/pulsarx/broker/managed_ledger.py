@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from pulsarx._pycore.ledger_summary import LedgerSummary
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.catalogue_state import LedgerRecord
 
@@ -41,7 +42,9 @@ class ManagedLedger(LedgerList):
         self._on_change = on_change
         self._writers: dict[int, LedgerWriter] = {}
         self._in_memory: dict[int, LedgerWriter] = {}  # sealed ones that no file holds
+        self._summaries: dict[int, LedgerSummary] = {}  # sealed, but the catalogue was not told
         self._flush_armed = False
+        self._switching = False
         self._closed = False
         for ledger in self.ledgers():
             if ledger.state == "open":
@@ -69,7 +72,16 @@ class ManagedLedger(LedgerList):
 
     def _switch(self) -> None:
         """Let the next entry go to a new ledger."""
-        self.tail.switch(self._create_writer())
+        if self._switching:
+            # The lock does not stop its own thread: a signal handler or a finalizer that publishes.
+            raise errors.NotAllowedError(
+                f"publish to {self.name}: a ledger of it is being opened by this very thread"
+            )
+        self._switching = True
+        try:
+            self.tail.switch(self._create_writer())
+        finally:
+            self._switching = False
         minutes = self.broker.options.managed_ledger_max_ledger_rollover_time_minutes
         self.tail.roll_over_at_ms = self.broker.clock.now_ms() + minutes * 60_000
 
@@ -111,13 +123,25 @@ class ManagedLedger(LedgerList):
             broker.ends.release(slot)
             self._unlink(ledger_id)
             raise
+        writer.map()  # now, so that no reader asks for it while it is being closed
         self._writers[ledger_id] = writer
-        self._on_change(ledger_id)
+        try:
+            self._on_change(ledger_id)
+        except BaseException:
+            del self._writers[ledger_id]
+            writer.close()
+            removal = {"op": "remove_ledgers", "topic": self.name, "ledger_ids": [ledger_id]}
+            broker.catalogue.commit([removal])
+            broker.ends.release(slot)
+            self._unlink(ledger_id)
+            raise
         return writer
 
     # Sealing --------------------------------------------------------------------------------------
 
     def _seal_later(self, writer: LedgerWriter) -> None:
+        if writer.ledger_id not in self._writers:
+            return  # done by an earlier try
         # Not under the lock: sealing flushes, and publishers must be able to roll over meanwhile.
         operations = self._seal(writer)
         with self.lock:
@@ -125,12 +149,21 @@ class ManagedLedger(LedgerList):
             self._release(writer)
         self._on_change(writer.ledger_id)
 
+    def seal_again(self) -> None:
+        """Try those whose seal failed, on a full disk for one; until then nothing behind them can
+        be trimmed."""
+        for writer in list(self._writers.values()):
+            if writer is not self.tail.writer and writer.state in ("fenced", "sealed"):
+                self.broker.background.put(lambda writer=writer: self._seal_later(writer))
+
     def _seal(self, writer: LedgerWriter) -> list[dict[str, Any]]:
         """Write index and footer, and say so to the catalogue; a ledger without an entry goes away
         instead."""
         if writer.entry_count == 0:
             return [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": [writer.ledger_id]}]
-        summary = writer.seal()
+        summary = self._summaries.get(writer.ledger_id)
+        if summary is None:
+            summary = self._summaries[writer.ledger_id] = writer.seal()
         return [self._sealing(writer.ledger_id, summary, damaged=False)]
 
     def _sealing(self, ledger_id: int, summary: Any, *, damaged: bool) -> dict[str, Any]:
@@ -150,6 +183,7 @@ class ManagedLedger(LedgerList):
     def _release(self, writer: LedgerWriter) -> None:
         """The catalogue knows the ledger as sealed or gone: nobody needs the writer or its slot."""
         empty = writer.entry_count == 0
+        self._summaries.pop(writer.ledger_id, None)
         del self._writers[writer.ledger_id]
         self.tail.detach(writer)
         if not empty and writer.path is None:
@@ -173,6 +207,13 @@ class ManagedLedger(LedgerList):
             self._unlink(ledger.ledger_id)
             return
         report_recovery(self.name, ledger.ledger_id, recovery)
+        if recovery.entry_count == 0:
+            # What was torn may have been the first entry, damaged: no bytes of it are deleted.
+            self.broker.catalogue.commit(
+                [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": [ledger.ledger_id]}]
+            )
+            self.broker.directory.set_aside(path)
+            return
         summary = seal_recovered(path, recovery)
         self.broker.catalogue.commit(
             [self._sealing(ledger.ledger_id, summary, damaged=recovery.damaged_entries > 0)]
@@ -184,6 +225,8 @@ class ManagedLedger(LedgerList):
         writer = self._writers.get(ledger.ledger_id)
         if writer is not None:
             return LedgerSpan.growing(writer, writer.map())
+        # Sealed since the caller took its list: the record it has does not know where it ends.
+        ledger = next((each for each in self.ledgers() if each.ledger_id == ledger.ledger_id), ledger)
         kept = self._in_memory.get(ledger.ledger_id)
         if kept is not None:
             return LedgerSpan.sealed(ledger.ledger_id, kept.map(), ledger.size)
@@ -218,8 +261,16 @@ class ManagedLedger(LedgerList):
 
     def _flush_due(self) -> None:
         self._flush_armed = False
+        failure: Exception | None = None
         for writer in list(self._writers.values()):
-            writer.flush()
+            try:
+                writer.flush()
+            except errors.AlreadyClosed:
+                pass  # sealed meanwhile, and so flushed
+            except Exception as error:
+                failure = error
+        if failure is not None:
+            raise failure
 
     def remove(self, ledger_ids: list[int]) -> None:
         """Forget sealed ledgers and unlink their files; who has one mapped keeps reading it."""
@@ -276,7 +327,7 @@ def recover(topic: str, path: str, ledger_id: int) -> LedgerRecovery | None:
         # included.
         logging.getLogger("pulsarx").error("%s: the file of ledger %d is gone", topic, ledger_id)
         return None
-    return recovery if recovery.entry_count else None
+    return recovery if recovery.entry_count or recovery.torn_size else None
 
 
 def report_recovery(topic: str, ledger_id: int, recovery: LedgerRecovery) -> None:

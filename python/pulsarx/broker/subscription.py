@@ -96,7 +96,13 @@ class Subscription:
 
     def ledger_changed(self, ledger_id: int) -> None:
         """A ledger was added, sealed or removed."""
-        self.dispatcher.locked(lambda: sync_tracker(self.tracker, self.topic))
+
+
+        def change() -> None:
+            if not self.tracker.closed:  # unsubscribed meanwhile
+                sync_tracker(self.tracker, self.topic)
+
+        self.dispatcher.locked(change)
 
     def ledger_acknowledged(self) -> None:
         """The last message of a ledger was acknowledged: it may be trimmed."""
@@ -157,7 +163,7 @@ class Subscription:
         consumer = self.consumer
         if consumer is not None:
             consumer.shut()
-        self.tracker.delete()
+        self.dispatcher.locked(self.tracker.delete)
 
     def close(self) -> None:
         consumer = self.consumer
@@ -165,7 +171,7 @@ class Subscription:
             consumer.shut()
         if not self.removed:
             self.tracker.flush()
-            self.tracker.close()
+            self.dispatcher.locked(self.tracker.close)
 
     def abandon(self) -> None:
         """In a forked child: touch nothing."""

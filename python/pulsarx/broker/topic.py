@@ -164,6 +164,7 @@ class Topic:
 
     def trim(self) -> list[int]:
         """Remove the ledgers nobody needs any more; returns their ids."""
+        self.ledger.seal_again()
         with self.lock:
             policy, explicit = self.retention()
             subscriptions = list(self.subscriptions.values())
