@@ -1,1 +1,1 @@
-"""PulsarX as a data source of Spark."""
+"""Where PulsarX becomes a data source of Spark. Empty in this version."""

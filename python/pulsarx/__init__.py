@@ -57,7 +57,6 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ArrowMessages",
-    "ArrowMessages",
     "Authentication",
     "AuthenticationAthenz",
     "AuthenticationBasic",
@@ -91,4 +90,4 @@ __all__ = [
     "SystemClock",
     "__version__",
 ]
-__all__ += errors.__all__  # noqa: PLE0605
+__all__ += errors.__all__

@@ -18,7 +18,7 @@ LOGGING_LEVELS = {
 
 
 class ConsoleLogger:
-    """Logs to standard output. `Client(logger=ConsoleLogger(LoggerLevel.Warn))`."""
+    """Accepted and without effect in this version: the library logs through `logging`."""
 
     def __init__(self, log_level: LoggerLevel = LoggerLevel.Info) -> None:
         check_type(LoggerLevel, log_level, "log_level")
@@ -26,7 +26,7 @@ class ConsoleLogger:
 
 
 class FileLogger:
-    """Logs into a file, which is opened with the first text and appended to."""
+    """Accepted and without effect in this version: the library logs through `logging`."""
 
     def __init__(self, log_level: LoggerLevel, log_file: str) -> None:
         check_type(LoggerLevel, log_level, "log_level")

@@ -61,7 +61,7 @@ cdef enum LedgerFormat:
     LEDGER_DAMAGE_SIZE = 32
 
 cdef enum LedgerHeaderFlags:
-    LEDGER_SYNC = 1                # durability sync: what is above durable_count is unacknowledged
+    LEDGER_SYNC = 1                # durability sync: readers saw only what was flushed
     LEDGER_ZEROED = 2              # prepared space was written with zeros
 
 cdef enum LedgerFooterFlags:

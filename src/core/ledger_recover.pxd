@@ -3,8 +3,7 @@ nobody appends.
 
 What does not hold is either a torn tail, cut off, or damage, reported and kept:
   entry id below the greatest durable_count in a valid frame      damage: it was flushed
-  at or above it, and durability was sync                         torn: it was never acknowledged
-  ... or there are zeros where its frame belongs                  torn
+  at or above it, and there are zeros where its frame belongs     torn
   ... or no valid frame follows                                   torn
   otherwise                                                       damage
 A file with a seal record that holds is all flushed: nothing is torn.

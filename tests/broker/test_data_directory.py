@@ -59,7 +59,7 @@ def test_a_missing_folder_is_made_with_those_above(tmp_path: Path) -> None:
 def test_paths(tmp_path: Path) -> None:
     directory = open_owned(tmp_path)
     assert directory.ledger_path(0x1234) == f"{tmp_path}/ledgers/34/4660.ledger"
-    assert directory.cursor_path(9, 2) == f"{tmp_path}/cursors/9.2.cursor"
+    assert directory.cursor_path(9, 2) == f"{tmp_path}/cursors/9.2"
     for ledger_id in (3, 259, 4):
         Path(directory.prepare_ledger_path(ledger_id)).touch()
     Path(directory.cursor_path(9, 2)).touch()

@@ -1,4 +1,4 @@
-"""One thread that runs what must not hold up a caller: callbacks in one, seals and trims in another.
+"""A thread that runs what must not hold up a caller: callbacks in one, seals and trims in another.
 
 Any thread may call, a finalizer too. Jobs run one after another in the order they came.
 """
@@ -34,9 +34,7 @@ class Background:
         if self._thread is None:
             with self._lock:
                 if self._thread is None:
-                    self._thread = threading.Thread(
-                        target=self._run, name=self._name, daemon=True
-                    )
+                    self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                     self._thread.start()
 
     def wait(self) -> None:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 LOCK_NAME = "LOCK"
 _SUBDIRECTORIES = ("catalogue", "ledgers", "cursors")
 _LEDGER_SUFFIX = ".ledger"
-_CURSOR_SUFFIX = ".cursor"
 
 
 class DataDirectory:
@@ -149,7 +148,7 @@ class DataDirectory:
 
     def cursor_path(self, cursor_id: int, generation: int) -> str:
         """Where one generation of a cursor's record of acknowledgements lies."""
-        return f"{self.path}/cursors/{cursor_id}.{generation}{_CURSOR_SUFFIX}"
+        return f"{self.path}/cursors/{cursor_id}.{generation}"
 
     def prepare_ledger_path(self, ledger_id: int) -> str:
         """The same as `ledger_path`, with its folder made and durable."""
@@ -173,8 +172,8 @@ class DataDirectory:
     def cursor_files(self) -> Iterator[tuple[int, int, str]]:
         """Cursor id, generation and path of every cursor file there is."""
         for name in self._names("cursors"):
-            parts = name.removesuffix(_CURSOR_SUFFIX).split(".")
-            if name.endswith(_CURSOR_SUFFIX) and len(parts) == 2:
+            parts = name.split(".")
+            if len(parts) == 2:
                 cursor, generation = parts
                 if (cursor + generation).isascii() and cursor.isdigit() and generation.isdigit():
                     yield int(cursor), int(generation), f"{self.path}/cursors/{name}"

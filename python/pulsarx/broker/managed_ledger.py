@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ledger_file import LedgerFile
@@ -154,7 +155,7 @@ class ManagedLedger(LedgerList):
         be trimmed."""
         for writer in list(self._writers.values()):
             if writer is not self.tail.writer and writer.state in ("fenced", "sealed"):
-                self.broker.background.put(lambda writer=writer: self._seal_later(writer))
+                self.broker.background.put(partial(self._seal_later, writer))
 
     def _seal(self, writer: LedgerWriter) -> list[dict[str, Any]]:
         """Write index and footer, and say so to the catalogue; a ledger without an entry goes away
@@ -226,7 +227,9 @@ class ManagedLedger(LedgerList):
         if writer is not None:
             return LedgerSpan.growing(writer, writer.map())
         # Sealed since the caller took its list: the record it has does not know where it ends.
-        ledger = next((each for each in self.ledgers() if each.ledger_id == ledger.ledger_id), ledger)
+        ledger = next(
+            (each for each in self.ledgers() if each.ledger_id == ledger.ledger_id), ledger
+        )
         kept = self._in_memory.get(ledger.ledger_id)
         if kept is not None:
             return LedgerSpan.sealed(ledger.ledger_id, kept.map(), ledger.size)

@@ -97,7 +97,6 @@ class Subscription:
     def ledger_changed(self, ledger_id: int) -> None:
         """A ledger was added, sealed or removed."""
 
-
         def change() -> None:
             if not self.tracker.closed:  # unsubscribed meanwhile
                 sync_tracker(self.tracker, self.topic)

@@ -1,1 +1,1 @@
-"""For tests of code that uses PulsarX: an in-memory client, a manual clock, faults on demand."""
+"""For tests of code that uses PulsarX: faults of file operations on demand."""
