@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reach import ROWS, Row
+from reasons import REASONS
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,10 @@ def results_markdown(results: dict[str, Result], machine: list[tuple[str, str]],
     for row in ROWS:
         texts = [row.name, *cells(row, results.get(row.name)), row.prototype or "-"]
         lines.append("| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |")
+    failed = [row for row in ROWS if verdict(row, results.get(row.name)) == "MISSED"]
+    if failed:
+        lines += ["", "## Where a figure is missed: why, and what would reach it", ""]
+        lines += [f"- **{row.name}**: {REASONS.get(row.name, 'not looked into')}" for row in failed]
     lines += ["", "## Floors and details", ""]
     lines += [f"- **{row.name}** ({row.file}): {results[row.name].note}" for row in ROWS
               if row.name in results]  # fmt: skip

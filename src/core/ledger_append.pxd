@@ -110,9 +110,9 @@ A failed flush poisons the ledger; from then on this answers POISONED for whatev
 before.
 """
 
-cdef int ledger_append_seal(LedgerAppend* self, LedgerFooter* footer) noexcept nogil
+cdef int ledger_append_seal(LedgerAppend* self, bint flush, LedgerFooter* footer) noexcept nogil
 """Flush, write index and footer, flush, say so in the header block, flush. Then unused space is
-given back.
+given back. flush False: written in that order, and the device has it when the system pleases.
 
 NO_SPACE: no room for the footer; the ledger is as it was. IO: it is FENCED; seal may be called
 again. POISONED, CLOSED.

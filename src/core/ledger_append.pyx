@@ -267,7 +267,7 @@ cdef int seal_begin(LedgerAppend* self, uint32_t* state) noexcept nogil:
     return status
 
 
-cdef int ledger_append_seal(LedgerAppend* self, LedgerFooter* footer) noexcept nogil:
+cdef int ledger_append_seal(LedgerAppend* self, bint flush, LedgerFooter* footer) noexcept nogil:
     cdef WaitEvent* event
     cdef uint64_t footer_end = 0
     cdef uint32_t before = 0
@@ -288,7 +288,7 @@ cdef int ledger_append_seal(LedgerAppend* self, LedgerFooter* footer) noexcept n
     footer.last_publish_ms = self.last_publish_ms
     footer.digest = self.digest
     status = ledger_seal_write(self.fd, self.seed, <LedgerIndex*>self.index, NULL, footer,
-                               &footer_end, &error)
+                               flush, &footer_end, &error)
     if status == STATUS_OK:
         ledger_flush_end(self, 0, self.end, self.entry_count, self.message_count)
         atomic_swap_if_u32(&self.state, LEDGER_SEALING, LEDGER_SEALED)

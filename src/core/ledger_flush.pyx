@@ -30,8 +30,8 @@ cdef int flush_verdict(LedgerAppend* self, uint64_t entry_count) noexcept nogil:
 
 
 cdef inline int flush_sleep(LedgerAppend* self) noexcept nogil:
-    """Called and left with flush_mutex held; the leader changes `flushing` under it, so no wake is
-    missed. STATUS_INTERRUPTED: a signal arrived."""
+    """Called with flush_mutex held and left without it; the leader changes `flushing` under it, so
+    no wake is missed. STATUS_INTERRUPTED: a signal arrived."""
     cdef uint32_t seen = wait_event_enter(&self.flush_event)
     cdef int status = STATUS_OK
     cdef int turn
@@ -45,24 +45,23 @@ cdef inline int flush_sleep(LedgerAppend* self) noexcept nogil:
     else:
         status = wait_event_sleep(&self.flush_event, seen, -1)
     wait_event_leave(&self.flush_event)
-    pthread_mutex_lock(&self.flush_mutex)
     return status
 
 
 cdef int ledger_flush_begin(LedgerAppend* self, uint64_t entry_count) noexcept nogil:
-    # First without the mutex: in a forked child it may be locked for ever, and the ledger is
-    # CLOSED there.
-    cdef int status = flush_verdict(self, entry_count)
+    cdef int status
     cdef bint interrupted = False
-    if status != STATUS_OK:
-        return status
-    pthread_mutex_lock(&self.flush_mutex)
     while True:
+        # First without the mutex: most who wake are served and need not queue for it; and in a
+        # forked child it may be locked for ever, and the ledger is CLOSED there.
+        status = flush_verdict(self, entry_count)
+        if status != STATUS_OK:
+            return status
+        if interrupted:
+            return STATUS_INTERRUPTED
+        pthread_mutex_lock(&self.flush_mutex)
         status = flush_verdict(self, entry_count)
         if status != STATUS_OK or not self.flushing:
-            break
-        if interrupted:
-            status = STATUS_INTERRUPTED
             break
         interrupted = flush_sleep(self) == STATUS_INTERRUPTED
     if status == STATUS_OK:
@@ -75,6 +74,7 @@ cdef void ledger_flush_turn(LedgerAppend* self) noexcept nogil:
     pthread_mutex_lock(&self.flush_mutex)
     while self.flushing:
         flush_sleep(self)
+        pthread_mutex_lock(&self.flush_mutex)
     self.flushing = 1
     pthread_mutex_unlock(&self.flush_mutex)
 

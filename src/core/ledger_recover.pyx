@@ -264,7 +264,7 @@ cdef int ledger_recover_seal(LedgerRecover* self, int fd, uint64_t size, LedgerF
         status = cut_write(self, fd, error)
         if status != STATUS_OK:
             return status
-    status = ledger_seal_write(fd, self.header.seed, &self.index, self.damage, footer,
+    status = ledger_seal_write(fd, self.header.seed, &self.index, self.damage, footer, True,
                                &footer_end, error)
     if status != STATUS_OK:
         return status

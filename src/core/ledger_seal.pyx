@@ -21,7 +21,8 @@ cdef int fail(int status, int errno_of, int* error) noexcept nogil:
 
 cdef int ledger_seal_write(int fd, uint32_t seed, const LedgerIndex* index,
                            const LedgerDamage* damage,
-                           LedgerFooter* footer, uint64_t* footer_end, int* error) noexcept nogil:
+                           LedgerFooter* footer, bint flush, uint64_t* footer_end,
+                           int* error) noexcept nogil:
     cdef uint64_t index_count = atomic_load_u64(&index.count)
     cdef uint64_t index_size = index_count * INDEX_RECORD_SIZE
     cdef uint64_t records_size = index_size + <uint64_t>footer.damage_count * LEDGER_DAMAGE_SIZE
@@ -50,14 +51,16 @@ cdef int ledger_seal_write(int fd, uint32_t seed, const LedgerIndex* index,
     free(room)
     if failed:
         return fail(STATUS_IO, failed, error)
-    failed = file_flush(fd)
+    if flush:
+        failed = file_flush(fd)
     if failed:
         return fail(STATUS_POISONED, failed, error)
     ledger_mark_encode(seed, False, footer.end, footer.end + records_size, sector)
     failed = file_write(fd, sector, LEDGER_SECTOR_SIZE, LEDGER_SEAL_OFFSET)
     if failed:
         return fail(STATUS_IO, failed, error)
-    failed = file_flush(fd)
+    if flush:
+        failed = file_flush(fd)
     if failed:
         return fail(STATUS_POISONED, failed, error)
     footer_end[0] = footer.end + records_size + LEDGER_FOOTER_SIZE

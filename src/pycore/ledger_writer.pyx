@@ -180,12 +180,16 @@ cdef class LedgerWriter:
         if status != STATUS_OK:
             self.c_raise(status, f"prepare {size} bytes for")
 
-    def seal(self) -> LedgerSummary:
-        """Flush all, write index and footer. From here on the file never changes."""
+    def seal(self, flush: bool = True) -> LedgerSummary:
+        """Flush all, write index and footer. From here on the file never changes.
+
+        flush False: left to the operating system, as with durability os; a kill loses nothing.
+        """
+        cdef bint wanted = flush
         cdef LedgerFooter footer
         cdef int status
         with nogil:
-            status = ledger_append_seal(&self.c_ledger, &footer)
+            status = ledger_append_seal(&self.c_ledger, wanted, &footer)
         if status != STATUS_OK:
             self.c_raise(status, "seal")
         return ledger_summary(&footer)

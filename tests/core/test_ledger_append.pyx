@@ -118,9 +118,9 @@ def test_threads_append_and_every_entry_is_whole():
     run_threads(5000, False)
     assert SLOT.entry_count == 20000 and SLOT.message_count == 60000 and SLOT.end == LEDGER.end
     assert read_all(LEDGER.end, &messages) == 20000 and messages == 60000
-    assert ledger_append_seal(&LEDGER, &footer) == STATUS_OK
+    assert ledger_append_seal(&LEDGER, True, &footer) == STATUS_OK
     assert footer.entry_count == 20000 and SLOT.state == PUBLISHED_SEALED
-    assert ledger_append_seal(&LEDGER, &footer) == STATUS_CLOSED
+    assert ledger_append_seal(&LEDGER, True, &footer) == STATUS_CLOSED
     assert ledger_append_flush(&LEDGER, 20000) == STATUS_OK
     assert ledger_append_flush(&LEDGER, 20001) == STATUS_OUT_OF_RANGE
     ledger_append_close(&LEDGER)

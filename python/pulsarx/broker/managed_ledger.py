@@ -164,7 +164,8 @@ class ManagedLedger(LedgerList):
             return [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": [writer.ledger_id]}]
         summary = self._summaries.get(writer.ledger_id)
         if summary is None:
-            summary = self._summaries[writer.ledger_id] = writer.seal()
+            flush = self.broker.durability != "os"
+            summary = self._summaries[writer.ledger_id] = writer.seal(flush=flush)
         return [self._sealing(writer.ledger_id, summary, damaged=False)]
 
     def _sealing(self, ledger_id: int, summary: Any, *, damaged: bool) -> dict[str, Any]:
