@@ -1,11 +1,12 @@
-"""Why a figure is missed on the machines it was measured on, and what would reach it. For report."""
+"""Why a figure is missed where it was measured, and what would reach it. For report."""
 
 from __future__ import annotations
 
 # What a message of 100 bytes costs in `pwrite` alone, into allocated space that is in no page
 # cache yet: 20 to 27 ns, a whole unit. Into pages that are there already: 12 ns.
 _FRESH_PAGES = (
-    "half of the time is the kernel's: `pwrite` into pages that are not in memory yet costs a whole "
+    "half of the time is the kernel's: `pwrite` into pages that are not in memory yet "
+    "costs a whole "
     "unit for 100 bytes, twice of what it costs into pages that are. Writing zeros ahead from the "
     "preparer thread was tried: the two writers wait for the inode's lock in turn, and the median "
     "got worse"
@@ -13,11 +14,13 @@ _FRESH_PAGES = (
 
 REASONS: dict[str, str] = {
     "send_many": (
-        f"{_FRESH_PAGES}. The rest is encoding (6 ns), the checksum (4 ns) and a `MessageId` for each "
+        f"{_FRESH_PAGES}. The rest is encoding (6 ns), the checksum (4 ns) and a "
+        "`MessageId` for each "
         "message (12 ns with its list). Recycled ledger files and ids made when they are looked at "
         "would come near."
     ),
-    "send_arrow": f"{_FRESH_PAGES}. About 15 ns a row are ours. Recycled ledger files would reach it.",
+    "send_arrow": f"{_FRESH_PAGES}. About 15 ns a row are ours. Recycled ledger files "
+    "would reach it.",
     "receive_arrow": (
         "it lies at the limit, and the spread reaches over it; fresh memory for the columns is the "
         "larger part."
@@ -25,19 +28,26 @@ REASONS: dict[str, str] = {
     "receive_many": "it lies at the limit, and the spread reaches over it.",
     "send_key": "it lies at the limit, and the spread reaches over it.",
     "kib_send_many": (
-        "a payload is copied once into its batch (40 ns) and once into the kernel; the C loop sums and "
-        "writes one buffer that is in the cache. `pwritev` from the payloads themselves costs about "
+        "a payload is copied once into its batch (40 ns) and once into the kernel; the C "
+        "loop sums and "
+        "writes one buffer that is in the cache. `pwritev` from the payloads themselves "
+        "costs about "
         "as much for each piece as the copy. Several batches in one `pwrite` would gain 10 to 15 %."
     ),
     "kib_send": "as kib_send_many, and a Python call for each message.",
     "kib_cold": (
-        "as kib_send_many; besides, opening the next ledger (a file, a commit of the catalogue, four "
-        "flushes) stops the publisher for some milliseconds. A ledger opened ahead would take that away."
+        "as kib_send_many; besides, opening the next ledger (a file, a commit of the "
+        "catalogue, four "
+        "flushes) stops the publisher for some milliseconds. A ledger opened ahead would "
+        "take that away."
     ),
     "durable_threads": (
-        "the first thread that comes flushes at once, so sixteen threads settle into two groups that "
-        "take turns, about eight sends a flush. Letting the flush wait for the others was tried and "
-        "cost more than it gave; every send also needs the GIL once, and handing it on costs as much "
+        "the first thread that comes flushes at once, so sixteen threads settle into two "
+        "groups that "
+        "take turns, about eight sends a flush. Letting the flush wait for the others "
+        "was tried and "
+        "cost more than it gave; every send also needs the GIL once, and handing it on "
+        "costs as much "
         "as a tenth of a flush. Free-threaded Python would reach it."
     ),
 }
