@@ -373,8 +373,9 @@ cdef class ProducerStore:
                 raise_status(status, writer.c_ledger.error,
                              f"flush ledger {writer.ledger_id} of {self.topic.name}")
             except Exception as error:
-                if self.pending.fail(error):
-                    self.failure = error
+                # Also when callbacks are told: the next flush or close must not look like a success.
+                self.failure = error
+                self.pending.fail(error)
                 return error
         finally:
             mutex_unlock(&self.mutex)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pulsarx
 
 # json, which the catalogue reads, brings re and enum with it.
 EXPENSIVE = ("asyncio", "concurrent.futures", "dataclasses", "difflib", "inspect", "logging",
@@ -17,7 +21,11 @@ def test_importing_the_library_loads_nothing_expensive() -> None:
     )
     # Isolated: what site packages load at the start is not ours.
     found = subprocess.run(
-        [sys.executable, "-S", "-c", program], capture_output=True, text=True, check=False
+        [sys.executable, "-S", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(pulsarx.__file__).parent.parent)},
     )
     assert found.returncode == 0, found.stderr
     assert set(found.stdout.split()).isdisjoint(EXPENSIVE)
