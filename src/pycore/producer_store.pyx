@@ -373,7 +373,7 @@ cdef class ProducerStore:
                 raise_status(status, writer.c_ledger.error,
                              f"flush ledger {writer.ledger_id} of {self.topic.name}")
             except Exception as error:
-                # Also when callbacks are told: the next flush or close must not look like a success.
+                # Also when callbacks are told: the next flush or close must not look like success.
                 self.failure = error
                 self.pending.fail(error)
                 return error
