@@ -136,6 +136,15 @@ def test_a_reader_beside_starts_at_ids_and_times(owner: Owner, beside: pulsarx.C
     assert payload(reader) == b"0"
 
 
+def test_a_reader_misses_nothing_of_a_ledger_sealed_before_its_first_read(
+    owner: Owner, beside: pulsarx.Client
+) -> None:
+    owner.does("publish sealed 0 3")
+    reader = beside.create_reader("sealed", MessageId.earliest)
+    owner.does("publish sealed 3 40")
+    assert [reader.read_next(5000).data() for _ in range(40)] == numbers(40)
+
+
 def test_topics_made_later_are_seen(owner: Owner, beside: pulsarx.Client) -> None:
     with pytest.raises(errors.TopicNotFound, match="read_only"):
         beside.create_reader("later", MessageId.earliest)

@@ -55,11 +55,19 @@ class ForeignLedger(LedgerList):
         self, current: LedgerSpan | None, passed_ledger_id: int, offset: int
     ) -> LedgerSpan | None:
         look = super().span_after
+        if current is not None and current.is_growing:
+            # Its slot goes to another ledger only after the catalogue knows it as sealed.
+            self.broker.refresh()
+            if current.end == 0:
+                self._spans.pop(current.ledger_id, None)
         found = self._despite_trimming(lambda: look(current, passed_ledger_id, offset))
         if found is None:
             if self.broker.refresh():
                 found = self._despite_trimming(lambda: look(current, passed_ledger_id, offset))
             self._listen()
+        # The ledger before the one found took its last entry before that one came; look once more.
+        if found is not None and current is not None and current.end > offset:
+            return current
         return found
 
     def _despite_trimming(self, look: Callable[[], Found]) -> Found:
