@@ -33,6 +33,7 @@ cdef class ConsumerCore:
     cdef bint is_whole(self, EntryView view) noexcept
     cdef object deadline(self, object timeout_millis)
     cdef bint settle(self, int status, uint64_t ledger_id, uint64_t message) except -1
+    cdef int refuse_foreign(self, Message message) except -1
     cdef int check_open(self) except -1
     cdef int check_open_or_closed(self) except -1
     cdef int record(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1

@@ -228,9 +228,7 @@ cdef class ConsumerCore:
         if type(message) is Message:
             received = <Message>message
             if received.entry.context.topic is not self.dispatcher.tail:
-                raise errors.NotAllowedError(
-                    f"acknowledge {received!r}: it is not of topic "
-                    f"{self.dispatcher.context.topic_name}")
+                self.refuse_foreign(received)
             self.record(received.entry.ledger_id,
                         received.entry.first_message + <uint32_t>(received.batch_index
                                 if received.batch_index > 0 else 0), 1)
@@ -252,9 +250,7 @@ cdef class ConsumerCore:
         if type(message) is Message:
             received = <Message>message
             if received.entry.context.topic is not self.dispatcher.tail:
-                raise errors.NotAllowedError(
-                    f"acknowledge {received!r}: it is not of topic "
-                    f"{self.dispatcher.context.topic_name}")
+                self.refuse_foreign(received)
             ledger_id = received.entry.ledger_id
             last = received.entry.first_message + (received.batch_index if received.batch_index > 0
                                                    else 0) + 1
@@ -312,9 +308,7 @@ cdef class ConsumerCore:
                 count = 0
             entry = received.entry
             if entry.context.topic is not self.dispatcher.tail:
-                raise errors.NotAllowedError(
-                    f"acknowledge {received!r}: it is not of topic "
-                    f"{self.dispatcher.context.topic_name}")
+                self.refuse_foreign(received)
             first = message
             count = 1
         if count:
@@ -355,6 +349,10 @@ cdef class ConsumerCore:
     def flushed(self) -> None:
         """The flush that was armed has begun: what is acknowledged from now on needs another."""
         self.flush_armed = False
+
+    cdef int refuse_foreign(self, Message message) except -1:
+        raise errors.NotAllowedError(f"acknowledge {message!r}: it is not of topic "
+                                     f"{self.dispatcher.context.topic_name}")
 
     cdef int check_open(self) except -1:
         if self.state == CONSUMER_OPEN:
