@@ -13,6 +13,8 @@ from types import TracebackType
 import pulsarx
 
 PATIENCE_SECONDS = 10.0
+# A test run started in the background of a shell inherits deaf ears for it.
+HEAR_CTRL_C = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
 PACKAGE_PARENT = str(Path(pulsarx.__file__).parent.parent)
 
 
@@ -22,7 +24,7 @@ class ChildProcess:
     def __init__(self, program: str, *arguments: object) -> None:
         environment = dict(os.environ, PYTHONPATH=PACKAGE_PARENT, PYTHONUNBUFFERED="1")
         self._process = subprocess.Popen(
-            [sys.executable, "-c", program, *map(str, arguments)],
+            [sys.executable, "-c", HEAR_CTRL_C + program, *map(str, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
