@@ -454,3 +454,24 @@ def test_unsealed_memory_of_a_dead_owner_is_read_beside(folder: Path) -> None:
     overwrite(path, b"payload-09", bytes(10))
     with pulsarx.Client(folder, read_only=True) as client:
         assert whole_topic(client) == expected_payloads(9)
+
+
+def test_a_topic_whose_open_ledger_file_is_gone_works_on(tmp_path: Path) -> None:
+    """It used to raise FileNotFoundError whenever the topic was used."""
+    folder = tmp_path / "data"
+    program = """
+import os, sys, pulsarx
+client = pulsarx.Client(sys.argv[1])
+client.subscribe("t", "s")
+client.create_producer("t").send(b"lost with its file")
+print("sent", flush=True)
+sys.stdin.read()
+"""
+    with ChildProcess(program, folder) as child:
+        assert child.line() == "sent"
+    for file in folder.glob("ledgers/*/*"):
+        file.unlink()
+    with pulsarx.Client(folder) as client:
+        consumer = client.subscribe("t", "s")
+        client.create_producer("t").send(b"later")
+        assert consumer.receive(5000).data() == b"later"

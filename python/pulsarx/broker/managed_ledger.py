@@ -289,9 +289,13 @@ class ManagedLedger(LedgerList):
     def _unlink(self, ledger_id: int) -> None:
         """The catalogue does not know the ledger (any more): its file goes."""
         path = self.broker.directory.ledger_path(ledger_id)
-        if path is not None:
+        if path is None:
+            return
+        try:
             self.broker.files.unlink(path)
-            self.broker.directory.flush_entry(path)
+        except FileNotFoundError:
+            return  # somebody else did, or a power cut took its name
+        self.broker.directory.flush_entry(path)
 
     def close(self) -> None:
         """Seal what is open. Idempotent."""
