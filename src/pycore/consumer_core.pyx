@@ -70,6 +70,27 @@ cdef class ConsumerCore:
         raise errors.Timeout(f"no message on {self.dispatcher.context.topic_name} within "
                              f"{timeout_millis} ms")
 
+    def take_now(self) -> Message | None:
+        """The next message, None when there is none: receive that never waits."""
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
+        mutex_lock(&self.dispatcher.mutex)
+        try:
+            return self.take()
+        finally:
+            mutex_unlock(&self.dispatcher.mutex)
+
+    def watch(self, object notify not None) -> None:
+        """Call notify() whenever a message may have come, until unwatch or the consumer is shut.
+
+        In whatever thread and with whatever mutex held: it may only enqueue something or set an
+        event.
+        """
+        self.dispatcher.tail.watch(notify)
+
+    def unwatch(self, object notify not None) -> None:
+        self.dispatcher.tail.unwatch(notify)
+
     def receive_many(self, max_messages: int, timeout_millis=None) -> list:
         """Up to max_messages messages: waits for the first like receive, then takes what is there.
 

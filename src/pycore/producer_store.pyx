@@ -261,6 +261,8 @@ cdef class ProducerStore:
                                               frame.message_count, None)
             if self.durability == DURABILITY_INTERVAL:
                 self.tail.managed_ledger.arm_flush()
+            if self.tail.watchers:
+                self.tail.notify()
         return writer
 
     cdef int give_up(self, object error) except -1:
@@ -339,6 +341,8 @@ cdef class ProducerStore:
                     self.failure = error
                 raise
         self.pending.settle()
+        if self.tail.watchers:
+            self.tail.notify()
         return 0
 
     def flush_pending(self):
@@ -368,6 +372,8 @@ cdef class ProducerStore:
         try:
             if status == STATUS_OK:
                 self.pending.settle()
+                if self.tail.watchers:
+                    self.tail.notify()
                 return None
             try:
                 raise_status(status, writer.c_ledger.error,
