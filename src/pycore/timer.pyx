@@ -1,4 +1,5 @@
-"""Timers, for clocks, tests and benchmarks. One thread at a time; Cython callers use core/timer_wheel."""
+"""Timers for clocks, tests and benchmarks; Cython callers use core/timer_wheel. One thread at a
+time."""
 
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
