@@ -366,6 +366,27 @@ def test_a_time_of_day_set_back_does_not_make_a_timer_early(
     timer.cancel()
 
 
+def test_a_timer_cancelled_while_it_is_armed_again_does_not_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SystemClock()
+    early = threading.Event()
+
+    def early_ns(timer: clock_module._WallTimer) -> int:
+        timer.cancel()
+        early.set()
+        return 3_600_000_000_000
+
+    monkeypatch.setattr(clock_module._WallTimer, "_early_ns", early_ns)
+    clock.call_at(0, lambda: None)
+    assert early.wait(PATIENCE_SECONDS)
+    done = threading.Event()
+    clock.call_after(0, done.set)
+    assert done.wait(PATIENCE_SECONDS)
+    with clock._changed:
+        assert len(clock._timers) == len(clock._armed) == 0
+
+
 def test_a_fired_or_cancelled_timer_keeps_nothing_alive() -> None:
     class Producer:
         def flush(self) -> None:
