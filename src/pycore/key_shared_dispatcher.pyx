@@ -9,7 +9,7 @@ from libc.string cimport memset
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.entry_frame cimport ENTRY_MIXED_KEYS
 from pulsarx._core.key_order cimport (
-    KEY_NOBODY, KEY_NONE, key_order_clear, key_order_delivered, key_order_forget, key_order_free,
+    KEY_NOBODY, KEY_NONE, KeyState, key_order_clear, key_order_delivered, key_order_forget, key_order_free,
     key_order_init, key_order_is_new, key_order_key, key_order_make_ready, key_order_may_pass,
     key_order_own, key_order_peek, key_order_returned, key_order_take, key_order_wait,
 )
@@ -315,15 +315,20 @@ cdef class KeySharedDispatcher(SharedDispatcher):
 
     # For statistics -------------------------------------------------------------------------------
 
-    def held_back(self) -> list:
-        """[(hash, name of the consumer that holds the key, since ms, messages that wait)] of the
-        keys that wait for another consumer than their owner."""
+    def key_statistics(self) -> dict:
+        """keys_held_back: keys that wait because another consumer than their owner has messages of
+        them: key_hash, held_by, since_ms, waiting_messages."""
         cdef uint32_t key
+        cdef KeyState* state
         cdef list found = []
         for key in range(self.c_keys.key_count):
-            state = self.c_keys.keys[key]
+            state = &self.c_keys.keys[key]
             if state.waiting and state.blocked_since_ms and state.holder < len(self.receivers):
                 holder = self.receivers[state.holder]
-                name = (<Receiver>holder).consumer_name if holder is not None else ""
-                found.append((state.hash, name, state.blocked_since_ms, state.waiting))
-        return found
+                found.append({
+                    "key_hash": state.hash,
+                    "held_by": (<Receiver>holder).consumer_name if holder is not None else "",
+                    "since_ms": state.blocked_since_ms,
+                    "waiting_messages": state.waiting,
+                })
+        return {"keys_held_back": found, "hash_ranges": self.selector.assignments()}

@@ -129,6 +129,10 @@ cdef class PendingDispatcher(Dispatcher):
             self.wakes = True
         return 0
 
+    def forget_before(self, uint64_t ledger_id) -> None:
+        """Ledgers below this one are gone. Mutex held."""
+        self.acknowledged_through(ledger_id, 0)
+
     # Delivered again ------------------------------------------------------------------------------
 
     cdef int nack(self, Receiver receiver, uint64_t ledger_id, uint64_t message,

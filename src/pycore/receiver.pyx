@@ -173,6 +173,18 @@ cdef class Receiver:
             delay_ms = self.nack_backoff.next(redelivery_count)
         return max(delay_ms, 0)
 
+    def statistics(self, uint64_t unacknowledged) -> dict:
+        """As Pulsar's consumer stats. available_permits: messages that may still be pushed."""
+        return {
+            "consumer_name": self.consumer_name,
+            "available_permits": self.permits,
+            "unacked_messages": unacknowledged,
+            "priority_level": self.priority_level,
+            "receiver_queue_messages": self.queued,
+            "blocked_consumer_on_unacked_msgs": bool(self.blocked),
+            "metadata": dict(self.properties or {}),
+        }
+
     def set_dead_letters(self, uint32_t max_redeliver_count, object handler) -> None:
         """From so many redeliveries on, call handler(list of messages) instead of redelivering."""
         self.max_redeliver_count = max_redeliver_count

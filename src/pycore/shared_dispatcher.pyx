@@ -195,6 +195,24 @@ cdef class SharedDispatcher(PendingDispatcher):
         self.wakes = True
         return 0
 
+    def statistics(self) -> dict:
+        """Of the consumers, dispatched up to now; see Subscription.statistics."""
+        cdef Receiver each
+        mutex_lock(&self.core.mutex)
+        try:
+            self.dispatch_all()
+            found = [each.statistics(each.unacknowledged)
+                     for each in self.receivers if each is not None]
+            counts = {"consumers": found, "unacked_messages": self.unacknowledged,
+                      "blocked_subscription_on_unacked_msgs": bool(self.blocked)}
+            counts.update(self.key_statistics())
+        finally:
+            mutex_unlock(&self.core.mutex)
+        return counts
+
+    def key_statistics(self) -> dict:
+        return {}
+
     def position(self) -> tuple:
         """(ledger id, offset) of the next frame to be read; for statistics and tests."""
         return (self.reader.passed_ledger_id if self.reader.span is None

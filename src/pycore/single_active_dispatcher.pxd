@@ -29,5 +29,6 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef int go(self, uint64_t ledger_id, uint64_t message) except -1
     cdef int rewind_to_mark_delete(self) except -1
     cdef int rewind_from(self, uint64_t ledger_id, uint64_t message) except -1
+    cdef uint64_t held_count(self) except? 0
     cdef int delivered_end(self, uint64_t* ledger_id, uint64_t* message) except -1
     cdef int count_again(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1

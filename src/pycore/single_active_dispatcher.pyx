@@ -4,6 +4,7 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx import errors
+from pulsarx._core.ack_bits cimport ack_bits_count
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_DEAD, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY, PendingAck,
@@ -33,7 +34,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     # Who reads ------------------------------------------------------------------------------------
 
-    def join(self, Receiver receiver not None) -> None:
+    def join(self, Receiver receiver not None, object key_shared=None) -> None:
         """ConsumerBusy: it is Exclusive and somebody reads already. Call `settled` afterwards."""
         mutex_lock(&self.core.mutex)
         try:
@@ -136,6 +137,43 @@ cdef class SingleActiveDispatcher(Dispatcher):
         cdef uint64_t message = 0
         self.core.tracker.mark_delete_position(&ledger_id, &message)
         return self.go(ledger_id, message)
+
+    def statistics(self) -> dict:
+        """Of the consumers; see Subscription.statistics."""
+        cdef Receiver each
+        cdef uint64_t held = 0
+        cdef list found = []
+        mutex_lock(&self.core.mutex)
+        try:
+            if self.active is not None:
+                held = self.held_count()
+            for each in self.receivers:
+                found.append(each.statistics(held if each is self.active else 0))
+            active = self.active.consumer_name if self.active is not None else ""
+        finally:
+            mutex_unlock(&self.core.mutex)
+        return {"consumers": found, "unacked_messages": held, "active_consumer_name": active}
+
+    cdef uint64_t held_count(self) except? 0:
+        """Messages that were handed out and are not acknowledged."""
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t first = 0
+        cdef uint64_t end_ledger = 0
+        cdef uint64_t end = 0
+        cdef uint64_t total = 0
+        cdef LedgerAcks* acks
+        self.delivered_end(&end_ledger, &end)
+        for ledger_id in self.core.tracker.ledger_ids:
+            if ledger_id > end_ledger:
+                break
+            acks = cursor_state_find(&self.core.tracker.c_state, ledger_id)
+            handed_out = end if ledger_id == end_ledger else acks.message_count
+            total += handed_out - min(handed_out, ack_bits_count(&acks.bits))
+        return total
+
+    def forget_before(self, uint64_t ledger_id) -> None:
+        """Ledgers below this one are gone. Mutex held."""
+        self.acknowledged_through(ledger_id, 0)
 
     def position(self) -> tuple:
         """(ledger id, offset) of the next frame to be read; for statistics and tests."""
