@@ -20,17 +20,20 @@ cdef enum CursorLimits:
     CURSOR_RUN_MAX = 4294967295         # messages in one record
     CURSOR_LEDGER_SPAN = 16777216       # ledger ids a file reaches above its base
     CURSOR_MESSAGE_END = 137438953472   # 2^37: ordinals are below
+    CURSOR_REDELIVERIES_MAX = 65535     # counted; more count as that many
+    CURSOR_REDELIVERED_RUN_MAX = 65536  # messages in one CURSOR_REDELIVERED
 
 cdef enum CursorRecordKind:
     CURSOR_RUN = 1          # [first, first + count) of the ledger
     CURSOR_THROUGH = 2      # all earlier ledgers, and of this one everything below first + count
     CURSOR_BEFORE = 3       # all earlier ledgers and nothing of this one; first 0, count 1
     CURSOR_MASK = 4         # of the 32 messages from first (a multiple of 32) on, by bits in count
+    CURSOR_REDELIVERED = 5  # each of [first, first + count) was redelivered redelivery_count times
 
 cdef enum CursorSectionTag:
     CURSOR_SECTION_LEDGERS = 1
-    CURSOR_SECTION_REDELIVERY = 2       # kept as it is
-    CURSOR_SECTION_DUE = 3              # kept as it is
+    CURSOR_SECTION_REDELIVERY = 2
+    CURSOR_SECTION_DUE = 3
 
 cdef struct CursorHeader:
     uint8_t identity[16]
@@ -46,6 +49,7 @@ cdef struct CursorRecord:
     uint64_t ledger_id
     uint64_t first
     uint64_t count
+    uint32_t redelivery_count   # of a CURSOR_REDELIVERED; else 0
 
 cdef struct CursorTail:
     uint64_t* slots             # borrowed mapping; NULL: nothing is recorded
@@ -62,6 +66,12 @@ cdef struct CursorTail:
     uint32_t last_kind
     uint32_t last_checksum      # over word0, to go on from
     uint32_t seed
+    uint32_t redelivered_count  # of the last CURSOR_REDELIVERED, which may be extended; or 0
+    uint32_t redelivered_checksum
+    uint64_t redelivered_slot
+    uint64_t redelivered_ledger_id
+    uint64_t redelivered_first
+    uint64_t redelivered_end
 
 cdef void cursor_header_encode(const CursorHeader* header, uint8_t* room) noexcept nogil
 """room: CURSOR_HEADER_SIZE bytes."""
@@ -100,6 +110,17 @@ process wrote one.
 END: not within one group, or there is no such record and only_known: append a run instead. FOLD: as
 append.
 """
+
+cdef int cursor_tail_redelivered(CursorTail* self, uint64_t ledger_id, uint64_t message,
+                                 uint32_t redelivery_count) noexcept nogil
+"""Record how often a message was redelivered, over what was recorded before; the last record grows
+where the message follows its run with the same count. FOLD: as append.
+
+redelivery_count: 1..CURSOR_REDELIVERIES_MAX.
+"""
+
+cdef void cursor_tail_end(CursorTail* self) noexcept nogil
+"""The mapping is gone: whatever is recorded from now on answers FOLD."""
 
 cdef inline bint cursor_tail_extends(const CursorTail* self, uint32_t kind, uint64_t ledger_id,
                                      uint64_t first, uint64_t count) noexcept nogil:

@@ -142,6 +142,7 @@ cdef int cursor_tail_read(CursorTail* self, uint64_t slot, CursorRecord* record)
     cdef uint64_t word0 = self.slots[2 * slot]
     cdef uint64_t count = <uint32_t>word1
     cdef uint64_t first = word0 & (<uint64_t>CURSOR_MESSAGE_END - 1)
+    cdef uint64_t redeliveries = 0
     cdef uint32_t kind = <uint32_t>(word0 >> 61)
     if word1 == 0:
         return STATUS_END
@@ -151,12 +152,18 @@ cdef int cursor_tail_read(CursorTail* self, uint64_t slot, CursorRecord* record)
         self.fresh = self.used
     if word1 != checked_count(crc32c_u64(self.seed, word0), count, slot):
         return STATUS_CORRUPT
-    if kind < CURSOR_RUN or kind > CURSOR_MASK or count == 0:
+    if kind < CURSOR_RUN or kind > CURSOR_REDELIVERED or count == 0:
         return STATUS_CORRUPT
+    if kind == CURSOR_REDELIVERED:
+        redeliveries = count & CURSOR_REDELIVERIES_MAX
+        count = (count >> 16) + 1
+        if redeliveries == 0:
+            return STATUS_CORRUPT
     if kind == CURSOR_MASK and first & 31:
         return STATUS_CORRUPT
     if kind != CURSOR_MASK and first + count > <uint64_t>CURSOR_MESSAGE_END:
         return STATUS_CORRUPT
+    record.redelivery_count = <uint32_t>redeliveries
     record.kind = kind
     record.ledger_id = self.base_ledger_id + (word0 >> 37 & (CURSOR_LEDGER_SPAN - 1))
     record.first = first
@@ -226,6 +233,37 @@ cdef int cursor_tail_scatter(CursorTail* self, uint64_t ledger_id, uint64_t firs
     place[0] = <uint16_t>self.used
     put_record(self, word0, mask)
     return STATUS_OK
+
+
+cdef int cursor_tail_redelivered(CursorTail* self, uint64_t ledger_id, uint64_t message,
+                                 uint32_t redelivery_count) noexcept nogil:
+    cdef uint64_t run = message - self.redelivered_first
+    if redelivery_count == self.redelivered_count and message == self.redelivered_end and (
+            ledger_id == self.redelivered_ledger_id and run < CURSOR_REDELIVERED_RUN_MAX):
+        self.redelivered_end = message + 1
+        atomic_store_u64(self.slots + 2 * self.redelivered_slot + 1,
+                         checked_count(self.redelivered_checksum, run << 16 | redelivery_count,
+                                       self.redelivered_slot))
+        return STATUS_OK
+    if not cursor_tail_has_room(self, ledger_id):
+        return STATUS_FOLD
+    invariant(redelivery_count - 1 < CURSOR_REDELIVERIES_MAX)
+    self.redelivered_slot = self.used
+    self.redelivered_checksum = put_record(
+        self, word0_of(self, CURSOR_REDELIVERED, ledger_id, message), redelivery_count)
+    self.redelivered_count = redelivery_count
+    self.redelivered_ledger_id = ledger_id
+    self.redelivered_first = message
+    self.redelivered_end = message + 1
+    return STATUS_OK
+
+
+cdef void cursor_tail_end(CursorTail* self) noexcept nogil:
+    self.slots = NULL
+    self.capacity = 0
+    self.last_kind = 0
+    self.redelivered_count = 0
+    self.places = NULL
 
 
 cdef uint64_t cursor_ledger_size(uint64_t ledger_id_delta, const AckBits* bits) noexcept nogil:

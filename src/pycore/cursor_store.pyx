@@ -34,7 +34,7 @@ from pulsarx._core.crc32c cimport crc32c
 from pulsarx._core.cursor_record cimport (
     CURSOR_BLOCK_SIZE, CURSOR_IDENTITY_SIZE, CURSOR_SLOT_SIZE, CursorHeader, CursorTail,
     cursor_header_decode,
-    cursor_header_encode, cursor_tail_start,
+    cursor_header_encode, cursor_tail_end, cursor_tail_start,
 )
 from pulsarx._core.limits cimport CURSOR_HEADER_SIZE
 from pulsarx._core.status cimport (
@@ -360,10 +360,7 @@ cdef class CursorStore:
             self.c_map = NULL
             self.c_file = -1
             pthread_mutex_unlock(&self.c_flush_mutex)
-            self.c_tail.slots = NULL
-            self.c_tail.capacity = 0
-            self.c_tail.last_kind = 0
-            self.c_tail.places = NULL
+            cursor_tail_end(&self.c_tail)
             free(self.c_places)
             self.c_places = NULL
             if old_map != NULL:
@@ -374,9 +371,7 @@ cdef class CursorStore:
     cdef void abandon(self) noexcept:
         """In a forked child: never touch the mapping again. No lock: its holder may be gone."""
         self.c_closed = 1
-        self.c_tail.slots = NULL
-        self.c_tail.capacity = 0
-        self.c_tail.last_kind = 0
+        cursor_tail_end(&self.c_tail)
 
     cdef int close(self) except -1:
         if not self.c_closed:
