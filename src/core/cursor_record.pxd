@@ -6,7 +6,7 @@ shared mapping by one thread at a time: no system call, and a process killed at 
 either the old record or the new one.
 """
 
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from pulsarx._core.ack_bits cimport AckBits
 from pulsarx._core.byte_reader cimport ByteReader
@@ -54,11 +54,9 @@ cdef struct CursorRecord:
 cdef struct CursorTail:
     uint64_t* slots             # borrowed mapping; NULL: nothing is recorded
     uint64_t capacity           # slots
-    uint64_t used               # slots up to and including the last that is not empty
+    uint64_t used               # the first free slot: all below hold something, only masks above
     uint64_t base_ledger_id
-    uint64_t fresh              # slots from here on were written by this process
-    uint16_t* places            # borrowed: in which slot a CURSOR_MASK may be; or NULL
-    uint64_t place_count        # a power of two
+    uint64_t home_mask          # capacity - 1 when that is a power of two: masks have homes; else 0
     uint64_t last_slot          # the run that may be extended, while last_kind is not 0
     uint64_t last_ledger_id
     uint64_t last_first
@@ -90,7 +88,7 @@ cdef void cursor_tail_start(CursorTail* self, const CursorHeader* header, uint64
                             uint64_t slot_count) noexcept nogil
 
 cdef int cursor_tail_read(CursorTail* self, uint64_t slot, CursorRecord* record) noexcept nogil
-"""END: the slot is empty. CORRUPT: damaged, no record. Otherwise self.used covers the slot."""
+"""END: the slot is empty. CORRUPT: damaged, no record. Read all, ascending, before appending."""
 
 cdef int cursor_tail_append(CursorTail* self, uint32_t kind, uint64_t ledger_id, uint64_t first,
                             uint64_t count) noexcept nogil
@@ -103,10 +101,12 @@ count: 1..CURSOR_RUN_MAX.
 """
 
 cdef int cursor_tail_scatter(CursorTail* self, uint64_t ledger_id, uint64_t first, uint64_t count,
-                             bint only_known) noexcept nogil
-"""Record a few messages of one aligned group of 32 by their bits, in the group's record if this
-process wrote one.
+                             uint32_t held, bint only_known) noexcept nogil
+"""Record a few messages of one aligned group of 32 by their bits, in the group's record if that is
+in the slot where it belongs.
 
+held: all acknowledged messages of the group, these included. What the slot says of them is not
+asked: it may have come back damaged from the disk, and is only replaced by what is known.
 END: not within one group, or there is no such record and only_known: append a run instead. FOLD: as
 append.
 """

@@ -5,8 +5,8 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.ack_bits cimport (
-    ack_bits_add, ack_bits_count, ack_bits_has, ack_bits_hole_count, ack_bits_memory_size,
-    ack_bits_next_unacknowledged,
+    ack_bits_add, ack_bits_count, ack_bits_group, ack_bits_has, ack_bits_hole_count,
+    ack_bits_memory_size, ack_bits_next_unacknowledged,
 )
 from pulsarx._core.atomic cimport atomic_fence, atomic_load_u32, atomic_store_u32
 from pulsarx._core.cursor_record cimport (
@@ -98,7 +98,8 @@ cdef class AckTracker:
             return status
         status = STATUS_END
         if not cursor_tail_extends(tail, CURSOR_RUN, ledger.ledger_id, first_message, count):
-            status = cursor_tail_scatter(tail, ledger.ledger_id, first_message, count, in_order)
+            status = cursor_tail_scatter(tail, ledger.ledger_id, first_message, count,
+                                         ack_bits_group(&ledger.bits, first_message >> 5), in_order)
         if status == STATUS_END:
             status = cursor_tail_append(tail, CURSOR_RUN, ledger.ledger_id, first_message, count)
         invariant(status == STATUS_OK)
@@ -235,8 +236,6 @@ cdef class AckTracker:
         """Bytes allocated for this state; the mapped tail of the file is the page cache's."""
         cdef uint64_t total = self.c_state.ledger_capacity * sizeof(LedgerAcks)
         cdef uint64_t at
-        if self.c_tail != NULL:
-            total += self.c_tail.place_count * 2
         for at in range(self.c_state.ledger_count):
             total += ack_bits_memory_size(&self.c_state.ledgers[at].bits)
         return total

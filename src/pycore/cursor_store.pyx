@@ -19,8 +19,7 @@ import os
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.errno cimport ENOSPC, EDQUOT, errno
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from posix.fcntl cimport O_CLOEXEC, O_RDWR, open as posix_open, posix_fallocate
 from posix.mman cimport MAP_FAILED, MAP_SHARED, PROT_READ, PROT_WRITE, madvise, mmap, munmap
@@ -48,7 +47,6 @@ cdef enum:
     MADV_POPULATE_WRITE = 23
     TAIL_SIZE_MIN = 4096
     TAIL_SIZE_MAX = 1048576     # 65,536 records, which may hold 32 messages each
-    SLOTS_WITH_PLACES_MAX = 65536
 
 cdef dict REASONS = {
     STATUS_UNBORN: "it was never written",
@@ -235,7 +233,8 @@ cdef class CursorStore:
             self.c_poisoned = 0
             pthread_mutex_unlock(&self.c_flush_mutex)
             self.c_header = header[0]
-            self.start_tail(header)
+            cursor_tail_start(&self.c_tail, header, <uint64_t*>room,
+                              header.tail_size // CURSOR_SLOT_SIZE)
             if old_map != NULL:
                 munmap(old_map, old_size)
             if old_file >= 0:
@@ -244,17 +243,6 @@ cdef class CursorStore:
         if self.newest < header.generation:
             self.newest = header.generation
         return 0
-
-    cdef void start_tail(self, const CursorHeader* header) noexcept nogil:
-        cdef uint64_t slot_count = header.tail_size // CURSOR_SLOT_SIZE
-        cursor_tail_start(&self.c_tail, header, <uint64_t*>self.c_map, slot_count)
-        free(self.c_places)
-        self.c_places = NULL
-        if slot_count & (slot_count - 1) == 0 and 0 < slot_count <= SLOTS_WITH_PLACES_MAX:
-            self.c_places = <uint16_t*>calloc(slot_count, sizeof(uint16_t))
-        if self.c_places != NULL:
-            self.c_tail.places = self.c_places
-            self.c_tail.place_count = slot_count
 
     cdef int write_generation(self, bytes snapshot, uint64_t base_ledger_id) except -1:
         """Write the next generation and go on with it; durable when it returns.
@@ -310,7 +298,7 @@ cdef class CursorStore:
         if self.generation:
             tail_size = self.c_header.tail_size
             if self.c_tail.used >= self.c_tail.capacity:
-                tail_size = min(4 * tail_size, <uint64_t>TAIL_SIZE_MAX)
+                tail_size = min(16 * tail_size, <uint64_t>TAIL_SIZE_MAX)
         memset(header, 0, sizeof(CursorHeader))
         memcpy(header.identity, PyBytes_AS_STRING(self.identity), CURSOR_IDENTITY_SIZE)
         header.generation = self.newest + 1
@@ -361,8 +349,6 @@ cdef class CursorStore:
             self.c_file = -1
             pthread_mutex_unlock(&self.c_flush_mutex)
             cursor_tail_end(&self.c_tail)
-            free(self.c_places)
-            self.c_places = NULL
             if old_map != NULL:
                 munmap(old_map, self.c_map_size)
             if old_file >= 0:
