@@ -21,6 +21,7 @@ cdef class CursorStore:
     cdef object files
     cdef str directory
     cdef str name
+    cdef list names                     # until loaded
     cdef bytes identity
     cdef list damage_texts
     cdef readonly uint64_t generation   # 0: nothing is on disk yet

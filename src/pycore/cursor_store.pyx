@@ -109,14 +109,17 @@ cdef class CursorStore:
     """Keeps one cursor in `<prefix>.<generation>`; belongs to one AckTracker.
 
     files: a FileSystem. identity: 16 bytes that tell this cursor from all others, in every folder.
+    names: the files there are that begin with the prefix's name and a dot; None: list the folder.
     """
 
-    def __cinit__(self, files: object, prefix: str, identity: bytes) -> None:
+    def __cinit__(self, files: object, prefix: str, identity: bytes,
+                  names: list[str] | None = None) -> None:
         if len(identity) != CURSOR_IDENTITY_SIZE:
             raise ValueError(f"identity must be {CURSOR_IDENTITY_SIZE} bytes, not {len(identity)}")
         self.files = files
         self.directory, self.name = os.path.split(prefix)
         self.identity = identity
+        self.names = names
         self.damage_texts = []
         self.c_file = -1
         pthread_mutex_init(&self.c_flush_mutex, NULL)
@@ -150,7 +153,8 @@ cdef class CursorStore:
         """Generations on disk, newest first."""
         prefix = self.name + "."
         found = []
-        for name in self.files.list(self.directory):
+        names = self.names if self.names is not None else self.files.list(self.directory)
+        for name in names:
             if name.startswith(prefix) and name[len(prefix):].isdecimal():
                 found.append(int(name[len(prefix):]))
         return sorted(found, reverse=True)
@@ -158,6 +162,7 @@ cdef class CursorStore:
     cdef object load(self):
         """Open the newest whole generation and answer its snapshot; None: there is none."""
         cdef list found = self.generations()
+        self.names = None
         snapshot = None
         damaged = []
         for generation in found:

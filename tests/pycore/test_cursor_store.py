@@ -70,7 +70,9 @@ def test_a_killed_process_loses_no_acknowledgement_that_returned(tmp_path: Path,
     held = acknowledged(tracker, 1, 200_000)
     assert returned <= held
     assert len(held - returned) <= 100
-    assert len(cursor_files(tmp_path)) == 1
+    # Killed while it folds it leaves the next generation unfinished, which the next fold replaces.
+    whole = [name for name in cursor_files(tmp_path) if not name.endswith(".unfinished")]
+    assert len(whole) == 1
     tracker.close()
 
 
@@ -89,6 +91,7 @@ def small_cursor(folder: Path) -> tuple[dict[int, set[int]], Path]:
         tracker.acknowledge_messages(6, message)
     tracker.acknowledge_messages_through(5, 10)
     tracker.acknowledge_messages_through(5, 12)
+    tracker.record_message_redelivery(6, 50, 3)
     held = {ledger_id: acknowledged(tracker, ledger_id, 300) for ledger_id in (3, 5, 6)}
     tracker.close()
     (path,) = folder.iterdir()
