@@ -80,14 +80,15 @@ def filled(folder: Path, count: int) -> None:
 def bench_state(measurement: Measurement, scratch: Path) -> None:
     folder = scratch / "state"
     count = 2 * measurement.sizes.held
-    filled(folder, count)
 
     def turn() -> float:
-        return float(run_fresh(__file__, "state", str(folder), str(count))["bytes"])
+        filled(folder, count)
+        found = run_fresh(__file__, "state", str(folder), str(count))
+        shutil.rmtree(folder)
+        return float(found["bytes"])
 
     measurement.values("acknowledge_state", turn, 3)
     measurement.add_note(f"{count // 2} holes among {count} messages")
-    shutil.rmtree(folder)
 
 
 def bench_reopen(measurement: Measurement, scratch: Path) -> None:
