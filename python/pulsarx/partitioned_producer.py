@@ -6,9 +6,9 @@ from __future__ import annotations
 import threading
 
 from pulsarx import errors
+from pulsarx._pycore.partition_hash import partition_hash
 from pulsarx._pycore.producer_arrow import send_arrow_routed
 from pulsarx.enumerations import PartitionsRoutingMode
-from pulsarx.partition_hash import partition_hash
 from pulsarx.producer import Producer
 from pulsarx.routed_message import RoutedMessage
 
