@@ -56,6 +56,7 @@ class PartitionedProducer:
                 )
             self._router = options.message_router
         self._hashing_scheme = int(options.hashing_scheme)
+        self._batches = options.batching_enabled
         self._stays = options.message_routing_mode == PartitionsRoutingMode.UseSinglePartition
         count = topic.partition_count
         # Where messages without a key go: the partition, its producer, and how many entries that
@@ -270,13 +271,12 @@ class PartitionedProducer:
             return self._producer(self._ask_router(message, self._topic.partition_count))
         # What is no text is refused by whichever partition it comes to.
         if key and isinstance(key, str):
-            return self._producer(
-                partition_hash(self._hashing_scheme, key) % self._topic.partition_count
-            )
+            index = partition_hash(self._hashing_scheme, key) % self._topic.partition_count
+            found = self._producers[index] if index < len(self._producers) else None
+            return self._producer(index) if found is None else found
         current = self._current
         if current is not None and (
-            self._stays
-            or (self._options.batching_enabled and current.entry_count == self._current_entries)
+            self._stays or (self._batches and current.entry_count == self._current_entries)
         ):
             return current
         self._broker.check_open()  # before the lock: in a forked child nobody would release it
@@ -304,8 +304,8 @@ class PartitionedProducer:
         return index
 
     def _partition_count(self) -> int:
+        self._broker.check_open()
         if not self._is_open:
-            self._broker.check_open()
             raise errors.AlreadyClosed(f"producer {self._name} on {self._topic.name}")
         return self._topic.partition_count
 
