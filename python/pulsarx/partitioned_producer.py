@@ -60,6 +60,7 @@ class PartitionedProducer(PartitionRouter):
         self._hashing_scheme = int(options.hashing_scheme)
         self._stays = options.message_routing_mode == PartitionsRoutingMode.UseSinglePartition
         count = topic.partition_count
+        self._limited_for = count  # how many partitions share max_pending_messages
         self._turn = broker.randomness.integer(count)  # of the next message without a key
         super().__init__(topic, options, self._stays, self._router is not None)
         self.is_open = True
@@ -250,7 +251,10 @@ class PartitionedProducer(PartitionRouter):
                 found = producers[index] = topic.add_producer(
                     self._name, lambda name: Producer(self._broker, topic, self._options, name)
                 )
-                for each in self._made():
+                # The share of those made before shrinks when the topic has grown meanwhile.
+                limited = [found] if count == self._limited_for else self._made()
+                self._limited_for = count
+                for each in limited:
                     each.limit_pending(self._pending_max(count))
             return found
 
