@@ -268,6 +268,8 @@ cdef class ProducerStore:
                                               frame.message_count, None, self.tail.partition)
             if self.durability == DURABILITY_INTERVAL:
                 self.tail.managed_ledger.arm_flush()
+            if self.tail.watchers:
+                self.tail.notify()
         return writer
 
     cdef int give_up(self, object error) except -1:
@@ -346,6 +348,8 @@ cdef class ProducerStore:
                     self.failure = error
                 raise
         self.pending.settle()
+        if self.tail.watchers:
+            self.tail.notify()
         return 0
 
     def flush_pending(self):
@@ -375,6 +379,8 @@ cdef class ProducerStore:
         try:
             if status == STATUS_OK:
                 self.pending.settle()
+                if self.tail.watchers:
+                    self.tail.notify()
                 return None
             try:
                 raise_status(status, writer.c_ledger.error,
