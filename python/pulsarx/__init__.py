@@ -52,6 +52,7 @@ from pulsarx.policies import (
 )
 from pulsarx.producer import Producer
 from pulsarx.reader import Reader
+from pulsarx.redelivery_backoff import MultiplierRedeliveryBackoff
 
 __version__ = "0.1.0"
 
@@ -81,6 +82,7 @@ __all__ = [
     "ManualClock",
     "Message",
     "MessageId",
+    "MultiplierRedeliveryBackoff",
     "PartitionsRoutingMode",
     "Producer",
     "ProducerAccessMode",
