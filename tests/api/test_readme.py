@@ -49,9 +49,10 @@ def test_every_block_of_python_runs(tmp_path: Path):
     for number, block in enumerate(code_blocks(), 1):
         script = tmp_path / f"block{number}.py"
         script.write_text(block, encoding="utf-8")
-        run = subprocess.run(
-            [sys.executable, script], cwd=tmp_path, env=environment, capture_output=True, text=True
-        )
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "pytest_pulsarx", script]
+        if "def test_" not in block:
+            command = [sys.executable, script]
+        run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert (run.returncode, run.stderr) == (0, ""), f"{block}\n{run.stdout}{run.stderr}"
         if "arrived.most_common" in block:
             assert "('AA', 1250)" in run.stdout
