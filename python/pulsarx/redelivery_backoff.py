@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 class MultiplierRedeliveryBackoff:
     """The delay is multiplied with each redelivery, up to a bound. Immutable; a value.
 
-    subscribe(negative_ack_redelivery_backoff=..., ack_timeout_redelivery_backoff=...)
+    subscribe(nack_backoff=..., ack_timeout_backoff=...)
     """
 
     __slots__ = ("max_delay_ms", "min_delay_ms", "multiplier")

@@ -1,0 +1,80 @@
+"""What a consumer has to do with letters, in one piece: made by subscribe, kept by the consumer."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.dead_letter import DeadLetters
+from pulsarx.enumerations import ConsumerType
+from pulsarx.letter_rules import LetterRules
+from pulsarx.retry_letter import RetryLetters
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pulsarx._pycore.message import Message
+    from pulsarx.broker.broker import Broker
+    from pulsarx.client import Client
+    from pulsarx.dead_letter import Core
+    from pulsarx.options import ConsumerOptions
+    from pulsarx.retry_letter import Receiver
+
+
+class Letters:
+    """The dead and the retry letters of one consumer. Any thread may call."""
+
+    def __init__(
+        self, client: Client, broker: Broker, rules: LetterRules, consumer_name: str
+    ) -> None:
+        self.rules = rules
+        self._dead = DeadLetters(client, broker, rules, consumer_name)
+        self._retry: RetryLetters | None = None
+        if rules.retry_enable:
+            self._retry = RetryLetters(client, broker, rules, self._dead)
+
+    def attach(self, core: Core) -> None:
+        """Let what the core of one topic gives up go to the dead letter topic."""
+        self._dead.attach(core)
+
+    def reconsume_later(
+        self, receiver: Receiver, message: Message, delay_ms: int, properties: dict[str, str] | None
+    ) -> None:
+        """receiver: the consumer of the message's own topic. The arguments were checked."""
+        if self._retry is None:
+            raise refuse_reconsuming()
+        self._retry.reconsume_later(receiver, message, delay_ms, properties)
+
+    def close(self) -> None:
+        """Before the consumer leaves its subscription. Idempotent."""
+        try:
+            self._dead.close()
+        finally:
+            if self._retry is not None:
+                self._retry.close()
+
+
+def letter_rules(options: ConsumerOptions, topics: Sequence[str]) -> LetterRules | None:
+    """What was asked of subscribe, checked; None: nothing about letters."""
+    if options.dead_letter_policy is None and not options.retry_enable:
+        return None
+    policy = options.dead_letter_policy
+    return LetterRules(
+        topics,
+        options.subscription_name,
+        None if policy is None else policy.policy(),
+        options.retry_enable,
+    )
+
+
+def retry_consumer_type(consumer_type: ConsumerType) -> ConsumerType:
+    """How a consumer of this type is subscribed to its retry topic: where a delay counts."""
+    if consumer_type == ConsumerType.KeyShared:
+        return ConsumerType.KeyShared
+    return ConsumerType.Shared
+
+
+def refuse_reconsuming() -> errors.InvalidConfiguration:
+    return errors.InvalidConfiguration(
+        "reconsume_later needs a consumer that is subscribed to its retry topic as well: "
+        "subscribe(..., retry_enable=True)"
+    )
