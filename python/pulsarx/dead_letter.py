@@ -1,12 +1,13 @@
 """Publishes what a consumer gave up to its dead letter topic, and only then acknowledges it.
 
 The core of a consumer notices that a message was redelivered too often, holds it back and calls the
-handler with it, with no mutex held. It goes one of two ways from there:
+handler with it, with no mutex held. Each goes one of three ways from there:
 
-  published                            acknowledged: it is in the dead letter topic only
-  publishing failed, or a kill came    not acknowledged: revived, and tried again later
+  published                                        acknowledged: it is in the dead letter topic only
+  publishing failed, or the consumer closed first  revived: delivered again later
+  the process was killed                           as any message that was not acknowledged
 
-So it may be there twice after a kill, and is never lost.
+So it may be in the dead letter topic twice, and is never lost nor held back for ever.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import weakref
 from pulsarx import errors
 from pulsarx.clock import SystemClock
 from pulsarx.letter_producer import LetterProducer
-from pulsarx.redelivery_backoff import MultiplierRedeliveryBackoff
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pulsarx._pycore.message import Message
     from pulsarx.broker.broker import Broker
     from pulsarx.client import Client
-    from pulsarx.clock import Timer
     from pulsarx.letter_rules import LetterRules
     from pulsarx.producer import Producer
 
@@ -40,11 +39,6 @@ if TYPE_CHECKING:
         def set_dead_letters(
             self, max_redeliver_count: int, handler: Callable[[list[Message]], object]
         ) -> Any: ...
-
-
-# How long what could not be published rests: the dead letter topic is not hammered while a disk is
-# full.
-FAILURE_BACKOFF = MultiplierRedeliveryBackoff(1000, 60_000, 2)
 
 
 class DeadLetters:
@@ -60,8 +54,6 @@ class DeadLetters:
         # Taken before any mutex of a core. Reentrant: an acknowledgement may call the handler.
         self._lock = threading.RLock()
         self._producers: dict[str, LetterProducer] = {}
-        self._resting: set[Timer] = set()
-        self._failure_count = 0
         self._closed = False
 
     def attach(self, core: Core) -> None:
@@ -69,7 +61,9 @@ class DeadLetters:
         found = weakref.ref(core)  # the core refers to the handler
 
         def handle(messages: list[Message]) -> None:
-            self._hand_over(found, messages)
+            held = found()  # by what is under way, so that it can be revived
+            if held is not None:
+                self._hand_over(held, messages)
 
         core.set_dead_letters(self._rules.max_redeliver_count, handle)
 
@@ -78,75 +72,48 @@ class DeadLetters:
         self._producer(message.topic_name()).send(message, properties)
 
     def close(self) -> None:
-        """Before the cores are: waits for what is being published, leaves the rest alone."""
+        """Before the cores are: waits for what is being published; the rest is revived."""
         with self._lock:
             self._closed = True
-            for timer in list(self._resting):
-                timer.cancel()
             for producer in self._producers.values():
                 producer.close()
 
-    def _hand_over(self, core: weakref.ref[Core], messages: list[Message]) -> None:
+    def _hand_over(self, core: Core, messages: list[Message]) -> None:
         """Publishing waits for the disk, and timers must not; a clock that stands still waits."""
         if isinstance(self._broker.clock, SystemClock):
             self._broker.background.put(lambda: self._move(core, messages))
         else:
             self._move(core, messages)
 
-    def _move(self, reference: weakref.ref[Core], messages: list[Message]) -> None:
+    def _move(self, core: Core, messages: list[Message]) -> None:
         failed: list[Message] = []
         failure: BaseException | None = None
         with self._lock:
-            core = reference()
-            if core is None or self._closed:
-                return  # its subscription delivers them again
             for message in messages:
-                if failure is None or not _ends_the_work(failure):
+                if not self._closed and not _ends_the_work(failure):
                     try:
                         self.send(message, self._rules.properties(message))
                         core.acknowledge(message)
-                        self._failure_count = 0
                         continue
                     except BaseException as error:
                         failure = error
                 failed.append(message)
-            if failed:
-                self._rest(reference, failed, failure)
-        if failure is not None and _ends_the_work(failure):
-            raise failure
+        for message in failed:
+            core.revive(message)
+        if failure is not None:
+            self._log(failed, failure)
+            if _ends_the_work(failure):
+                raise failure
 
-    def _rest(
-        self,
-        reference: weakref.ref[Core],
-        messages: list[Message],
-        failure: BaseException | None,
-    ) -> None:
-        """Revive messages after a while. The lock is held."""
-        delay_ms = FAILURE_BACKOFF.next(self._failure_count)
-        self._failure_count += 1
-        timer: Timer | None = None
-
-        def revive() -> None:
-            if timer is not None:
-                self._resting.discard(timer)
-            core = reference()
-            for message in messages if core is not None else ():
-                try:
-                    core.revive(message)  # type: ignore[union-attr]
-                except errors.AlreadyClosed:
-                    return  # its subscription delivers them again
-
-        timer = self._broker.clock.call_after(delay_ms, revive)
-        self._resting.add(timer)
+    def _log(self, messages: list[Message], failure: BaseException) -> None:
         import logging
 
         logging.getLogger("pulsarx").error(
-            "subscription %s of %s: %d messages could not be moved to the dead letter topic; they "
-            "are delivered again in %d ms: %s",
+            "subscription %s of %s: %d messages could not be moved to the dead letter topic and "
+            "are delivered again: %s",
             self._rules.subscription_name,
             messages[0].topic_name(),
             len(messages),
-            delay_ms,
             failure,
         )
 
@@ -183,6 +150,8 @@ class DeadLetters:
                     topic.create_subscription(name, topic.ledger.first_position())
 
 
-def _ends_the_work(failure: BaseException) -> bool:
+def _ends_the_work(failure: BaseException | None) -> bool:
     """Whether it is the thread's, as Ctrl-C is, and not about one message."""
-    return isinstance(failure, KeyboardInterrupt) or not isinstance(failure, Exception)
+    if isinstance(failure, KeyboardInterrupt):
+        return True
+    return failure is not None and not isinstance(failure, Exception)

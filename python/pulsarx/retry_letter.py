@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         """Who received the message: a consumer of one topic or of several."""
 
         def acknowledge(self, message: Message) -> Any: ...
-        def revive(self, message: Message) -> Any: ...
+        def redeliver_at_once(self, message: Message) -> Any: ...
 
 
 # A century: what is beyond is a unit mixed up, and the sum with the time of day stays in bounds.
@@ -66,7 +66,7 @@ class RetryLetters:
             receiver.acknowledge(message)
         except BaseException:
             try:
-                receiver.revive(message)
+                receiver.redeliver_at_once(message)
             except errors.AlreadyClosed:
                 pass  # its subscription delivers it again
             raise

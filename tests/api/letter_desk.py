@@ -33,6 +33,9 @@ class NotingCore:
     def revive(self, message: Any) -> None:
         self.revived.append(message)
 
+    def redeliver_at_once(self, message: Any) -> None:
+        self.revived.append(message)
+
 
 class Desk:
     """The letters of a consumer named `c` of subscription `s` of topic `t`."""
