@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections import deque
 
 from pulsarx import errors
 from pulsarx.clock import SystemClock
@@ -31,14 +32,22 @@ if TYPE_CHECKING:
     from pulsarx.letter_rules import LetterRules
     from pulsarx.producer import Producer
 
+    class Revives(Protocol):
+        """The dispatcher's side of a consumer, which outlives it."""
+
+        def revive(self, message: Message) -> Any: ...
+
     class Core(Protocol):
         """What is needed of a consumer of one topic."""
 
+        @property
+        def receiver(self) -> Revives: ...
         def acknowledge(self, message: Message) -> Any: ...
-        def revive(self, message: Message) -> Any: ...
         def set_dead_letters(
             self, max_redeliver_count: int, handler: Callable[[list[Message]], object]
         ) -> Any: ...
+
+    Batch = tuple[weakref.ref[Core], Revives, list[Message]]
 
 
 class DeadLetters:
@@ -54,16 +63,16 @@ class DeadLetters:
         # Taken before any mutex of a core. Reentrant: an acknowledgement may call the handler.
         self._lock = threading.RLock()
         self._producers: dict[str, LetterProducer] = {}
+        self._waiting: deque[Batch] = deque()
         self._closed = False
 
     def attach(self, core: Core) -> None:
         """Have the core of one topic or partition hand over what was redelivered too often."""
-        found = weakref.ref(core)  # the core refers to the handler
+        consumer = weakref.ref(core)  # the receiver refers to the handler
+        receiver = core.receiver
 
         def handle(messages: list[Message]) -> None:
-            held = found()  # by what is under way, so that it can be revived
-            if held is not None:
-                self._hand_over(held, messages)
+            self._hand_over(consumer, receiver, messages)
 
         core.set_dead_letters(self._rules.max_redeliver_count, handle)
 
@@ -72,25 +81,36 @@ class DeadLetters:
         self._producer(message.topic_name()).send(message, properties)
 
     def close(self) -> None:
-        """Before the cores are: waits for what is being published; the rest is revived."""
+        """Before the cores are: waits for what is being published; what waits is revived."""
         with self._lock:
             self._closed = True
+            while self._move_next():
+                pass
             for producer in self._producers.values():
                 producer.close()
 
-    def _hand_over(self, core: Core, messages: list[Message]) -> None:
+    def _hand_over(
+        self, consumer: weakref.ref[Core], receiver: Revives, messages: list[Message]
+    ) -> None:
         """Publishing waits for the disk, and timers must not; a clock that stands still waits."""
+        self._waiting.append((consumer, receiver, messages))
         if isinstance(self._broker.clock, SystemClock):
-            self._broker.background.put(lambda: self._move(core, messages))
+            self._broker.background.put(self._move_next)
         else:
-            self._move(core, messages)
+            self._move_next()
 
-    def _move(self, core: Core, messages: list[Message]) -> None:
-        failed: list[Message] = []
-        failure: BaseException | None = None
+    def _move_next(self) -> bool:
+        """Publish, or revive, the messages that have waited longest; False: none wait."""
         with self._lock:
+            try:
+                consumer, receiver, messages = self._waiting.popleft()
+            except IndexError:
+                return False
+            core = consumer()
+            failed: list[Message] = []
+            failure: BaseException | None = None
             for message in messages:
-                if not self._closed and not _ends_the_work(failure):
+                if core is not None and not self._closed and not _ends_the_work(failure):
                     try:
                         self.send(message, self._rules.properties(message))
                         core.acknowledge(message)
@@ -99,11 +119,12 @@ class DeadLetters:
                         failure = error
                 failed.append(message)
         for message in failed:
-            core.revive(message)
+            receiver.revive(message)
         if failure is not None:
             self._log(failed, failure)
             if _ends_the_work(failure):
                 raise failure
+        return True
 
     def _log(self, messages: list[Message], failure: BaseException) -> None:
         import logging

@@ -14,6 +14,14 @@ DLQ = "persistent://public/default/t-s-DLQ"
 RETRY = "persistent://public/default/t-s-RETRY"
 
 
+class NotingReceiver:
+    def __init__(self, revived: list[Any]) -> None:
+        self.revived = revived
+
+    def revive(self, message: Any) -> None:
+        self.revived.append(message)
+
+
 class NotingCore:
     """Takes the place of a consumer's core: hands messages over, notes what happens to them."""
 
@@ -22,6 +30,7 @@ class NotingCore:
         self.revived: list[Any] = []
         self.max_redeliver_count = 0
         self.hand_over: Callable[[list[Any]], object] = print
+        self.receiver = NotingReceiver(self.revived)
 
     def set_dead_letters(self, count: int, handler: Callable[[list[Any]], object]) -> None:
         self.max_redeliver_count = count
@@ -29,9 +38,6 @@ class NotingCore:
 
     def acknowledge(self, message: Any) -> None:
         self.acknowledged.append(message)
-
-    def revive(self, message: Any) -> None:
-        self.revived.append(message)
 
     def redeliver_at_once(self, message: Any) -> None:
         self.revived.append(message)

@@ -234,11 +234,13 @@ def test_what_waits_for_the_background_is_revived_when_the_consumer_closes_first
     assert (desk.core.acknowledged, desk.core.revived) == ([], messages)
 
 
-def test_a_core_that_is_gone_gets_nothing(clocked_client: pulsarx.Client):
+def test_what_a_forgotten_consumer_gave_up_comes_back(clocked_client: pulsarx.Client):
     desk = Desk(clocked_client)
-    hand_over = desk.core.hand_over
+    hand_over, revived = desk.core.hand_over, desk.core.revived
     desk.core = NotingCore()
-    hand_over(received(clocked_client, b"one"))
+    messages = received(clocked_client, b"one")
+    hand_over(messages)
+    assert revived == messages
     with pytest.raises(errors.TopicNotFound):
         clocked_client.admin.topics.stats("t-s-DLQ")
     desk.close()
