@@ -22,8 +22,8 @@ class Layer(NamedTuple):
 
 LIBRARIES = "numpy mmh3 lz4 zstandard snappy pyarrow"
 LEAVES = (
-    "status invariant limits atomic byte_reader byte_writer position crc32c murmur3 ring permits "
-    "timer_wheel file_ops wait_event published_end ack_bits proto_field"
+    "status invariant limits atomic byte_reader byte_writer position crc32c murmur3 java_hash ring "
+    "permits timer_wheel file_ops wait_event published_end ack_bits proto_field waiting_list"
 )
 FORMATS = "entry_frame message_metadata single_metadata cursor_record ledger_footer"
 GROUND = "errors clock randomness topic_name argument_check authentication service_url"
