@@ -26,7 +26,6 @@ NOT_YET: dict[tuple[str, str], tuple[tuple[object, ...], str]] = {
         (ConsumerType.Exclusive,),
         "a subscription shared by several consumers",
     ),
-    ("subscribe", "message_listener"): (_UNSET, "a message listener"),
     ("subscribe", "unacked_messages_timeout_ms"): (
         (None, 0),
         "redelivery of what is not acknowledged in time",
@@ -35,13 +34,11 @@ NOT_YET: dict[tuple[str, str], tuple[tuple[object, ...], str]] = {
     ("subscribe", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
     ("subscribe", "key_shared_policy"): (_UNSET, "a Key_Shared subscription"),
     ("subscribe", "dead_letter_policy"): (_UNSET, "a dead letter topic"),
-    ("create_reader", "reader_listener"): (_UNSET, "a reader listener"),
     ("create_reader", "is_read_compacted"): (_OFF, "reading a compacted topic"),
     ("create_reader", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
 }
 # Topics of subscribe that are no single name, by the type of the argument.
 NOT_YET_TOPICS: dict[str, str] = {
-    "list": "a consumer of several topics",
     "Pattern": "a consumer of all topics that match a pattern",
 }
 
