@@ -358,7 +358,8 @@ class ConsumerOptions(Options):
         self._check_topic()
         self._check_redelivery()
         self._at_least_0("receiver_queue_size", "max_total_receiver_queue_size_across_partitions",
-                         "pattern_auto_discovery_period", "priority_level")
+                         "pattern_auto_discovery_period", "priority_level",
+                         "expire_time_of_incomplete_chunked_message_ms")
         self._native(0, INT32_MAX, "receiver_queue_size", "pattern_auto_discovery_period",
                      "max_total_receiver_queue_size_across_partitions")
         self._native(0, INT32_MAX, "priority_level")
