@@ -9,7 +9,6 @@ from pulsarx import errors
 from pulsarx.clock import Deadline
 from pulsarx.listener_loop import ListenerLoop
 from pulsarx.listener_pool import SerialWork, log_exception
-from pulsarx.not_yet import refuse_call
 from pulsarx.policies import BatchReceivePolicy
 
 TYPE_CHECKING = False
@@ -193,11 +192,15 @@ class Consumer:
         raise NotImplementedError
 
     def negative_acknowledge(self, message: Message | MessageId) -> None:
-        """Have a message delivered again after the redelivery delay."""
-        raise refuse_call("negative_acknowledge", "redelivery on request")
+        """Have a message delivered again after negative_ack_redelivery_delay_ms, or nack_backoff.
+
+        On Exclusive and Failover with everything after it that is not acknowledged, in order; on
+        Shared and Key_Shared that message alone.
+        """
+        raise NotImplementedError
 
     def redeliver_unacknowledged_messages(self) -> None:
-        """Deliver everything that is not acknowledged again, in order."""
+        """Deliver everything again that this consumer was given and did not acknowledge."""
         raise NotImplementedError
 
     # The subscription -----------------------------------------------------------------------------

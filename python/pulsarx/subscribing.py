@@ -5,7 +5,8 @@ from __future__ import annotations
 import weakref
 
 from pulsarx import errors
-from pulsarx.enumerations import InitialPosition
+from pulsarx.broker.subscribe_request import ReceiverSettings, SubscribeRequest
+from pulsarx.enumerations import InitialPosition, SubscriptionMode
 from pulsarx.multi_topics_consumer import MultiTopicsConsumer
 from pulsarx.topic_consumer import TopicConsumer
 from pulsarx.topic_name import TopicName
@@ -38,17 +39,34 @@ def _attach(
     """The consumer of one topic; whole: what it is a part of."""
     found = broker.topic(topic)
 
-    def make(dispatcher: Any, subscription: Any) -> TopicConsumer:
-        made = TopicConsumer(dispatcher, subscription, options, name, pool)
+    def make(receiver: Any, subscription: Any) -> TopicConsumer:
+        made = TopicConsumer(receiver, subscription, options, name, pool)
         if whole is not None:
             made._whole = weakref.ref(whole)
         return made
 
+    key_shared = options.key_shared_policy
     earliest = options.initial_position == InitialPosition.Earliest
-    start = found.ledger.first_position if earliest else found.ledger.end_position
-    consumer: TopicConsumer = found.subscribe(
-        options.subscription_name, start, options.schema, make
+    request = SubscribeRequest(
+        options.subscription_name,
+        options.consumer_type,
+        options.schema,
+        name,
+        found.ledger.first_position if earliest else found.ledger.end_position,
+        ReceiverSettings(
+            options.receiver_queue_size,
+            options.priority_level,
+            options.negative_ack_redelivery_delay_ms,
+            options.nack_backoff,
+            options.unacked_messages_timeout_ms or 0,
+            options.ack_timeout_tick_ms,
+            options.ack_timeout_backoff,
+            options.properties,
+        ),
+        durable=bool(options.subscription_mode == SubscriptionMode.Durable),
+        key_shared=None if key_shared is None else key_shared.policy(),
     )
+    consumer: TopicConsumer = found.subscribe(request, make)
     return consumer
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import weakref
     from typing import Any
 
-    from pulsarx._pycore.dispatcher import Dispatcher
+    from pulsarx._pycore.receiver import Receiver
     from pulsarx.broker.subscription import Subscription
     from pulsarx.listener_pool import ListenerPool
     from pulsarx.options import ConsumerOptions
@@ -30,23 +30,21 @@ class TopicConsumer(ConsumerArrow, Consumer):
 
     def __init__(
         self,
-        dispatcher: Dispatcher,
+        receiver: Receiver,
         subscription: Subscription,
         options: ConsumerOptions,
         name: str,
         pool: ListenerPool,
     ) -> None:
-        super().__init__(dispatcher, subscription)
+        super().__init__(receiver, subscription)
         self._subscription = subscription
-        self.set_zero_queue(options.receiver_queue_size == 0)
         self._prepare(options, name, pool)
 
     def topic(self) -> str:
         return self._subscription.topic.name
 
     def redeliver_unacknowledged_messages(self) -> None:
-        self.require_open()
-        self._subscription.redeliver()
+        self.redeliver_unacknowledged()
 
     def get_last_message_id(self) -> MessageId:
         self.require_open()
@@ -76,7 +74,7 @@ class TopicConsumer(ConsumerArrow, Consumer):
 
     def _leave(self) -> None:
         if self.shut():
-            self._subscription.detach(self)
+            self._subscription.detach(self.receiver)
 
 
 def partition_of(topic: str) -> int:
