@@ -5,7 +5,7 @@ read for a consumer without room waits in KeyOrder, so one that stalls holds bac
 With the subscription's mutex held unless a method says otherwise.
 """
 
-from libc.stdint cimport uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 
 from pulsarx._core.key_order cimport KeyOrder
 from pulsarx._core.pending_acks cimport PendingAck
@@ -29,6 +29,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
     cdef uint32_t list_count
 
     cdef uint32_t key_of(self, uint32_t key_hash) except? 4294967295
+    cdef int own(self, uint32_t key, int64_t now_ms) except -1
     cdef int assign_all(self) except -1
     cdef bint give_waiting(self, Receiver receiver) except -1
     cdef bint route(self) except -1

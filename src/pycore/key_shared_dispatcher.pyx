@@ -62,8 +62,8 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         cdef int64_t now_ms = self.core.now_ms()
         cdef uint32_t key
         for key in range(self.c_keys.key_count):
-            key_order_own(&self.c_keys, key, self.selector.select(self.c_keys.keys[key].hash),
-                          now_ms)
+            if self.c_keys.keys[key].in_use:
+                self.own(key, now_ms)
         self.wakes = True
         return 0
 
@@ -76,8 +76,14 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         if key == KEY_NONE:
             raise MemoryError("remember a key: out of memory")
         if key_order_is_new(&self.c_keys, key):
-            key_order_own(&self.c_keys, key, self.selector.select(key_hash), self.core.now_ms())
+            self.own(key, self.core.now_ms())
         return key
+
+    cdef int own(self, uint32_t key, int64_t now_ms) except -1:
+        if key_order_own(&self.c_keys, key, self.selector.select(self.c_keys.keys[key].hash),
+                         now_ms) != STATUS_OK:
+            raise MemoryError("assign a key to its consumer: out of memory")
+        return 0
 
     # Dispatch -------------------------------------------------------------------------------------
 
@@ -323,7 +329,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         cdef list found = []
         for key in range(self.c_keys.key_count):
             state = &self.c_keys.keys[key]
-            if state.waiting and state.blocked_since_ms and state.holder < len(self.receivers):
+            if state.in_use and state.waiting and state.blocked_since_ms and state.holder < len(self.receivers):
                 holder = self.receivers[state.holder]
                 found.append({
                     "key_hash": state.hash,
@@ -331,4 +337,6 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                     "since_ms": state.blocked_since_ms,
                     "waiting_messages": state.waiting,
                 })
-        return {"keys_held_back": found, "hash_ranges": self.selector.assignments()}
+        ranges = [(start, end, (<Receiver>self.receivers[index]).consumer_name)
+                  for start, end, index in self.selector.ranges()]
+        return {"keys_held_back": found, "hash_ranges": ranges}

@@ -44,7 +44,7 @@ cdef class Receiver:
     cdef readonly int32_t priority_level
     cdef readonly uint32_t queue_size    # messages; 0: one at a time, when asked
     cdef uint16_t index                  # the dispatcher's; PENDING_NOBODY: it left
-    cdef object consumer                 # weak reference to the ConsumerCore
+    cdef public object consumer          # weak reference to the ConsumerCore
     cdef object properties               # of the consumer, for statistics
     # redelivery
     cdef int64_t nack_delay_ms

@@ -4,7 +4,7 @@
 from cpython.list cimport PyList_GET_ITEM
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport UINT32_MAX, int64_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from pulsarx import errors
@@ -43,6 +43,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         self.reader = LedgerReader(tail, topic_name)
         self.delayed_delivery = limits.delayed_delivery
         self.early_ms = limits.early_ms
+        self.turn = UINT32_MAX     # the first one is next
         mutex_lock(&self.core.mutex)
         try:
             self.core.forget(False, False)

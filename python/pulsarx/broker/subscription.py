@@ -121,7 +121,11 @@ class Subscription:
             if found is not None and receiver in found._consumers:
                 found.detach(receiver)
 
-        return lambda _: background.put(leave)
+        def gone(_: object) -> None:
+            if not background.closed:
+                background.put(leave)
+
+        return gone
 
     def _detach_forgotten(self) -> None:
         for receiver, reference in list(self._consumers.items()):
