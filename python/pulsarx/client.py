@@ -230,7 +230,12 @@ class Client:
         broker = self._writable("subscribe")
         self._consumer_count += 1
         name = options.consumer_name or f"{self._consumer_count:x}-{broker.randomness.token(5)}"
-        consumer = self._adopt(subscribe(broker, options, name, self._pool))
+        letters = None
+        if options.dead_letter_policy is not None or options.retry_enable:
+            from pulsarx.letters import Letters
+
+            letters = Letters(self, broker, options, name)
+        consumer = self._adopt(subscribe(broker, options, name, self._pool, letters))
         consumer.start_listener()
         return consumer
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.arrow_export import ArrowMessages
     from pulsarx._pycore.message import Message
+    from pulsarx.letters import Letters
     from pulsarx.listener_pool import ListenerPool
     from pulsarx.message_id import MessageId
     from pulsarx.options import ConsumerOptions
@@ -42,6 +43,7 @@ class Consumer:
     _receives: PendingReceives | None = None
     _work: SerialWork | None = None
     _events: deque[tuple[bool, int]] | None = None
+    _letters: Letters | None = None  # None: neither dead nor retry letters
 
     def _prepare(self, options: ConsumerOptions, name: str, pool: ListenerPool) -> None:
         """The part of __init__ that all consumers share."""
@@ -199,6 +201,32 @@ class Consumer:
         """
         raise NotImplementedError
 
+    def reconsume_later(
+        self, message: Message, delay_ms: int, properties: dict[str, str] | None = None
+    ) -> None:
+        """Publish a message to the retry letter topic, to come again after delay_ms, and
+        acknowledge it. Not in the official client; needs `subscribe(retry_enable=True)`.
+
+        properties: added to those of the message. RECONSUMETIMES counts how often it was asked for;
+        above max_redeliver_count of the dead letter policy (16 without one) the message goes to the
+        dead letter topic instead. If publishing fails the message is delivered again at once, and
+        the error is raised.
+        """
+        from pulsarx import letters
+
+        self.require_open()
+        letters.check_reconsume_arguments(message, delay_ms, properties)
+        if self._letters is None or not self._letters.rules.retry_enable:
+            raise letters.refuse_reconsuming()
+        receiver = self._receiver_of(message)
+        if receiver is None:
+            raise errors.NotAllowedError(f"reconsume_later of {message!r}: of another topic")
+        self._letters.reconsume_later(receiver, message, delay_ms, properties)
+
+    def _receiver_of(self, message: Message) -> Any:
+        """The consumer of the topic that the message is of; None: it is of another."""
+        raise NotImplementedError
+
     def redeliver_unacknowledged_messages(self) -> None:
         """Deliver everything again that this consumer was given and did not acknowledge."""
         raise NotImplementedError
@@ -290,7 +318,10 @@ class Consumer:
     def unsubscribe(self) -> None:
         """Delete the subscription and close the consumer: its messages are no longer held."""
         self.require_open()
-        self._remove_subscription()
+        try:
+            self._close_letters()
+        finally:
+            self._remove_subscription()
         self._is_unsubscribed = True
 
     def close(self) -> None:
@@ -304,7 +335,14 @@ class Consumer:
             self._is_unsubscribed = False
             return
         self.require_open()
-        self._leave()
+        try:
+            self._close_letters()
+        finally:
+            self._leave()
+
+    def _close_letters(self) -> None:
+        if self._letters is not None:
+            self._letters.close()
 
     def require_open(self) -> None:
         """AlreadyClosed (ForkedError in a forked child) unless it is open."""

@@ -6,12 +6,12 @@ from pulsarx import errors
 from pulsarx.dead_letter import DeadLetters
 from pulsarx.enumerations import ConsumerType
 from pulsarx.letter_rules import LetterRules
-from pulsarx.retry_letter import RetryLetters
+from pulsarx.retry_letter import RetryLetters, check_reconsume_arguments
+
+__all__ = ["Letters", "check_reconsume_arguments", "refuse_reconsuming"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pulsarx._pycore.message import Message
     from pulsarx.broker.broker import Broker
     from pulsarx.client import Client
@@ -24,13 +24,29 @@ class Letters:
     """The dead and the retry letters of one consumer. Any thread may call."""
 
     def __init__(
-        self, client: Client, broker: Broker, rules: LetterRules, consumer_name: str
+        self, client: Client, broker: Broker, options: ConsumerOptions, consumer_name: str
     ) -> None:
-        self.rules = rules
+        """InvalidTopicName, InvalidConfiguration: see LetterRules."""
+        policy = options.dead_letter_policy
+        topic = options.topic
+        self.rules = rules = LetterRules(
+            topic if isinstance(topic, list) else [topic],
+            options.subscription_name,
+            None if policy is None else policy.policy(),
+            options.retry_enable,
+        )
         self._dead = DeadLetters(client, broker, rules, consumer_name)
         self._retry: RetryLetters | None = None
         if rules.retry_enable:
             self._retry = RetryLetters(client, broker, rules, self._dead)
+
+    def retry_options(self, options: ConsumerOptions) -> ConsumerOptions:
+        """How to subscribe to the retry topic beside topics with these options: where a delay
+        counts."""
+        if options.consumer_type == ConsumerType.KeyShared:
+            return options
+        values = options.as_dict() | {"consumer_type": ConsumerType.Shared}
+        return type(options)(**values)
 
     def attach(self, core: Core) -> None:
         """Let what the core of one topic gives up go to the dead letter topic."""
@@ -51,26 +67,6 @@ class Letters:
         finally:
             if self._retry is not None:
                 self._retry.close()
-
-
-def letter_rules(options: ConsumerOptions, topics: Sequence[str]) -> LetterRules | None:
-    """What was asked of subscribe, checked; None: nothing about letters."""
-    if options.dead_letter_policy is None and not options.retry_enable:
-        return None
-    policy = options.dead_letter_policy
-    return LetterRules(
-        topics,
-        options.subscription_name,
-        None if policy is None else policy.policy(),
-        options.retry_enable,
-    )
-
-
-def retry_consumer_type(consumer_type: ConsumerType) -> ConsumerType:
-    """How a consumer of this type is subscribed to its retry topic: where a delay counts."""
-    if consumer_type == ConsumerType.KeyShared:
-        return ConsumerType.KeyShared
-    return ConsumerType.Shared
 
 
 def refuse_reconsuming() -> errors.InvalidConfiguration:

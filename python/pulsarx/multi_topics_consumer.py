@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from pulsarx._pycore.message import Message
     from pulsarx.listener_pool import ListenerPool
     from pulsarx.options import ConsumerOptions
     from pulsarx.topic_consumer import TopicConsumer
@@ -76,6 +77,9 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer):
                 member.seek(messageid)
                 return
         self._with_each(lambda member: member.seek(messageid))
+
+    def _receiver_of(self, message: Message) -> TopicConsumer | None:
+        return next((each for each in self.members() if each.owns(message)), None)
 
     def _remove_subscription(self) -> None:
         with self._growing:

@@ -24,7 +24,6 @@ NOT_YET: dict[tuple[str, str], tuple[tuple[object, ...], str]] = {
     ("create_producer", "message_router"): (_UNSET, "a partitioned topic"),
     ("subscribe", "is_read_compacted"): (_OFF, "reading a compacted topic"),
     ("subscribe", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
-    ("subscribe", "dead_letter_policy"): (_UNSET, "a dead letter topic"),
     ("create_reader", "is_read_compacted"): (_OFF, "reading a compacted topic"),
     ("create_reader", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
 }

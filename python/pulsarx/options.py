@@ -337,6 +337,7 @@ class ConsumerOptions(Options):
     max_pending_chunked_message: int
     start_message_id_inclusive: bool
     batch_receive_policy: ConsumerBatchReceivePolicy | None
+    dead_letter_policy: ConsumerDeadLetterPolicy | None
     key_shared_policy: ConsumerKeySharedPolicy | None
     retry_enable: bool
     nack_backoff: RedeliveryBackoff | None

@@ -17,15 +17,27 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.broker import Broker
     from pulsarx.consumer import Consumer
+    from pulsarx.letters import Letters
     from pulsarx.listener_pool import ListenerPool
     from pulsarx.options import ConsumerOptions
 
 
-def subscribe(broker: Broker, options: ConsumerOptions, name: str, pool: ListenerPool) -> Consumer:
+def subscribe(
+    broker: Broker,
+    options: ConsumerOptions,
+    name: str,
+    pool: ListenerPool,
+    letters: Letters | None = None,
+) -> Consumer:
     """The consumer that the options ask for. When a topic refuses it, it is attached to none."""
-    if isinstance(options.topic, str):
-        return _attach(broker, TopicName.of(options.topic), options, name, pool)
-    return _subscribe_all(broker, options.topic, options, name, pool)
+    if isinstance(options.topic, str) and not options.retry_enable:
+        consumer = _attach(broker, TopicName.of(options.topic), options, name, pool)
+        if letters is not None:
+            consumer._letters = letters
+            letters.attach(consumer)
+        return consumer
+    topics = options.topic if isinstance(options.topic, list) else [options.topic]
+    return _subscribe_all(broker, topics, options, name, pool, letters)
 
 
 def _attach(
@@ -71,7 +83,12 @@ def _attach(
 
 
 def _subscribe_all(
-    broker: Broker, topics: list[str], options: ConsumerOptions, name: str, pool: ListenerPool
+    broker: Broker,
+    topics: list[str],
+    options: ConsumerOptions,
+    name: str,
+    pool: ListenerPool,
+    letters: Letters | None,
 ) -> MultiTopicsConsumer:
     # A topic named twice is one topic; names are checked before anything is made.
     names = list(dict.fromkeys(str(TopicName.of(each)) for each in topics))
@@ -80,10 +97,17 @@ def _subscribe_all(
             "a consumer of several topics needs a receiver queue; receiver_queue_size is 0"
         )
     consumer = MultiTopicsConsumer(",".join(names), options, name, pool)
-    part = options.part_of(len(names))
+    consumer._letters = letters
+    part = options.part_of(len(names) + options.retry_enable)
+    wanted = [(each, part) for each in names]
+    if letters is not None and options.retry_enable:
+        wanted.append((letters.rules.retry_letter_topic, letters.retry_options(part)))
     try:
-        for each in names:
-            consumer.grow(_attach(broker, TopicName.of(each), part, name, pool, consumer))
+        for each, part_options in wanted:
+            member = _attach(broker, TopicName.of(each), part_options, name, pool, consumer)
+            consumer.grow(member)
+            if letters is not None:
+                letters.attach(member)
     except BaseException:
         consumer._leave()
         raise

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import weakref
     from typing import Any
 
+    from pulsarx._pycore.message import Message
     from pulsarx._pycore.receiver import Receiver
     from pulsarx.broker.subscription import Subscription
     from pulsarx.listener_pool import ListenerPool
@@ -68,6 +69,9 @@ class TopicConsumer(ConsumerArrow, Consumer):
         whole: Consumer | None = self if self._whole is None else self._whole()
         if whole is not None:
             Consumer.tell_active(whole, active, partition_of(self.topic()))
+
+    def _receiver_of(self, message: Message) -> TopicConsumer | None:
+        return self if self.owns(message) else None
 
     def _remove_subscription(self) -> None:
         self._subscription.topic.unsubscribe(self._subscription.name)

@@ -265,6 +265,10 @@ cdef class ConsumerCore:
         """
         self.refuse(message, -1)
 
+    def owns(self, Message message not None) -> bool:
+        """Whether the message is of this consumer's topic."""
+        return message.entry.context.topic is self.dispatcher.tail
+
     def redeliver_at_once(self, message) -> None:
         """negative_acknowledge without a delay."""
         self.refuse(message, 0)
