@@ -230,12 +230,7 @@ class Client:
         broker = self._writable("subscribe")
         self._consumer_count += 1
         name = options.consumer_name or f"{self._consumer_count:x}-{broker.randomness.token(5)}"
-        letters = None
-        if options.dead_letter_policy is not None or options.retry_enable:
-            from pulsarx.letters import Letters
-
-            letters = Letters(self, broker, options, name)
-        consumer = self._adopt(subscribe(broker, options, name, self._pool, letters))
+        consumer = self._adopt(subscribe(self, broker, options, name, self._pool))
         consumer.start_listener()
         return consumer
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.broker import Broker
+    from pulsarx.client import Client
     from pulsarx.consumer import Consumer
     from pulsarx.letters import Letters
     from pulsarx.listener_pool import ListenerPool
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
 
 
 def subscribe(
-    broker: Broker,
-    options: ConsumerOptions,
-    name: str,
-    pool: ListenerPool,
-    letters: Letters | None = None,
+    client: Client, broker: Broker, options: ConsumerOptions, name: str, pool: ListenerPool
 ) -> Consumer:
     """The consumer that the options ask for. When a topic refuses it, it is attached to none."""
+    letters = None
+    if options.dead_letter_policy is not None or options.retry_enable:
+        from pulsarx.letters import Letters
+
+        letters = Letters(client, broker, options, name)
     if isinstance(options.topic, str) and not options.retry_enable:
         consumer = _attach(broker, TopicName.of(options.topic), options, name, pool)
         if letters is not None:

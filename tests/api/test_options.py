@@ -32,7 +32,6 @@ from pulsarx.options import (
 )
 from pulsarx.policies import (
     ConsumerBatchReceivePolicy,
-    ConsumerDeadLetterPolicy,
     ConsumerKeySharedPolicy,
 )
 from pulsarx.randomness import Randomness
@@ -56,7 +55,6 @@ NOT_YET_VALUES: dict[tuple[str, str], Any] = {
     ("subscribe", "is_read_compacted"): True,
     ("subscribe", "crypto_key_reader"): CryptoKeyReader("a", "b"),
     ("subscribe", "key_shared_policy"): ConsumerKeySharedPolicy(),
-    ("subscribe", "dead_letter_policy"): ConsumerDeadLetterPolicy(1),
     ("create_reader", "is_read_compacted"): True,
     ("create_reader", "crypto_key_reader"): CryptoKeyReader("a", "b"),
 }

@@ -25,7 +25,7 @@ WITH_EFFECT = {
     ),
     "subscribe": (
         "topic subscription_name schema consumer_name initial_position start_message_id_inclusive "
-        "batch_receive_policy"
+        "batch_receive_policy dead_letter_policy retry_enable"
     ),
     "create_reader": "topic start_message_id schema start_message_id_inclusive",
 }
