@@ -7,12 +7,15 @@ import weakref
 
 from pulsarx import errors
 from pulsarx.broker import broker as brokers
+from pulsarx.broker.partitioned_topic import partition_count_of, partition_names
+from pulsarx.broker.topic import Topic
 from pulsarx.consumer import Consumer
 from pulsarx.enumerations import (
     BatchingType,
     CompressionType,
     ConsumerCryptoFailureAction,
     ConsumerType,
+    HashingScheme,
     InitialPosition,
     PartitionsRoutingMode,
     ProducerAccessMode,
@@ -32,7 +35,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar
 
-    Member = TypeVar("Member", Producer, Consumer, Reader)
+    from pulsarx.partitioned_producer import PartitionedProducer
+
+    Member = TypeVar("Member", Producer | PartitionedProducer, Consumer, Reader)
 
     from pulsarx.admin import Admin
     from pulsarx.broker.broker import Broker
@@ -91,7 +96,9 @@ class Client:
         given = {name: value for name, value in locals().items() if name != "self"}
         self._closed = True  # until it has its broker
         self._forgotten = False
-        self._members: weakref.WeakSet[Producer | Consumer | Reader] = weakref.WeakSet()
+        self._members: weakref.WeakSet[Producer | PartitionedProducer | Consumer | Reader] = (
+            weakref.WeakSet()
+        )
         self._open_producers: set[int] = set()
         self._consumer_count = 0
         self.read_only = read_only
@@ -150,21 +157,30 @@ class Client:
         crypto_key_reader: Any = None,
         access_mode: ProducerAccessMode = ProducerAccessMode.Shared,
         message_router: Any = None,
-    ) -> Producer:
+        hashing_scheme: HashingScheme = HashingScheme.JavaStringHash,
+    ) -> Producer | PartitionedProducer:
         """Make a producer on a topic, which is created when it does not exist.
 
-        Arguments and defaults are the official client's. ProducerBusy: the name is taken on this
-        topic.
+        Arguments and defaults are the official client's, and hashing_scheme: how a key chooses its
+        partition. ProducerBusy: the name is taken on this topic.
         """
         given = {name: value for name, value in locals().items() if name != "self"}
         options = ProducerOptions(**given)
         broker = self._writable("create a producer")
-        found = broker.topic(TopicName.of(topic))
+        found = broker.lookup(TopicName.of(topic))
+        producer: Producer | PartitionedProducer
+        if isinstance(found, Topic):
+            whole = found
 
-        def make(name: str) -> Producer:
-            return Producer(broker, found, options, name)
+            def make(name: str) -> Producer:
+                return Producer(broker, whole, options, name)
 
-        producer: Producer = found.add_producer(options.producer_name, make)
+            producer = whole.add_producer(options.producer_name, make)
+        else:
+            from pulsarx.partitioned_producer import PartitionedProducer
+
+            name = options.producer_name or broker.next_producer_name()
+            producer = PartitionedProducer(broker, found, options, name)
         self._open_producers.add(id(producer))
         return self._adopt(producer)
 
@@ -279,10 +295,12 @@ class Client:
         raise refuse_call("get_service_info", "service discovery")
 
     def get_topic_partitions(self, topic: str) -> list[str]:
-        """The names of a topic's partitions: the topic itself, as topics have none in this
-        version."""
+        """The names of a topic's partitions; the topic itself when it has none."""
         self._check_open()
-        return [str(TopicName.of(topic))]
+        self._broker.refresh()
+        name = TopicName.of(topic)
+        count = partition_count_of(self._broker.catalogue.state, name)
+        return partition_names(name, count) if count else [str(name)]
 
     @property
     def admin(self) -> Admin:
@@ -290,7 +308,7 @@ class Client:
         from pulsarx.admin import Admin
 
         self._check_open()
-        return Admin(self._broker)
+        return Admin(self._broker, self.read_only)
 
     def _adopt(self, member: Member) -> Member:
         """Close it with the client, and keep the client as long as somebody uses it."""
@@ -337,7 +355,7 @@ class Client:
         if not self._closed:
             self.close()
 
-    def _producer_closed(self, producer: Producer) -> None:
+    def _producer_closed(self, producer: Producer | PartitionedProducer) -> None:
         """The last producer of a forgotten client closes it."""
         self._open_producers.discard(id(producer))
         if self._forgotten:

@@ -5,7 +5,7 @@ Each option is accepted at the values that mean "off"; any other raises Operatio
 
 from __future__ import annotations
 
-from pulsarx.enumerations import BatchingType, ProducerAccessMode
+from pulsarx.enumerations import ProducerAccessMode
 from pulsarx.errors import OperationNotSupported
 
 _UNSET = (None,)
@@ -20,8 +20,6 @@ NOT_YET: dict[tuple[str, str], tuple[tuple[object, ...], str]] = {
         (ProducerAccessMode.Shared,),
         "a producer that has a topic to itself",
     ),
-    ("create_producer", "batching_type"): ((BatchingType.Default,), "batches by key"),
-    ("create_producer", "message_router"): (_UNSET, "a partitioned topic"),
     ("subscribe", "is_read_compacted"): (_OFF, "reading a compacted topic"),
     ("subscribe", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
     ("create_reader", "is_read_compacted"): (_OFF, "reading a compacted topic"),

@@ -25,6 +25,7 @@ from pulsarx.enumerations import (
     CompressionType,
     ConsumerCryptoFailureAction,
     ConsumerType,
+    HashingScheme,
     InitialPosition,
     PartitionsRoutingMode,
     ProducerAccessMode,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar, Protocol
 
     from pulsarx.loggers import ConsoleLogger, FileLogger
+    from pulsarx.routed_message import RoutedMessage
 
     class RedeliveryBackoff(Protocol):
         def next(self, redelivery_count: int) -> int:
@@ -196,6 +198,7 @@ class ProducerOptions(Options):
         "batching_max_allowed_size_in_bytes", "batching_max_publish_delay_ms", "chunking_enabled",
         "message_routing_mode", "lazy_start_partitioned_producers", "properties", "batching_type",
         "encryption_key", "crypto_key_reader", "access_mode", "message_router",
+        "hashing_scheme",
     )
     CALL = "create_producer"
     ROWS = (
@@ -221,6 +224,7 @@ class ProducerOptions(Options):
         ("crypto_key_reader", CryptoKeyReader, None, True),
         ("access_mode", ProducerAccessMode, ProducerAccessMode.Shared, False),
         ("message_router", object, None, True),
+        ("hashing_scheme", HashingScheme, HashingScheme.JavaStringHash, False),
     )
     topic: str
     producer_name: str | None
@@ -237,7 +241,16 @@ class ProducerOptions(Options):
     batching_max_publish_delay_ms: int
     chunking_enabled: bool
     message_routing_mode: PartitionsRoutingMode
+    batching_type: BatchingType
+    lazy_start_partitioned_producers: bool
+    message_router: Callable[[RoutedMessage, int], int] | None
+    hashing_scheme: HashingScheme
     properties: dict[str, str] | None
+
+    @property
+    def is_batching_by_key(self) -> bool:
+        """Whether a batch holds messages of one key alone."""
+        return bool(self.batching_type == BatchingType.KeyBased)
 
     @property
     def schema_is_bytes(self) -> bool:
@@ -259,6 +272,11 @@ class ProducerOptions(Options):
             )
         native_type(PartitionsRoutingMode, self.message_routing_mode, "message_routing_mode")
         check_properties(self.properties)
+        if self.message_router is not None:
+            if not callable(self.message_router):
+                raise ValueError("message_router must be a function of a message and the number "
+                                 f"of partitions, not {type(self.message_router).__name__}")
+            self.message_routing_mode = PartitionsRoutingMode.CustomPartition
         if self.batching_enabled and self.chunking_enabled:
             raise ValueError("batching_enabled and chunking_enabled exclude each other")
         # An empty name is none, as in the official client; a dict of the caller may change later.

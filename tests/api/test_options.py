@@ -13,7 +13,6 @@ from pulsarx.authentication import AuthenticationToken, CryptoKeyReader
 from pulsarx.broker_options import BrokerOptions
 from pulsarx.clock import ManualClock, system_clock
 from pulsarx.enumerations import (
-    BatchingType,
     CompressionType,
     ConsumerType,
     InitialPosition,
@@ -48,13 +47,8 @@ NOT_YET_VALUES: dict[tuple[str, str], Any] = {
     ("create_producer", "encryption_key"): "k",
     ("create_producer", "crypto_key_reader"): CryptoKeyReader("a", "b"),
     ("create_producer", "access_mode"): ProducerAccessMode.Exclusive,
-    ("create_producer", "batching_type"): BatchingType.KeyBased,
-    ("create_producer", "message_router"): print,
-    ("subscribe", "consumer_type"): ConsumerType.Shared,
-    ("subscribe", "unacked_messages_timeout_ms"): 10_000,
     ("subscribe", "is_read_compacted"): True,
     ("subscribe", "crypto_key_reader"): CryptoKeyReader("a", "b"),
-    ("subscribe", "key_shared_policy"): ConsumerKeySharedPolicy(),
     ("create_reader", "is_read_compacted"): True,
     ("create_reader", "crypto_key_reader"): CryptoKeyReader("a", "b"),
 }
@@ -113,8 +107,6 @@ def test_a_wrong_type_is_refused_by_every_argument(kind: type[Options], name: st
     if name == "replicate_subscription_state_enabled":
         return  # the official client takes anything
     expected: tuple[type[Exception], ...] = (ValueError, TypeError)
-    if name == "message_router":
-        expected = (errors.OperationNotSupported,)
     with pytest.raises(expected) as caught:
         make(kind, **{name: Stranger()})
     assert name in str(caught.value)
