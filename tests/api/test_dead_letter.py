@@ -121,6 +121,23 @@ def test_of_a_batch_only_what_was_refused_is_given_up(
     assert letter.properties()["ORIGIN_MESSAGE_ID"].endswith(":-1:3")
 
 
+def test_partitions_share_the_dead_letter_topic_of_their_topic(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
+):
+    clocked_client.admin.topics.create_partitioned_topic("t", 3)
+    consumer = subscribe(clocked_client, 1)
+    with clocked_client.create_producer("t") as producer:
+        for content in numbers(12):
+            producer.send(content, partition_key=content.decode())
+    refuse_until_given_up(consumer, manual_clock)
+    letters = read_all(clocked_client, "t-s-DLQ")
+    assert sorted(letter.data() for letter in letters) == sorted(numbers(12))
+    assert {letter.properties()["REAL_TOPIC"] for letter in letters} == {
+        "persistent://public/default/t"
+    }
+    assert len({letter.producer_name() for letter in letters}) == 1
+
+
 def test_a_key_goes_on_after_a_message_of_it_was_given_up(
     clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
 ):
