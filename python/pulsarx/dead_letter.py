@@ -18,7 +18,7 @@ from collections import deque
 
 from pulsarx import errors
 from pulsarx.clock import SystemClock
-from pulsarx.letter_producer import LetterProducer
+from pulsarx.letter_producer import LetterProducer, make_letter_topic
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pulsarx._pycore.message import Message
     from pulsarx.broker.broker import Broker
     from pulsarx.client import Client
+    from pulsarx.letter_producer import AnyProducer
     from pulsarx.letter_rules import LetterRules
-    from pulsarx.producer import Producer
 
     class Revives(Protocol):
         """The dispatcher's side of a consumer, which outlives it."""
@@ -149,8 +149,9 @@ class DeadLetters:
                 )
             return found
 
-    def _make(self, letter_topic: str, name: str) -> Producer:
+    def _make(self, letter_topic: str, name: str) -> AnyProducer:
         """A producer on the dead letter topic, which exists with its first subscription then."""
+        make_letter_topic(self._broker, letter_topic)
         if self._rules.initial_subscription_name:
             self._subscribe_initially(letter_topic, self._rules.initial_subscription_name)
         try:

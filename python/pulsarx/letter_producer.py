@@ -13,15 +13,20 @@ import threading
 
 from pulsarx import errors
 from pulsarx.redelivery_backoff import MultiplierRedeliveryBackoff
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pulsarx._pycore.message import Message
+    from pulsarx.broker.broker import Broker
     from pulsarx.clock import Clock
     from pulsarx.message_id import MessageId
+    from pulsarx.partitioned_producer import PartitionedProducer
     from pulsarx.producer import Producer
+
+    AnyProducer = Producer | PartitionedProducer
 
 # As Pulsar's clients wait before they try to connect again.
 CREATION_BACKOFF = MultiplierRedeliveryBackoff(100, 60_000, 2)
@@ -30,12 +35,12 @@ CREATION_BACKOFF = MultiplierRedeliveryBackoff(100, 60_000, 2)
 class LetterProducer:
     """Any thread may call. The producer is made with the first letter."""
 
-    def __init__(self, topic: str, clock: Clock, make: Callable[[], Producer]) -> None:
+    def __init__(self, topic: str, clock: Clock, make: Callable[[], AnyProducer]) -> None:
         self.topic = topic
         self._clock = clock
         self._make = make
         self._lock = threading.Lock()
-        self._producer: Producer | None = None
+        self._producer: AnyProducer | None = None
         self._closed = False
         self._failure: Exception | None = None
         self._failure_count = 0
@@ -65,7 +70,7 @@ class LetterProducer:
         if producer is not None and producer.is_connected():
             producer.close()
 
-    def _open(self) -> Producer:
+    def _open(self) -> AnyProducer:
         with self._lock:
             if self._closed:
                 raise errors.AlreadyClosed("consumer")
@@ -85,3 +90,14 @@ class LetterProducer:
                 raise
             self._failure, self._failure_count = None, 0
             return self._producer
+
+
+def make_letter_topic(broker: Broker, topic: str) -> None:
+    """A letter topic that does not exist gets no partitions, whatever other new topics get."""
+    name = TopicName.of(topic)
+    if str(name) in broker.catalogue.state.topics or not broker.options.allow_auto_topic_creation:
+        return  # if it may not be made, whoever opens it says so
+    try:
+        broker.create_non_partitioned_topic(name)
+    except errors.NotAllowedError:
+        pass  # another consumer was quicker

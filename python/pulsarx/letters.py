@@ -5,6 +5,7 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx.dead_letter import DeadLetters
 from pulsarx.enumerations import ConsumerType
+from pulsarx.letter_producer import make_letter_topic
 from pulsarx.letter_rules import LetterRules
 from pulsarx.retry_letter import RetryLetters, check_reconsume_arguments
 
@@ -38,6 +39,7 @@ class Letters:
         self._dead = DeadLetters(client, broker, rules, consumer_name)
         self._retry: RetryLetters | None = None
         if rules.retry_enable:
+            make_letter_topic(broker, rules.retry_letter_topic)
             self._retry = RetryLetters(client, broker, rules, self._dead)
 
     def retry_options(self, options: ConsumerOptions) -> ConsumerOptions:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import threading
+from random import Random
 from typing import Any
 
 import pytest
@@ -119,6 +121,23 @@ def test_of_a_batch_only_what_was_refused_is_given_up(
     assert letter.properties()["ORIGIN_MESSAGE_ID"].endswith(":-1:3")
 
 
+def test_partitions_share_the_dead_letter_topic_of_their_topic(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
+):
+    clocked_client.admin.topics.create_partitioned_topic("t", 3)
+    consumer = subscribe(clocked_client, 1)
+    with clocked_client.create_producer("t") as producer:
+        for content in numbers(12):
+            producer.send(content, partition_key=content.decode())
+    refuse_until_given_up(consumer, manual_clock)
+    letters = read_all(clocked_client, "t-s-DLQ")
+    assert sorted(letter.data() for letter in letters) == sorted(numbers(12))
+    assert {letter.properties()["REAL_TOPIC"] for letter in letters} == {
+        "persistent://public/default/t"
+    }
+    assert len({letter.producer_name() for letter in letters}) == 1
+
+
 def test_a_key_goes_on_after_a_message_of_it_was_given_up(
     clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
 ):
@@ -211,6 +230,57 @@ def test_on_real_time_a_message_is_given_up_too(memory_client: pulsarx.Client):
         consumer.negative_acknowledge(consumer.receive(10_000))
     assert dead.receive(10_000).data() == b"one"
     consumer.close()
+
+
+@pytest.mark.parametrize("left_first", [False, True])
+def test_a_forgotten_consumer_holds_nothing_back(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock, left_first: bool
+):
+    """Whether it was forgotten before or after its last redelivery is due."""
+    consumer = subscribe(clocked_client, 1)
+    publish(clocked_client, b"one")
+    consumer.negative_acknowledge(consumer.receive(0))
+    manual_clock.advance(NACK_DELAY_SECONDS)
+    consumer.negative_acknowledge(consumer.receive(0))
+    del consumer
+    background = clocked_client._broker.background  # type: ignore[union-attr]
+    if left_first:
+        background.wait()
+    manual_clock.advance(NACK_DELAY_SECONDS)
+    background.wait()
+    manual_clock.advance(NACK_DELAY_SECONDS)
+    refuse_until_given_up(subscribe(clocked_client, 1), manual_clock)
+    assert whole_topic(clocked_client, "t-s-DLQ") == [b"one"]
+
+
+def test_nothing_is_lost_while_consumers_come_and_go(memory_client: pulsarx.Client):
+    """In real threads: every message ends in the dead letter topic, some perhaps twice."""
+    count = 300
+    dead = memory_client.subscribe("t-s-DLQ", "dead")
+    contents = numbers(count)
+    publish(memory_client, *contents)
+    found: set[bytes] = set()
+    complete = threading.Event()
+
+    def refuse(seed: int) -> None:
+        random = Random(seed)
+        while not complete.is_set():
+            with subscribe(memory_client, 1, negative_ack_redelivery_delay_ms=0) as consumer:
+                for _ in range(random.randrange(1, 20)):
+                    for message in consumer.receive_many(random.randrange(1, 50), 5):
+                        consumer.negative_acknowledge(message)
+
+    threads = [threading.Thread(target=refuse, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        while len(found) < count:
+            found.add(dead.receive(20_000).data())
+    finally:
+        complete.set()
+        for thread in threads:
+            thread.join()
+    assert found == set(contents)
 
 
 def test_without_a_policy_nothing_is_given_up(

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from pulsarx import MultiplierRedeliveryBackoff
+import pulsarx
+from pulsarx import ConsumerType, MultiplierRedeliveryBackoff
 
 NEGATIVE_ACKNOWLEDGEMENT = """
 Redelivery count	Redelivery delay
@@ -32,6 +33,12 @@ Redelivery count	Redelivery delay
 7	10 + 60 seconds
 8	10 + 60 seconds
 """
+TYPES = [
+    ConsumerType.Exclusive,
+    ConsumerType.Failover,
+    ConsumerType.Shared,
+    ConsumerType.KeyShared,
+]
 
 
 def rows(table: str) -> list[tuple[int, str]]:
@@ -53,6 +60,54 @@ def test_the_table_for_negative_acknowledgement(redelivery: int, delay: str):
 def test_the_table_for_the_acknowledgement_timeout(redelivery: int, delay: str):
     """The backoff begins when the timeout of 10 seconds is over."""
     assert f"10 + {of_the_tables().next(redelivery - 1) // 1000} seconds" == delay
+
+
+def refused_and_waited(consumer: Any, clock: pulsarx.ManualClock, refuse: bool) -> list[float]:
+    """Seconds from each time a message was received until it came again, eight times."""
+    waited = []
+    for count in range(8):
+        message = consumer.receive(0)
+        assert message.redelivery_count() == count
+        if refuse:
+            consumer.negative_acknowledge(message)
+        received_ms = clock.now_ms()
+        while not consumer.has_message():
+            due_ms = clock.next_due_ms()
+            assert due_ms is not None
+            clock.advance((due_ms - clock.now_ms()) / 1000)
+        waited.append((clock.now_ms() - received_ms) / 1000)
+    return waited
+
+
+@pytest.mark.parametrize("consumer_type", TYPES)
+def test_a_message_that_is_refused_comes_again_as_the_table_says(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock, consumer_type: Any
+):
+    consumer = clocked_client.subscribe("t", "s", consumer_type, nack_backoff=of_the_tables())
+    clocked_client.create_producer("t").send(b"one")
+    waited = refused_and_waited(consumer, manual_clock, refuse=True)
+    assert [f"{seconds:g} seconds" for seconds in waited] == [
+        delay for _, delay in rows(NEGATIVE_ACKNOWLEDGEMENT)
+    ]
+
+
+@pytest.mark.parametrize("consumer_type", TYPES)
+def test_a_message_that_is_not_acknowledged_in_time_comes_again_as_the_table_says(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock, consumer_type: Any
+):
+    """Up to the tick of a second later."""
+    consumer = clocked_client.subscribe(
+        "t",
+        "s",
+        consumer_type,
+        unacked_messages_timeout_ms=10_000,
+        ack_timeout_backoff=of_the_tables(),
+    )
+    clocked_client.create_producer("t").send(b"one")
+    waited = refused_and_waited(consumer, manual_clock, refuse=False)
+    for seconds, (_, delay) in zip(waited, rows(ACKNOWLEDGEMENT_TIMEOUT), strict=True):
+        wanted = sum(int(part) for part in delay.removesuffix(" seconds").split(" + "))
+        assert wanted <= seconds <= wanted + 1
 
 
 def test_the_defaults_are_ten_seconds_ten_minutes_and_two():

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from test_dead_letter import all_types, publish
-from topic_reading import OpenClient, payloads, read_all, whole_topic
+from topic_reading import OpenClient, numbers, payloads, read_all, whole_topic
 
 import pulsarx
 from pulsarx import ConsumerDeadLetterPolicy, ConsumerType, InitialPosition, errors
@@ -135,6 +135,44 @@ def test_what_waits_in_the_retry_topic_survives_a_restart(
     assert payloads(consumer) == []
     manual_clock.advance(62)
     assert sorted(payloads(consumer)) == [b"one", b"two"]
+
+
+def partitioned(client: pulsarx.Client, *contents: bytes) -> None:
+    """Topic `t` with three partitions, and messages of several keys."""
+    client.admin.topics.create_partitioned_topic("t", 3)
+    with client.create_producer("t") as producer:
+        for content in contents:
+            producer.send(content, partition_key=content.decode())
+
+
+def test_partitions_share_the_letter_topics_of_their_topic(clocked_client: pulsarx.Client):
+    contents = numbers(12)
+    partitioned(clocked_client, *contents)
+    consumer = subscribe(clocked_client, 1)
+    for _ in range(2):
+        messages = [consumer.receive(0) for _ in contents]
+        assert {message.data() for message in messages} == set(contents)
+        for message in messages:
+            consumer.reconsume_later(message, 0)
+    letters = read_all(clocked_client, "t-s-DLQ")
+    assert sorted(letter.data() for letter in letters) == sorted(contents)
+    assert {letter.properties()["REAL_TOPIC"] for letter in letters} == {FULL + "t"}
+    partitions = {letter.properties()["ORIGIN_MESSAGE_ID"].split(":")[2] for letter in letters}
+    assert partitions <= {"0", "1", "2"} and len(partitions) > 1
+
+
+def test_letter_topics_have_no_partitions_where_other_new_topics_have():
+    options = pulsarx.BrokerOptions(
+        allow_auto_topic_creation_type="partitioned", default_num_partitions=2
+    )
+    with pulsarx.Client("memory:partitioned", broker_options=options) as client:
+        consumer = subscribe(client, 1)
+        publish(client, b"one")
+        for _ in range(2):
+            consumer.reconsume_later(consumer.receive(10_000), 0)
+        assert len(client.get_topic_partitions("t")) == 2
+        assert client.get_topic_partitions("t-s-RETRY") == [FULL + "t-s-RETRY"]
+        assert whole_topic(client, "t-s-DLQ") == [b"one"]
 
 
 def test_a_failure_is_raised_and_the_message_is_there_at_once(
