@@ -222,22 +222,13 @@ class Client:
         consumer_event_listener: Any = None,
         expire_time_of_incomplete_chunked_message_ms: int = 60000,
     ) -> Consumer:
-        """Attach to a subscription of a topic or of a list of topics; both are made when they do
-        not exist.
+        """Attach to a subscription of a topic, a partitioned topic or a list of topics, made when
+        it does not exist.
 
-        Arguments and defaults are the official client's. initial_position: where a new subscription
-        begins; an existing one goes on at its first unacknowledged message.
-        message_listener: called with the consumer and each message, in one of the client's
-            message_listener_threads; if it raises, the message is negatively acknowledged.
-        The official client has no
-        retry_enable: also receive what was sent to the retry letter topic by `reconsume_later`;
-        nack_backoff, ack_timeout_backoff: objects with next(redelivery_count) -> milliseconds, such
-            as `MultiplierRedeliveryBackoff`, in place of or on top of one delay for all;
-        ack_timeout_tick_ms: how exactly unacked_messages_timeout_ms is kept, from 100;
-        priority_level: consumers with a lower one come first;
-        subscription_mode: NonDurable ones are gone with their last consumer;
-        consumer_event_listener: an object with became_active(consumer, partition) and
-            became_inactive(consumer, partition); partition -1: the topic has none.
+        Arguments and defaults are the official client's; those behind `*` it has not, see
+        ConsumerOptions. initial_position: where a new subscription begins; an existing one goes on.
+        message_listener: called with the consumer and each message in one of the client's
+            message_listener_threads; when it raises, the message is negatively acknowledged.
         ConsumerBusy: it has its consumer already; of several topics none is attached then.
         """
         given = {name: value for name, value in locals().items() if name != "self"}

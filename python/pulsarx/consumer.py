@@ -147,10 +147,12 @@ class Consumer:
                 message = self.receive(deadline.remaining_ms())
             except errors.Timeout:
                 break
-            except errors.PulsarException:
+            except errors.CorruptDataError:
                 if not found:
                     raise
-                break  # what was taken must not be lost; the next call meets the trouble, if any
+                # What was taken before the damage must not be lost.
+                log_exception("%s: a damaged entry was passed over", self.topic())
+                break
             found.append(message)
             size += message.size()
         return found

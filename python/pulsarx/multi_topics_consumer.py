@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.message import Message
     from pulsarx.listener_pool import ListenerPool
     from pulsarx.options import ConsumerOptions
+    from pulsarx.partition_follower import PartitionFollower
     from pulsarx.topic_consumer import TopicConsumer
 
 LATEST_LEDGER_ID = 2**63 - 1
@@ -38,6 +39,7 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer):
         super().__init__(Deadline)
         self._topic = topic
         self._growing = threading.RLock()
+        self.followers: list[PartitionFollower] = []  # of its partitioned topics
         self._prepare(options, name, pool)
 
     def topic(self) -> str:

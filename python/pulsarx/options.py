@@ -285,7 +285,18 @@ class ProducerOptions(Options):
 
 
 class ConsumerOptions(Options):
-    """Arguments of `Client.subscribe`."""
+    """Arguments of `Client.subscribe`. The official client has none of these:
+
+    retry_enable: receive also what `reconsume_later` sent to the retry letter topic;
+    nack_backoff, ack_timeout_backoff: objects with next(redelivery_count) -> milliseconds, such as
+        MultiplierRedeliveryBackoff: in place of negative_ack_redelivery_delay_ms, and on top of
+        unacked_messages_timeout_ms;
+    ack_timeout_tick_ms: how exactly unacked_messages_timeout_ms is kept, from 100;
+    priority_level: consumers with a lower one come first;
+    subscription_mode: a NonDurable subscription is gone with its last consumer;
+    consumer_event_listener: an object with became_active(consumer, partition) and
+        became_inactive(consumer, partition); partition -1: of a topic without partitions.
+    """
 
     __slots__ = (
         "topic", "subscription_name", "consumer_type", "schema", "message_listener",
@@ -372,6 +383,12 @@ class ConsumerOptions(Options):
         share = self.max_total_receiver_queue_size_across_partitions // max(topic_count, 1)
         values["receiver_queue_size"] = max(1, min(self.receiver_queue_size, share))
         return ConsumerOptions(**values)
+
+    def from_the_start(self) -> ConsumerOptions:
+        """The same for a subscription that is to miss nothing."""
+        return ConsumerOptions(
+            **(self.as_dict() | {"initial_position": InitialPosition.Earliest})
+        )
 
     def _check(self) -> None:
         refuse_topics_not_there_yet(self.topic)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import weakref
 
 from pulsarx import errors
+from pulsarx.broker.partitioned_topic import PartitionedTopic
 from pulsarx.broker.subscribe_request import ReceiverSettings, SubscribeRequest
 from pulsarx.enumerations import InitialPosition, SubscriptionMode
 from pulsarx.multi_topics_consumer import MultiTopicsConsumer
+from pulsarx.partition_follower import PartitionFollower
 from pulsarx.topic_consumer import TopicConsumer
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from pulsarx.broker.broker import Broker
@@ -33,13 +36,14 @@ def subscribe(
 
         letters = Letters(client, broker, options, name)
     if isinstance(options.topic, str) and not options.retry_enable:
-        consumer = _attach(broker, TopicName.of(options.topic), options, name, pool)
-        if letters is not None:
-            consumer._letters = letters
-            letters.attach(consumer)
-        return consumer
-    topics = options.topic if isinstance(options.topic, list) else [options.topic]
-    return _subscribe_all(broker, topics, options, name, pool, letters)
+        topic = TopicName.of(options.topic)
+        if not isinstance(broker.lookup(topic), PartitionedTopic):
+            consumer = _attach(broker, topic, options, name, pool)
+            if letters is not None:
+                consumer._letters = letters
+                letters.attach(consumer)
+            return consumer
+    return _subscribe_all(broker, options, name, pool, letters)
 
 
 def _attach(
@@ -86,31 +90,61 @@ def _attach(
 
 def _subscribe_all(
     broker: Broker,
-    topics: list[str],
     options: ConsumerOptions,
     name: str,
     pool: ListenerPool,
     letters: Letters | None,
 ) -> MultiTopicsConsumer:
-    # A topic named twice is one topic; names are checked before anything is made.
-    names = list(dict.fromkeys(str(TopicName.of(each)) for each in topics))
     if options.receiver_queue_size == 0:
         raise errors.InvalidConfiguration(
-            "a consumer of several topics needs a receiver queue; receiver_queue_size is 0"
+            "a consumer of several topics or partitions needs a receiver queue; "
+            "receiver_queue_size is 0"
         )
+    # A topic named twice is one topic; names are checked before anything is made.
+    topics = options.topic if isinstance(options.topic, list) else [options.topic]
+    names = list(dict.fromkeys(str(TopicName.of(each)) for each in topics))
     consumer = MultiTopicsConsumer(",".join(names), options, name, pool)
     consumer._letters = letters
-    part = options.part_of(len(names) + options.retry_enable)
-    wanted = [(each, part) for each in names]
+    wanted = [(broker.lookup(TopicName.of(each)), False) for each in names]
     if letters is not None and options.retry_enable:
-        wanted.append((letters.rules.retry_letter_topic, letters.retry_options(part)))
+        wanted.append((broker.lookup(TopicName.of(letters.rules.retry_letter_topic)), True))
+    sizes = [getattr(topic, "partition_count", 1) for topic, _ in wanted]
+    part = options.part_of(sum(sizes))
     try:
-        for each, part_options in wanted:
-            member = _attach(broker, TopicName.of(each), part_options, name, pool, consumer)
-            consumer.grow(member)
-            if letters is not None:
-                letters.attach(member)
+        for topic, is_retry in wanted:
+            part_options = letters.retry_options(part) if letters and is_retry else part
+            attach = _member_maker(broker, consumer, part_options, name, pool)
+            if isinstance(topic, PartitionedTopic):
+                follower = PartitionFollower(topic, attach)
+                consumer.followers.append(follower)
+                follower.start()
+            else:
+                attach(TopicName.of(topic.name), False)
     except BaseException:
         consumer._leave()
         raise
     return consumer
+
+
+def _member_maker(
+    broker: Broker,
+    consumer: MultiTopicsConsumer,
+    options: ConsumerOptions,
+    name: str,
+    pool: ListenerPool,
+) -> Callable[[TopicName, bool], None]:
+    """Attaches the consumer, as long as it is there, to one topic more."""
+    reference = weakref.ref(consumer)
+
+    def attach(topic: TopicName, is_new: bool) -> None:
+        whole = reference()
+        if whole is None:
+            return
+        # What was sent to a partition before its consumer came is not missed.
+        asked = options.from_the_start() if is_new else options
+        member = _attach(broker, topic, asked, name, pool, whole)
+        if whole._letters is not None:
+            whole._letters.attach(member)
+        whole.grow(member)
+
+    return attach

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pulsarx._pycore.consumer_arrow import ConsumerArrow
 from pulsarx.consumer import Consumer
 from pulsarx.message_id import MessageId
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from pulsarx.broker.subscription import Subscription
     from pulsarx.listener_pool import ListenerPool
     from pulsarx.options import ConsumerOptions
-
-PARTITION_MARK = "-partition-"
 
 
 class TopicConsumer(ConsumerArrow, Consumer):
@@ -68,7 +67,7 @@ class TopicConsumer(ConsumerArrow, Consumer):
         # One of several: users know the whole only.
         whole: Consumer | None = self if self._whole is None else self._whole()
         if whole is not None:
-            Consumer.tell_active(whole, active, partition_of(self.topic()))
+            Consumer.tell_active(whole, active, TopicName.of(self.topic()).partition_index)
 
     def _receiver_of(self, message: Message) -> TopicConsumer | None:
         return self if self.owns(message) else None
@@ -79,12 +78,6 @@ class TopicConsumer(ConsumerArrow, Consumer):
     def _leave(self) -> None:
         if self.shut():
             self._subscription.detach(self.receiver)
-
-
-def partition_of(topic: str) -> int:
-    """The index in the name of a partition; -1 of a topic that is none."""
-    _, mark, index = topic.rpartition(PARTITION_MARK)
-    return int(index) if mark and index.isdecimal() else -1
 
 
 def seek_position(ledger: Any, target: MessageId | int, inclusive: bool) -> tuple[int, int]:

@@ -205,7 +205,7 @@ cdef class MultiConsumerCore:
         return None
 
     cdef int check_members(self) except -1:
-        """AlreadyClosed (in a forked child ForkedError) when no topic has this consumer any more."""
+        """AlreadyClosed (a forked child: ForkedError) when no topic has this consumer any more."""
         cdef Source source
         self.check_open()
         for source in self.sources:
@@ -299,7 +299,7 @@ cdef class MultiConsumerCore:
             consumer.negative_acknowledge(message)
 
     cdef object consumer_of(self, message):
-        """The consumer of a message's or an id's topic; None for the id of a ledger that is gone."""
+        """The consumer of the topic of a message or id; None: the id of a ledger that is gone."""
         cdef Source source
         cdef Message received
         if type(message) is Message:

@@ -12,7 +12,7 @@ from subscription_steps import publish_plain
 from topic_reading import OpenClient, numbers, payloads
 
 import pulsarx
-from pulsarx import InitialPosition, MessageId, errors
+from pulsarx import ConsumerType, InitialPosition, MessageId, errors
 
 WAIT = 30
 
@@ -317,3 +317,48 @@ def test_consumer_events_are_told_in_order(memory_client: pulsarx.Client, topic:
 def test_an_event_listener_has_both_methods(memory_client: pulsarx.Client, wrong: Any) -> None:
     with pytest.raises(ValueError, match="became_active"):
         memory_client.subscribe("t", "s", consumer_event_listener=wrong)
+
+
+# Types -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [ConsumerType.Shared, ConsumerType.Exclusive])
+def test_a_message_whose_listener_raised_comes_again(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock, kind: ConsumerType
+) -> None:
+    listener = Listener()
+    failed: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    done = threading.Event()
+
+    def fail_once(consumer: Any, message: Any) -> None:
+        if failed.empty():
+            failed.put(message)
+            raise ValueError("once")
+        listener(consumer, message)
+        done.set()
+
+    consumer = listen(clocked_client, fail_once, consumer_type=kind)
+    clocked_client.create_producer("t").send(b"again")
+    assert failed.get(timeout=WAIT).data() == b"again"
+    failed.put(None)
+    # The nack follows the failed call in the same thread; this job comes after it.
+    after = threading.Event()
+    clocked_client._pool.post(after.set)
+    assert after.wait(WAIT)
+    manual_clock.advance(61)
+    assert listener.payloads(1) == [b"again"]
+    consumer.close()
+
+
+def test_listeners_of_a_shared_subscription_share(open_client: OpenClient) -> None:
+    client = open_client("memory:shared", message_listener_threads=2)
+    listeners = [Listener(), Listener()]
+    for listener in listeners:
+        listen(client, listener, consumer_type=ConsumerType.Shared)
+    together: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    for listener in listeners:
+        listener.arrived = together
+    publish_plain(client, 500)
+    found = [together.get(timeout=WAIT).data() for _ in range(500)]
+    assert sorted(found) == sorted(numbers(500))
+    assert all(listener.consumers for listener in listeners)

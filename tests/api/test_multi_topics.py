@@ -3,47 +3,14 @@
 from __future__ import annotations
 
 import gc
-import threading
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from topic_reading import OpenClient, drain, numbers, payloads
+from topics_steps import TOPICS, in_thread, of_topic, publish, subscribe
 
 import pulsarx
 from pulsarx import InitialPosition, MessageId, errors
-
-TOPICS = ["a", "b", "c"]
-
-
-def subscribe(client: pulsarx.Client, topics: list[str] | None = None, **options: Any) -> Any:
-    options.setdefault("initial_position", InitialPosition.Earliest)
-    return client.subscribe(TOPICS if topics is None else topics, "s", **options)
-
-
-def publish(client: pulsarx.Client, topic: str, count: int) -> list[MessageId]:
-    with client.create_producer(topic) as producer:
-        return producer.send_many([b"%s%d" % (topic.encode(), number) for number in range(count)])
-
-
-def of_topic(messages: list[bytes], topic: str) -> list[bytes]:
-    return [each for each in messages if each.startswith(topic.encode())]
-
-
-def in_thread(work: Callable[[], object]) -> tuple[threading.Thread, list[object]]:
-    """Runs work in a thread; the list gets what it returned or raised."""
-    result: list[object] = []
-
-    def run() -> None:
-        try:
-            result.append(work())
-        except Exception as error:
-            result.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    return thread, result
-
 
 # Receiving ---------------------------------------------------------------------------------------
 
@@ -285,8 +252,6 @@ def test_whoever_waits_when_it_ends_gets_already_closed(
     memory_client: pulsarx.Client, end: str
 ) -> None:
     consumer = subscribe(memory_client)
-    waiting = threading.Event()
-    consumer.watch(waiting.set)  # nothing to tell yet: only shows that watching is harmless
     threads = [in_thread(call) for call in (consumer.receive, lambda: consumer.receive_many(5))]
     threads.append(in_thread(lambda: consumer.receive_arrow(5)))
     {"close": consumer.close, "unsubscribe": consumer.unsubscribe, "client": memory_client.close}[

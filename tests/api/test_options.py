@@ -14,7 +14,6 @@ from pulsarx.broker_options import BrokerOptions
 from pulsarx.clock import ManualClock, system_clock
 from pulsarx.enumerations import (
     CompressionType,
-    ConsumerType,
     InitialPosition,
     PartitionsRoutingMode,
     ProducerAccessMode,
@@ -31,7 +30,6 @@ from pulsarx.options import (
 )
 from pulsarx.policies import (
     ConsumerBatchReceivePolicy,
-    ConsumerKeySharedPolicy,
 )
 from pulsarx.randomness import Randomness
 from pulsarx.schema import BytesSchema, StringSchema
