@@ -29,9 +29,9 @@ class Letters:
     ) -> None:
         """InvalidTopicName, InvalidConfiguration: see LetterRules."""
         policy = options.dead_letter_policy
-        topic = options.topic
+        topics = options.topic if isinstance(options.topic, list) else [options.topic]
         self.rules = rules = LetterRules(
-            topic if isinstance(topic, list) else [topic],
+            [each for each in topics if isinstance(each, str)],  # a pattern names none
             options.subscription_name,
             None if policy is None else policy.policy(),
             options.retry_enable,

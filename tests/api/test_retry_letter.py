@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -188,6 +189,21 @@ def test_a_failure_is_raised_and_the_message_is_there_at_once(
         consumer.reconsume_later(message, 0)
     again = consumer.receive(0)
     assert (again.data(), again.topic_name()) == (b"one", FULL + "t")
+
+
+def test_a_listener_may_ask_for_later(memory_client: pulsarx.Client):
+    came: SimpleQueue[Any] = SimpleQueue()
+
+    def listen(consumer: Any, message: Any) -> None:
+        came.put(message.properties().get("RECONSUMETIMES"))
+        consumer.reconsume_later(message, 1)
+
+    consumer = subscribe(memory_client, 2, message_listener=listen)
+    dead = memory_client.subscribe("t-s-DLQ", "dead")
+    publish(memory_client, b"one")
+    assert dead.receive(20_000).data() == b"one"
+    assert [came.get(timeout=20) for _ in range(3)] == [None, "1", "2"]
+    consumer.close()
 
 
 def test_without_retry_enable_there_is_no_later(clocked_client: pulsarx.Client):
