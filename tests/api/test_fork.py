@@ -24,7 +24,14 @@ for number in range(5):
     producer.send(b"%d" % number)
 batched.send_async(b"5", None)
 message = consumer.receive(0)
+client.admin.topics.create_partitioned_topic("x", 2)
+spread = client.create_producer("x", lazy_start_partitioned_producers=True)
 calls = {
+    "spread": lambda: spread.send(b"child"),
+    "spread by key": lambda: spread.send_async(b"child", None, partition_key="k"),
+    "spread list": lambda: spread.send_many([b"child"]),
+    "flush spread": lambda: spread.flush(),
+    "close spread": lambda: spread.close(),
     "send": lambda: producer.send(b"child"),
     "send_async": lambda: producer.send_async(b"child", None),
     "send_many": lambda: producer.send_many([b"child"]),
@@ -83,7 +90,7 @@ if pid == 0:
         except BaseException as error:
             print(name, repr(error))
     assert message.data() == b"0"
-    del calls, producer, batched, consumer, reader, client
+    del calls, producer, batched, spread, consumer, reader, client
     sys.stdout.flush()
     sys.exit(0)
 _, status = os.waitpid(pid, 0)
