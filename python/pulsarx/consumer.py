@@ -121,6 +121,7 @@ class Consumer:
         the publisher's; one that waits for the next message of this consumer waits for itself. When
         the consumer closes, futures that wait get AlreadyClosed.
         """
+        self.require_open()
         receives = self._receives
         if receives is None:
             from pulsarx.pending_receives import PendingReceives

@@ -7,6 +7,7 @@ import threading
 
 from pulsarx import errors
 from pulsarx._pycore.partition_hash import partition_hash
+from pulsarx._pycore.partition_router import PartitionRouter
 from pulsarx._pycore.producer_arrow import send_arrow_routed
 from pulsarx.enumerations import PartitionsRoutingMode
 from pulsarx.producer import Producer
@@ -15,7 +16,6 @@ from pulsarx.routed_message import RoutedMessage
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from datetime import timedelta
     from typing import Any, TypeVar
 
     from pulsarx.broker.broker import Broker
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     Element = TypeVar("Element")
 
 
-class PartitionedProducer:
+class PartitionedProducer(PartitionRouter):
     """Publishes messages to the partitions of one topic. Any thread may call.
+
+    `send` and `send_async` come from the core class.
 
     A message with a key goes to the partition of its key's hash. Others go round the partitions:
     to one until its batch is closed, or for one message when batching is off, then to the next; or
@@ -58,94 +60,21 @@ class PartitionedProducer:
         self._hashing_scheme = int(options.hashing_scheme)
         self._stays = options.message_routing_mode == PartitionsRoutingMode.UseSinglePartition
         count = topic.partition_count
-        # Where messages without a key go: the partition, its producer, and how many entries that
-        # had tried to store when it was chosen.
-        self._turn = broker.randomness.integer(count)
-        self._current: Producer | None = None
-        self._current_entries = 0
-        self._producers: list[Producer | None] = [None] * count
-        self._is_open = True
+        self._limited_for = count  # how many partitions share max_pending_messages
+        self._turn = broker.randomness.integer(count)  # of the next message without a key
+        super().__init__(topic, options, self._stays, self._router is not None)
+        self.is_open = True
         try:
             lazy = options.lazy_start_partitioned_producers
             for index in (self._turn,) if lazy else range(count):
-                self._producer(index)
+                self.producer_of(index)
         except BaseException:
-            self._is_open = False
+            self.is_open = False
             for made in self._made():
                 made.close()
             raise
 
     # Sending --------------------------------------------------------------------------------------
-
-    def send(
-        self,
-        content: Any,
-        properties: dict[str, str] | None = None,
-        partition_key: str | None = None,
-        ordering_key: str | None = None,
-        sequence_id: int | None = None,
-        replication_clusters: list[str] | None = None,
-        disable_replication: bool = False,
-        event_timestamp: int | None = None,
-        deliver_at: int | None = None,
-        deliver_after: timedelta | None = None,
-    ) -> MessageId:
-        """As Producer.send; the id names the partition."""
-        producer = self._route(content, properties, partition_key, ordering_key, event_timestamp)
-        return producer.send(
-            content,
-            properties,
-            partition_key,
-            ordering_key,
-            sequence_id,
-            replication_clusters,
-            disable_replication,
-            event_timestamp,
-            deliver_at,
-            deliver_after,
-        )
-
-    def send_async(
-        self,
-        content: Any,
-        callback: Callable[[Any, MessageId | None], object] | None,
-        properties: dict[str, str] | None = None,
-        partition_key: str | None = None,
-        ordering_key: str | None = None,
-        sequence_id: int | None = None,
-        replication_clusters: list[str] | None = None,
-        disable_replication: bool = False,
-        event_timestamp: int | None = None,
-        deliver_at: int | None = None,
-        deliver_after: timedelta | None = None,
-    ) -> None:
-        """As Producer.send_async."""
-        producer = self._route(content, properties, partition_key, ordering_key, event_timestamp)
-        if (
-            properties is None
-            and ordering_key is None
-            and sequence_id is None
-            and replication_clusters is None
-            and disable_replication is False
-            and event_timestamp is None
-            and deliver_at is None
-            and deliver_after is None
-        ):  # the everyday forms take a shorter way
-            producer.send_async(content, callback, None, partition_key)
-            return
-        producer.send_async(
-            content,
-            callback,
-            properties,
-            partition_key,
-            ordering_key,
-            sequence_id,
-            replication_clusters,
-            disable_replication,
-            event_timestamp,
-            deliver_at,
-            deliver_after,
-        )
 
     def send_many(
         self,
@@ -170,7 +99,7 @@ class PartitionedProducer:
         published = 0
         for index, numbers in places.items():
             try:
-                made = self._producer(index).send_many(
+                made = self.producer_of(index).send_many(
                     [contents[number] for number in numbers],
                     keys=_taken(keys, numbers),
                     properties=_taken(properties, numbers),
@@ -194,6 +123,12 @@ class PartitionedProducer:
         """Which messages go to which partition."""
         places: dict[int, list[int]] = {}
         count = self._partition_count()
+        run_size = self._options.batching_max_messages
+        if keys is None and self._router is None:
+            for at in range(0, len(contents), run_size):
+                numbers = range(at, min(at + run_size, len(contents)))
+                places.setdefault(self._next_turn(count), []).extend(numbers)
+            return places
         run: list[int] = []  # of the messages without a key
         left = 0
         for number, content in enumerate(contents):
@@ -214,7 +149,7 @@ class PartitionedProducer:
             else:
                 if left == 0:
                     run = places.setdefault(self._next_turn(count), [])
-                    left = self._options.batching_max_messages
+                    left = run_size
                 left -= 1
                 run.append(number)
         return places
@@ -239,7 +174,7 @@ class PartitionedProducer:
                 return partition_hash(self._hashing_scheme, row_key) % count
             return self._next_turn(count)
 
-        producers = [self._producer(index) for index in range(count)]
+        producers = [self.producer_of(index) for index in range(count)]
         return send_arrow_routed(
             producers,
             choose,
@@ -253,7 +188,17 @@ class PartitionedProducer:
 
     # Routing --------------------------------------------------------------------------------------
 
-    def _route(
+    def require_open(self) -> None:
+        """AlreadyClosed, or ForkedError."""
+        self._partition_count()
+
+    def next_producer(self) -> Producer:
+        """That of the partition whose turn it is for a message without a key."""
+        self._broker.check_open()  # before the lock: in a forked child nobody would release it
+        with self._lock:
+            return self.producer_of(self._next_turn(self._partition_count()))
+
+    def routed_producer(
         self,
         content: Any,
         properties: dict[str, str] | None,
@@ -261,30 +206,11 @@ class PartitionedProducer:
         ordering_key: str | None,
         event_timestamp: int | None,
     ) -> Producer:
-        if not self._is_open:
-            self._partition_count()  # says why not
-        if self._router is not None:
-            message = RoutedMessage(
-                self._options.schema, content, properties, key, ordering_key, event_timestamp
-            )
-            return self._producer(self._ask_router(message, self._topic.partition_count))
-        # What is no text is refused by whichever partition it comes to.
-        if key and isinstance(key, str):
-            return self._producer(
-                partition_hash(self._hashing_scheme, key) % self._topic.partition_count
-            )
-        current = self._current
-        if current is not None and (
-            self._stays
-            or (self._options.batching_enabled and current.entry_count == self._current_entries)
-        ):
-            return current
-        self._broker.check_open()  # before the lock: in a forked child nobody would release it
-        with self._lock:
-            index = self._next_turn(self._partition_count())
-            self._current = current = self._producer(index)
-            self._current_entries = current.entry_count
-            return current
+        """That of the partition which the message_router chooses."""
+        message = RoutedMessage(
+            self._options.schema, content, properties, key, ordering_key, event_timestamp
+        )
+        return self.producer_of(self._ask_router(message, self._partition_count()))
 
     def _next_turn(self, count: int) -> int:
         """Whose turn it is for a message, or a run of them, without a key."""
@@ -304,14 +230,14 @@ class PartitionedProducer:
         return index
 
     def _partition_count(self) -> int:
-        if not self._is_open:
-            self._broker.check_open()
+        self._broker.check_open()
+        if not self.is_open:
             raise errors.AlreadyClosed(f"producer {self._name} on {self._topic.name}")
         return self._topic.partition_count
 
-    def _producer(self, index: int) -> Producer:
+    def producer_of(self, index: int) -> Producer:
         """That of a partition, made on first use when the topic has grown or it was asked for."""
-        producers = self._producers
+        producers = self.producers
         found = producers[index] if index < len(producers) else None
         if found is not None:
             return found
@@ -325,7 +251,10 @@ class PartitionedProducer:
                 found = producers[index] = topic.add_producer(
                     self._name, lambda name: Producer(self._broker, topic, self._options, name)
                 )
-                for each in self._made():
+                # The share of those made before shrinks when the topic has grown meanwhile.
+                limited = [found] if count == self._limited_for else self._made()
+                self._limited_for = count
+                for each in limited:
                     each.limit_pending(self._pending_max(count))
             return found
 
@@ -339,7 +268,7 @@ class PartitionedProducer:
         return limit
 
     def _made(self) -> list[Producer]:
-        return [each for each in self._producers if each is not None]
+        return [each for each in self.producers if each is not None]
 
     # The rest -------------------------------------------------------------------------------------
 
@@ -357,7 +286,7 @@ class PartitionedProducer:
 
     def is_connected(self) -> bool:
         """Whether it can still be used."""
-        return self._is_open and self._broker.state == "OPEN"
+        return self.is_open and self._broker.state == "OPEN"
 
     def flush(self) -> None:
         """As Producer.flush, of all partitions; raises what the first one failed with."""
@@ -369,7 +298,7 @@ class PartitionedProducer:
         self._partition_count()
         with self._lock:
             self._partition_count()
-            self._is_open = False  # no producer is made from now on
+            self.is_open = False  # no producer is made from now on
         try:
             self._each(lambda producer: producer.close())
         finally:
@@ -390,7 +319,7 @@ class PartitionedProducer:
 
     def __del__(self) -> None:
         # Not here: the collector may run in the middle of a call that holds a mutex this needs.
-        if getattr(self, "_is_open", False) and self._broker.state == "OPEN":
+        if getattr(self, "is_open", False) and self._broker.state == "OPEN":
             self.is_forgotten = True
             for producer in self._made():
                 producer.is_forgotten = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import queue
+import threading
 from typing import Any
 
 import pytest
@@ -140,12 +141,58 @@ def test_members_of_a_failover_subscription_are_told_who_is_active(
         def became_inactive(self, consumer: Any, partition: int) -> None:
             told.put((f"{consumer.consumer_name()} inactive", partition))
 
-    options = {"consumer_type": ConsumerType.Failover, "consumer_event_listener": Events()}
+    options: Any = {"consumer_type": ConsumerType.Failover, "consumer_event_listener": Events()}
     memory_client.admin.topics.create_partitioned_topic("p", 2)
-    first = memory_client.subscribe("p", "s", consumer_name="a", **options)  # type: ignore[arg-type]
+    first = memory_client.subscribe("p", "s", consumer_name="a", **options)
     assert {told.get(timeout=30) for _ in range(2)} == {("a active", 0), ("a active", 1)}
-    memory_client.subscribe("p", "s", consumer_name="b", **options)  # type: ignore[arg-type]
+    memory_client.subscribe("p", "s", consumer_name="b", **options)
     first.close()
     found = set()
     while not {("b active", 0), ("b active", 1)} <= found:
         found.add(told.get(timeout=30))
+
+
+def test_consumers_come_and_go_while_others_listen_and_wait(memory_client: pulsarx.Client) -> None:
+    """Listeners, futures and receivers of one Shared subscription; everyone closes in the middle.
+    Nothing is lost, and nobody hangs."""
+    count = 3000
+    acknowledged: set[bytes] = set()
+    done = threading.Event()
+
+    def process(consumer: Any, message: Any) -> None:
+        try:
+            consumer.acknowledge(message)
+        except errors.AlreadyClosed:
+            return  # it comes again to another
+        acknowledged.add(message.data())
+        if len(acknowledged) == count * len(TOPICS):
+            done.set()
+
+    def listen() -> Any:
+        return subscribe(memory_client, consumer_type=ConsumerType.Shared, message_listener=process)
+
+    def receive(number: int) -> None:
+        while not done.is_set():
+            with subscribe(memory_client, consumer_type=ConsumerType.Shared) as consumer:
+                for turn in range(20):
+                    if (number + turn) % 2:
+                        future = consumer.receive_async()
+                        if not future.cancel():
+                            process(consumer, future.result())
+                    else:
+                        for message in consumer.receive_many(13, 1):
+                            process(consumer, message)
+            if number == 0:
+                listen().close()
+
+    listener = listen()
+    threads = [in_thread(lambda n=number: receive(n)) for number in range(3)]
+    threads += [in_thread(lambda t=topic: publish(memory_client, t, count)) for topic in TOPICS]
+    for thread, _ in threads:
+        thread.join(50)
+        assert not thread.is_alive()
+    assert [result for _, result in threads if isinstance(result[0], Exception)] == []
+    assert len(acknowledged) == count * len(TOPICS)
+    listener.close()
+    rest = subscribe(memory_client, consumer_type=ConsumerType.Shared)
+    assert drain(rest) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -264,10 +265,48 @@ def test_beside_an_owner_partitions_are_seen_and_not_changed(open_client: OpenCl
         beside.admin.topics.create_partitioned_topic("y", 3)
 
 
-def test_a_partitioned_topic_is_no_topic_to_subscribe_without_partitions_made(
-    memory_client: pulsarx.Client,
-) -> None:
-    """No plain topic of the partitioned name ever comes into being."""
+def test_no_plain_topic_has_a_partitioned_name(memory_client: pulsarx.Client) -> None:
+    """Whatever asks for it: what is sent there would be seen by nobody."""
     partitioned(memory_client)
     memory_client.create_producer("x").send(b"1")
+    with pytest.raises(errors.OperationNotSupported):
+        memory_client._broker.topic(pulsarx.topic_name.TopicName.of("x"))
     assert f"{FULL}x" not in memory_client.admin.topics.get_list()
+
+
+def test_growing_under_load_loses_and_doubles_nothing(open_client: OpenClient) -> None:
+    """Four threads through one producer, while the topic grows from 2 to 12 partitions."""
+    client = partitioned(open_client(), 2)
+    client.subscribe("x-partition-0", "s").close()
+    each = 3000
+    producer = client.create_producer(
+        "x", batching_enabled=True, batching_max_messages=20, block_if_queue_full=True
+    )
+    told: list[Any] = []
+
+    def publish(number: int) -> None:
+        for at in range(each):
+            key = f"k{at % 50}" if number % 2 else None
+            producer.send_async(b"%d:%d" % (number, at), lambda *it: told.append(it), None, key)
+
+    threads = [threading.Thread(target=publish, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for partitions in range(3, 13):
+        client.admin.topics.update_partitioned_topic("x", partitions)
+    for thread in threads:
+        thread.join(60)
+    producer.flush()
+    found = [
+        (message.data(), message.message_id())
+        for name in client.get_topic_partitions("x")
+        for message in read_all(client, name)
+    ]
+    assert sorted(data for data, _ in found) == sorted(
+        b"%d:%d" % (number, at) for number in range(4) for at in range(each)
+    )
+    assert {result for result, _ in told} == {pulsarx.Result.Ok}
+    assert sorted(message_id for _, message_id in told) == sorted(place for _, place in found)
+    for index in range(2, 12):
+        waiting = payloads(client.subscribe(f"x-partition-{index}", "s"))
+        assert waiting == [data for data, place in found if place.partition() == index]

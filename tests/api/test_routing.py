@@ -344,6 +344,24 @@ def test_pending_messages_are_limited_across_partitions(open_client: OpenClient)
     assert batches == {5}
 
 
+def test_the_share_of_a_partition_shrinks_with_growth(open_client: OpenClient) -> None:
+    client = open_client(durability="sync")
+    client.admin.topics.create_partitioned_topic("x", 1)
+    producer = client.create_producer(
+        "x", max_pending_messages_across_partitions=20, message_router=lambda message, _: (
+            int(message.partition_key())
+        ),
+        batching_enabled=True, batching_max_publish_delay_ms=ONE_DAY_MS, block_if_queue_full=True,
+    )  # fmt: skip
+    client.admin.topics.update_partitioned_topic("x", 4)
+    producer.send(b"", partition_key="3")
+    for _ in range(40):
+        producer.send_async(b"", None, partition_key="0")
+    producer.flush()
+    batches = {message.message_id().batch_size() for message in read_all(client, "x-partition-0")}
+    assert batches == {5}
+
+
 def test_closing_sends_what_is_open(client: pulsarx.Client) -> None:
     producer = client.create_producer(
         "x", batching_enabled=True, batching_max_publish_delay_ms=ONE_DAY_MS
