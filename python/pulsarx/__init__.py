@@ -53,6 +53,7 @@ from pulsarx.policies import (
 )
 from pulsarx.producer import Producer
 from pulsarx.reader import Reader
+from pulsarx.redelivery_backoff import MultiplierRedeliveryBackoff
 
 __version__ = "0.1.0"
 
@@ -83,6 +84,7 @@ __all__ = [
     "ManualClock",
     "Message",
     "MessageId",
+    "MultiplierRedeliveryBackoff",
     "PartitionsRoutingMode",
     "Producer",
     "ProducerAccessMode",

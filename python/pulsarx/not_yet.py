@@ -20,17 +20,13 @@ NOT_YET: dict[tuple[str, str], tuple[tuple[object, ...], str]] = {
         (ProducerAccessMode.Shared,),
         "a producer that has a topic to itself",
     ),
-    ("subscribe", "message_listener"): (_UNSET, "a message listener"),
     ("subscribe", "is_read_compacted"): (_OFF, "reading a compacted topic"),
     ("subscribe", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
-    ("subscribe", "dead_letter_policy"): (_UNSET, "a dead letter topic"),
-    ("create_reader", "reader_listener"): (_UNSET, "a reader listener"),
     ("create_reader", "is_read_compacted"): (_OFF, "reading a compacted topic"),
     ("create_reader", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
 }
 # Topics of subscribe that are no single name, by the type of the argument.
 NOT_YET_TOPICS: dict[str, str] = {
-    "list": "a consumer of several topics",
     "Pattern": "a consumer of all topics that match a pattern",
 }
 

@@ -18,6 +18,7 @@ client = pulsarx.Client(url, durability=durability)
 producer = client.create_producer("t", producer_name="p")
 batched = client.create_producer("t", batching_enabled=True, batching_max_publish_delay_ms=10**6)
 consumer = client.subscribe("t", "s", initial_position=pulsarx.InitialPosition.Earliest)
+several = client.subscribe(["u", "v"], "s")
 reader = client.create_reader("t", MessageId.earliest)
 for number in range(5):
     producer.send(b"%d" % number)
@@ -40,6 +41,12 @@ calls = {
     "receive": lambda: consumer.receive(),
     "receive_many": lambda: consumer.receive_many(10),
     "batch_receive": lambda: consumer.batch_receive(),
+    "receive_async": lambda: consumer.receive_async(),
+    "receive of several": lambda: several.receive(),
+    "receive_many of several": lambda: several.receive_many(5),
+    "receive_async of several": lambda: several.receive_async(),
+    "has_message of several": lambda: several.has_message(),
+    "close several": lambda: several.close(),
     "acknowledge": lambda: consumer.acknowledge(message),
     "acknowledge by id": lambda: consumer.acknowledge(message.message_id()),
     "cumulative": lambda: consumer.acknowledge_cumulative(message),
