@@ -151,7 +151,6 @@ def test_a_key_goes_on_after_a_message_of_it_was_given_up(
     assert [letter.partition_key() for letter in read_all(clocked_client, "t-s-DLQ")] == ["ada"]
 
 
-@pytest.mark.xfail(reason="subscriptions do not store redelivery counts in their cursors yet")
 def test_the_count_goes_on_after_a_restart(
     open_client: OpenClient, manual_clock: pulsarx.ManualClock
 ):
