@@ -44,6 +44,7 @@ class ControlSocket:
         self._folder = folder
         self._listener = new_socket()
         self._connection: _socket.socket | None = None
+        self._reading: _socket.socket | None = None  # the same, while a request is awaited
         self._lock = threading.Lock()
         self._closed = False
         self._rest = threading.Event()
@@ -91,8 +92,8 @@ class ControlSocket:
                 return
             self._closed = True
             shut(self._listener)
-            if self._connection is not None:
-                shut(self._connection)
+            if self._reading is not None:
+                shut(self._reading)
         self._rest.set()
         if threading.current_thread() is not self._thread:
             self._thread.join()
@@ -120,18 +121,15 @@ class ControlSocket:
                 if not self._closed:
                     self._rest.wait(_REST_SECONDS)
                 continue
-            connection = _socket.socket(fileno=descriptor)
-            with self._lock:
-                self._connection = connection
+            self._connection = _socket.socket(fileno=descriptor)
             try:
-                if not self._closed and self._may_ask(connection):
-                    self._answer(connection)
+                if self._may_ask(self._connection):
+                    self._answer(self._connection)
             except (FrameError, OSError):
                 pass  # whoever asked is gone, or knows no manners
             finally:
-                with self._lock:
-                    self._connection = None
-                connection.close()
+                self._connection.close()
+                self._connection = None
 
     def _may_ask(self, connection: _socket.socket) -> bool:
         """A socket with a file is guarded by the file's permissions; one without by this."""
@@ -142,7 +140,15 @@ class ControlSocket:
         return int.from_bytes(peer[4:8], "little") in (0, os.geteuid())
 
     def _answer(self, connection: _socket.socket) -> None:
-        request = frame_receive(connection, Deadline(_REQUEST_MS))
+        with self._lock:
+            if self._closed:
+                return
+            self._reading = connection
+        try:
+            request = frame_receive(connection, Deadline(_REQUEST_MS))
+        finally:
+            with self._lock:
+                self._reading = None
         answer = self._perform(request)
         try:
             frame_send(connection, answer, Deadline(_REQUEST_MS))
