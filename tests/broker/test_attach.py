@@ -439,6 +439,44 @@ def test_an_owner_killed_while_it_attaches_is_replaced_and_all_of_it_comes_once(
     assert attach(folder, Transaction("query", 0), files) == result
 
 
+ATTACHING = """
+import sys
+sys.path[:0] = sys.argv[3:]
+from pathlib import Path
+from staged_ledgers import stage
+from pulsarx.broker.attach import Transaction, attach
+folder, who = Path(sys.argv[1]), sys.argv[2]
+print("ready", flush=True)
+sys.stdin.readline()
+for batch in range(8):
+    files = [stage(folder, topic, [b"%s-%d" % (who.encode(), batch)], who) for topic in "tu"]
+    attach(folder, Transaction(who, batch), files)
+"""
+
+
+def test_several_jobs_and_a_client_that_comes_and_goes(folder: Path) -> None:
+    """Without an owner each of them owns the folder in turn; nobody is refused."""
+    tests = str(Path(__file__).parent.parent / "api")
+    with (
+        ChildProcess(ATTACHING, folder, "a", tests) as first,
+        ChildProcess(ATTACHING, folder, "b", tests) as second,
+    ):
+        for each in (first, second):
+            each.line()
+        for each in (first, second):
+            each.tell()
+        for number in range(8):
+            with pulsarx.Client(folder) as client:
+                client.create_producer("t").send(b"c-%d" % number)
+        first.end()
+        second.end()
+    found = contents(folder, "t", "u")
+    for who in (b"a", b"b", b"c"):
+        wanted = [who + b"-%d" % number for number in range(8)]
+        assert [each for each in found[0] if each.startswith(who)] == wanted
+        assert [each for each in found[1] if each.startswith(who)] == wanted[: 8 * (who != b"c")]
+
+
 @pytest.fixture(autouse=True)
 def nothing_stays_open() -> Iterator[None]:
     yield

@@ -15,7 +15,7 @@ from pulsarx.broker import broker as brokers
 from pulsarx.broker.control_frame import FrameError, frame_receive, frame_send
 from pulsarx.broker.control_request import perform
 from pulsarx.broker.control_socket import new_socket, with_address
-from pulsarx.broker.data_directory import DataDirectory
+from pulsarx.broker.data_directory import BRIEF_OWNER, DataDirectory
 from pulsarx.clock import Deadline, system_clock
 
 TYPE_CHECKING = False
@@ -86,6 +86,8 @@ def _ask_once(
         if answer is not None:
             return answer
         return _ask_nobody(path, verb, arguments)
+    if owner.control_socket == BRIEF_OWNER:
+        return f"another process (pid {owner.pid}) owns it for a request of its own"
     if not owner.control_socket:
         return f"its owner (pid {owner.pid}) has no control socket (yet)"
     return _ask_over_socket(directory, owner, verb, arguments, deadline)

@@ -96,6 +96,10 @@ class StagedFile:
         check_plain_name(made.name, "name of a staged file")
         return made
 
+    def is_there(self, folder: str | os.PathLike[str]) -> bool:
+        """Whether there is a file of this name, in a folder that is reached in whatever way."""
+        return os.path.lexists(staged_path(os.fspath(folder), self.job, self.name))
+
     def check(self, folder: str, store_id: str, thorough: bool = False) -> None:
         """Compare it with the file in this data directory.
 
