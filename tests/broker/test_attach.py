@@ -10,6 +10,7 @@ import random
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -126,6 +127,15 @@ def test_a_staged_file_travels_as_json_and_pickle(folder: Path) -> None:
     file = stage(folder, "t", [b"1"])
     assert StagedFile.of_document(json.loads(json.dumps(file.document()))) == file
     assert pickle.loads(pickle.dumps(file)) == file
+
+
+def test_a_staged_file_is_made_of_what_its_writer_answers(folder: Path) -> None:
+    file = stage(folder, "t", [b"1"])
+    sealed = SimpleNamespace(**file.document(), folder_id=file.store_id)
+    assert StagedFile.of_sealed(PREFIX + "t", sealed) == file
+    sealed.path = "/elsewhere/job/0.ledger"
+    with pytest.raises(ValueError, match="not in the staging area"):
+        StagedFile.of_sealed(PREFIX + "t", sealed)
 
 
 # What is refused ----------------------------------------------------------------------------------
@@ -351,6 +361,11 @@ def crash_at(folder: Path, call: int, seed: int | None, files: list[StagedFile])
     return False
 
 
+def publish(folder: Path, topic: str) -> None:
+    with pulsarx.Client(folder, durability="os") as client:
+        client.create_producer(topic).send(b"published")
+
+
 @pytest.mark.parametrize("seed", [None, -1, 1, 2])
 def test_a_crash_at_every_call_leaves_all_or_nothing(
     folder: Path, tmp_path: Path, seed: int | None
@@ -369,6 +384,8 @@ def test_a_crash_at_every_call_leaves_all_or_nothing(
         counts = [len(state.topics[PREFIX + name].ledgers) for name in names]
         assert counts == ([0, 0, 0] if known is None else [1, 1, 1]), call
         outcomes.add(known is not None)
+        if seed == -1:
+            publish(folder, "t")  # takes the id of the first file that was linked
         again = attach(folder, Transaction("query", 0), files)
         assert again.already == (known is not None)
         assert again.ledger_count == 3

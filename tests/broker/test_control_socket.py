@@ -115,6 +115,24 @@ def test_topics_and_subscriptions_are_made_and_looked_at(
     assert [list(each["subscriptions"]) for each in found] == [["s"], ["s"]]
 
 
+def test_a_subscription_is_moved_forward_only_and_trimming_follows(
+    client: pulsarx.Client, folder: Path
+) -> None:
+    producer = client.create_producer("t")
+    ids = [producer.send(b"%d" % number) for number in range(3)]
+    ask(folder, "create_subscription", topic="t", name="s", position="earliest")
+    place = {"topic": "t", "name": "s", "ledger_id": ids[0].ledger_id()}
+    assert ask(folder, "move_subscription", **place, message=2) == {"moved": True}
+    assert ask(folder, "move_subscription", **place, message=1) == {"moved": False}
+    for wrong in ({**place, "ledger_id": 999}, {**place, "name": "x"}):
+        answer = ask(folder, "move_subscription", **wrong, message=2)
+        assert answer.startswith(("NotAllowedError", "SubscriptionNotFound"))
+    assert ask(folder, "move_subscription", **place, message=9).startswith("NotAllowedError")
+    consumer = client.subscribe("t", "s")
+    assert consumer.receive(1000).data() == b"2"
+    assert ask(folder, "move_subscription", **place, message=3).startswith("NotAllowedError")
+
+
 def test_errors_arrive_as_what_they_were(client: pulsarx.Client, folder: Path) -> None:
     assert ask(folder, "stats", topic="nowhere").startswith("TopicNotFound Pulsar error: TopicNo")
     assert ask(folder, "stats", topic="a/b").startswith("InvalidTopicName")
@@ -279,7 +297,8 @@ def test_memory_has_no_socket() -> None:
 
 def test_every_verb_is_named() -> None:
     assert sorted(VERBS) == [
-        "attach", "create_subscription", "create_topic", "lease", "release", "renew", "stats",
+        "attach", "create_subscription", "create_topic", "lease", "move_subscription", "release",
+        "renew", "stats",
     ]  # fmt: skip
 
 

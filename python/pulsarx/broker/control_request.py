@@ -152,6 +152,25 @@ def _create_subscription(broker: Broker, topic: str, name: str, position: str) -
     return {"created": created}
 
 
+def _move_subscription(
+    broker: Broker, topic: str, name: str, ledger_id: int, message: int
+) -> Arguments:
+    """Acknowledge everything before a message, given by its ledger and its ordinal there. Never
+    goes back. NotAllowedError: consumers are attached, or the topic has no such message."""
+    found = broker.topic(TopicName.of(topic), create=False)
+    with found.lock:
+        subscription = found.subscriptions.get(name)
+        if subscription is None:
+            raise errors.SubscriptionNotFound(f"subscription {name:.200} of {found.name}")
+        if subscription.consumers():
+            raise errors.NotAllowedError(
+                f"move subscription {name:.200} of {found.name}: consumers are attached"
+            )
+        moved = subscription.acknowledge_before((ledger_id, message))
+    broker.background.put(found.trim)
+    return {"moved": moved}
+
+
 def _stats(broker: Broker, topic: str) -> Arguments:
     from pulsarx.broker.statistics import topic_statistics
 
@@ -179,5 +198,9 @@ VERBS: dict[str, tuple[Callable[..., Arguments], dict[str, type]]] = {
     "release": (_release, {"job": str}),
     "create_topic": (_create_topic, {"topic": str, "partitions": int}),
     "create_subscription": (_create_subscription, {"topic": str, "name": str, "position": str}),
+    "move_subscription": (
+        _move_subscription,
+        {"topic": str, "name": str, "ledger_id": int, "message": int},
+    ),
     "stats": (_stats, {"topic": str}),
 }

@@ -11,7 +11,9 @@ control        the socket of that name in the folder; reached through a descript
 from __future__ import annotations
 
 import _socket
+import errno
 import os
+import stat
 import threading
 
 from pulsarx.broker.catalogue_operations import detail_of
@@ -73,17 +75,23 @@ class ControlSocket:
         return made
 
     def _bind(self) -> None:
-        path = f"{self._folder}/{SOCKET_NAME}"
-        try:
-            os.unlink(path)  # of an owner that was killed: the lock is ours
-        except FileNotFoundError:
-            pass
+        self._remove_stale(f"{self._folder}/{SOCKET_NAME}")
         try:
             with_address(self._folder, SOCKET_NAME, self._listener.bind)
             self.address = SOCKET_NAME
         except OSError:
             self.address = f"@pulsarx-{self._broker.directory.folder_id}-{os.getpid()}"
             with_address(self._folder, self.address, self._listener.bind)
+
+    @staticmethod
+    def _remove_stale(path: str) -> None:
+        """Of an owner that was killed: the lock is ours, so it listens no more."""
+        try:
+            if not stat.S_ISSOCK(os.lstat(path).st_mode):
+                raise OSError(errno.EEXIST, "is no socket, and none of ours", path)
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
 
     def close(self) -> None:
         """Finish the request that is being performed and listen no more. May be called twice."""

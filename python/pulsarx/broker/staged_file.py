@@ -16,7 +16,22 @@ from pulsarx._pycore.ledger_file import LedgerFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Protocol
+
+    class Sealed(Protocol):
+        """What is known of a sealed ledger where it was written."""
+
+        path: str
+        uuid: str
+        folder_id: str
+        size: int
+        file_size: int
+        digest: int
+        entry_count: int
+        message_count: int
+        first_publish_ms: int
+        last_publish_ms: int
+
 
 STAGING_NAME = "staging"
 _NAME_SIZE_MAX = 200
@@ -75,6 +90,19 @@ class StagedFile:
             summary.last_publish_ms, os.uname().nodename, path,
         )  # fmt: skip
 
+    @classmethod
+    def of_sealed(cls, topic: str, sealed: Sealed) -> StagedFile:
+        """From what a writer of sealed ledgers answers, on the host that wrote it."""
+        area, _, name = sealed.path.rpartition("/")
+        above, _, job = area.rpartition("/")
+        if above.rpartition("/")[2] != STAGING_NAME:
+            raise ValueError(f"{sealed.path} is not in the staging area of a data directory")
+        return cls(
+            topic, job, name, sealed.uuid, sealed.folder_id, sealed.size, sealed.file_size,
+            sealed.digest, sealed.entry_count, sealed.message_count, sealed.first_publish_ms,
+            sealed.last_publish_ms, os.uname().nodename, sealed.path,
+        )  # fmt: skip
+
     def document(self) -> dict[str, Any]:
         """Itself as JSON keeps it."""
         return {name: getattr(self, name) for name in self.__slots__}
@@ -107,11 +135,7 @@ class StagedFile:
         FolderError: written for another data directory. StorageError: not there.
         CorruptDataError: not what was written.
         """
-        if self.store_id != store_id:
-            raise errors.FolderError(
-                f"attach {self._described(folder)}: it was written for the data directory with id "
-                f"{self.store_id}, this one has {store_id}. {_MOUNT}"
-            )
+        self._check_store(folder, self.store_id, store_id)
         found = self._look(folder, store_id)
         for name, value in found.items():
             if value != getattr(self, name):
@@ -121,6 +145,13 @@ class StagedFile:
                 )
         if thorough:
             self._read_all(folder)
+
+    def _check_store(self, folder: str, written_for: str, store_id: str) -> None:
+        if written_for != store_id:
+            raise errors.FolderError(
+                f"attach {self._described(folder)}: it was written for the data directory with id "
+                f"{written_for}, this one has {store_id}. Nothing was attached. {_MOUNT}"
+            )
 
     def _look(self, folder: str, store_id: str) -> dict[str, Any]:
         path = staged_path(folder, self.job, self.name)
@@ -139,6 +170,8 @@ class StagedFile:
                 f"attach {self._described(folder)}: there is no such file in the data directory "
                 f"with id {store_id}. Nothing was attached. {_MOUNT}"
             ) from error
+        # Headers of earlier versions do not say it.
+        self._check_store(folder, getattr(file, "folder_id", "") or store_id, store_id)
         if summary.damage_count or file.header_damaged:
             raise errors.CorruptDataError(
                 f"attach {self._described(folder)}: {summary.damage_count} places in it cannot be "

@@ -167,6 +167,26 @@ class Subscription:
         self.dispatcher.settled()
         self.topic.ledger.tail.wake()
 
+    def acknowledge_before(self, position: Position) -> bool:
+        """Everything before the position counts as acknowledged, durably; False: it did already.
+
+        For a subscription without consumers. NotAllowedError: a position the topic has not.
+        """
+        ledger_id, ordinal = position
+        if position <= self.mark_delete():
+            return False
+        if self.removed or not 0 <= ordinal <= self.topic.ledger.messages_in(ledger_id):
+            raise errors.NotAllowedError(
+                f"{self.topic.name} has no message {ordinal} in ledger {ledger_id}"
+            )
+
+        def acknowledge() -> bool:
+            moved = bool(self.tracker.acknowledge_messages_through(ledger_id, ordinal))
+            self.tracker.flush()
+            return moved
+
+        return bool(self.core.locked(acknowledge))
+
     def ledger_changed(self, ledger_id: int) -> None:
         """A ledger was added, sealed or removed."""
 
