@@ -183,10 +183,6 @@ class DataDirectory:
             self._durable |= fresh
         return paths
 
-    def flush_entry(self, path: str) -> None:
-        """Make the name of a file durable, after it was made, renamed or taken away."""
-        self.files.flush_directory(os.path.dirname(path))
-
     def ledger_files(self) -> Iterator[tuple[int, str]]:
         """Ledger id and path of every ledger file there is, known to the catalogue or not."""
         for shard in sorted(self._names("ledgers")):
