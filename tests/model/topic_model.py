@@ -40,6 +40,7 @@ class PublishedMessage:
 
     def __init__(self, index: int, key: str | None, deliver_at_ms: int | None) -> None:
         self.index = index
+        self.given_key = key
         self.key = NO_KEY if key is None else key
         self.deliver_at_ms = deliver_at_ms
 
@@ -153,8 +154,11 @@ class SubscriptionModel:
         """Exclusive and Failover: the highest priority, of those the one who came first."""
         return min(self.consumers, key=lambda name: self.consumers[name].priority, default=None)
 
+    def may_join(self, consumer_type: str) -> bool:
+        return not self.consumers or (self.type == consumer_type and self.type != EXCLUSIVE)
+
     def join(self, name: str, consumer_type: str, consumer: ConsumerModel) -> None:
-        if self.consumers and (self.type != consumer_type or self.type == EXCLUSIVE):
+        if not self.may_join(consumer_type):
             raise Violation(f"{name} joined as {consumer_type} though it is {self.type} and busy")
         active_before = self.active()
         if not self.consumers and self.type != consumer_type:
@@ -287,7 +291,10 @@ class TopicModel:
         self.history.append((step, arguments))
         for subscription in self.subscriptions.values():
             subscription.step = len(self.history)
-        getattr(self, "_" + step)(**arguments)
+        try:
+            getattr(self, "_" + step)(**arguments)
+        except Violation as violation:
+            raise Violation(f"{violation}\n{as_text(self.history)}") from None
 
     def _publish(self, key: str | None = None, deliver_at_ms: int | None = None) -> None:
         """One message; those of a batch one after the other."""
@@ -333,6 +340,13 @@ class TopicModel:
         if not 0 <= count <= size:
             raise Violation(f"{consumer} has {count} messages in a receiver queue of {size}")
 
+    def _backlog(self, subscription: str, count: int) -> None:
+        """So many messages are not acknowledged."""
+        states = self.subscriptions[subscription].states
+        expected = sum(not state.acknowledged for state in states)
+        if count != expected:
+            raise Violation(f"{subscription} has a backlog of {count} and not {expected}")
+
     def _acknowledge(self, subscription: str, index: int) -> None:
         """By whomever, whether it was delivered or not."""
         self.subscriptions[subscription].states[index].acknowledged = True
@@ -377,6 +391,14 @@ class TopicModel:
         missing = [state.message.index for state in states if not state.acknowledged]
         if missing:
             raise Violation(f"{subscription} never got rid of {missing}")
+
+
+def as_text(history: list[Step]) -> str:
+    """A step a line; arguments that are 0 or None are left out."""
+    return "\n".join(
+        " ".join([step, *(f"{name}={value}" for name, value in arguments.items() if value)])
+        for step, arguments in history
+    )
 
 
 def replay(history: list[Step]) -> TopicModel:
