@@ -86,6 +86,12 @@ ROWS = (
              "`import pulsarx` and opening an empty folder", "ms", 40),
     _at_most("memory", "bench_memory.py",
              "a received and held 100-byte message of a million, resident", "bytes", 200),
+    _at_most("timer_insert", "bench_timers.py",
+             "arming a timer while a million others are pending", "units", 5),
+    _at_most("timer_cancel", "bench_timers.py",
+             "cancelling it, in the order of arming, likewise", "units", 5),
+    _at_most("timer_memory", "bench_timers.py",
+             "ten million pending timers, resident", "MB", 400),
     _at_most("idle", "bench_idle.py",
              "CPU time of an idle client", "µs a second", 0),
 )
@@ -101,6 +107,7 @@ FILES = (
     "bench_durable.py",
     "bench_latency.py",
     "bench_memory.py",
+    "bench_timers.py",
     "bench_idle.py",
     "bench_open.py",
 )

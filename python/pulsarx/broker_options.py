@@ -86,6 +86,18 @@ _ROWS = (
      "MiB after which the next ledger is begun. Pulsar: 2048; less bounds the time of recovery."),
     ("managed_ledger_max_ledger_rollover_time_minutes", 240, 1, CENTURY_MINUTES, False, True,
      "Age after which the next ledger is begun with the next entry."),
+    ("max_unacked_messages_per_consumer", 50_000, 0, INT32_MAX, False, False,
+     "Shared, Key_Shared: a consumer with so many is given none until half are acknowledged."),
+    ("max_unacked_messages_per_subscription", 200_000, 0, INT32_MAX, False, False,
+     "As before, of all consumers of a subscription together; 0: without limit."),
+    ("subscription_key_shared_use_consistent_hashing", False, None, None, False, False,
+     "Key_Shared without sticky ranges: a hash ring instead of halved hash ranges."),
+    ("delayed_delivery_enabled", True, None, None, False, False,
+     "Shared, Key_Shared: wait for deliver_at; off: deliver at once."),
+    ("delayed_delivery_tick_time_millis", 1000, 1, INT32_MAX, False, False,
+     "How much before its time a delayed message may come when that is not strict."),
+    ("is_delayed_delivery_deliver_at_time_strict", True, None, None, False, False,
+     "Never deliver a delayed message early. Pulsar: off."),
 )
 # fmt: on
 
@@ -106,6 +118,12 @@ class BrokerOptions:
     managed_ledger_max_entries_per_ledger: int
     managed_ledger_max_size_per_ledger_mbytes: int
     managed_ledger_max_ledger_rollover_time_minutes: int
+    max_unacked_messages_per_consumer: int
+    max_unacked_messages_per_subscription: int
+    subscription_key_shared_use_consistent_hashing: bool
+    delayed_delivery_enabled: bool
+    delayed_delivery_tick_time_millis: int
+    is_delayed_delivery_deliver_at_time_strict: bool
 
     _values: dict[str, int | bool]
 

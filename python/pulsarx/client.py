@@ -7,6 +7,7 @@ import weakref
 
 from pulsarx import errors
 from pulsarx.broker import broker as brokers
+from pulsarx.broker.subscribe_request import ReceiverSettings, SubscribeRequest
 from pulsarx.consumer import Consumer
 from pulsarx.enumerations import (
     BatchingType,
@@ -208,12 +209,26 @@ class Client:
         self._consumer_count += 1
         name = options.consumer_name or f"{self._consumer_count:x}-{broker.randomness.token(5)}"
 
-        def make(dispatcher: Any, subscription: Any) -> Consumer:
-            return Consumer(dispatcher, subscription, options, name)
+        def make(receiver: Any, subscription: Any) -> Consumer:
+            return Consumer(receiver, subscription, options, name)
 
         earliest = options.initial_position == InitialPosition.Earliest
-        start = found.ledger.first_position if earliest else found.ledger.end_position
-        consumer: Consumer = found.subscribe(options.subscription_name, start, options.schema, make)
+        settings = ReceiverSettings(
+            options.receiver_queue_size,
+            nack_delay_ms=options.negative_ack_redelivery_delay_ms,
+            ack_timeout_ms=options.unacked_messages_timeout_ms or 0,
+            properties=options.properties,
+        )
+        request = SubscribeRequest(
+            options.subscription_name,
+            options.consumer_type,
+            options.schema,
+            name,
+            found.ledger.first_position if earliest else found.ledger.end_position,
+            settings,
+            key_shared=options.key_shared_policy and options.key_shared_policy.policy(),
+        )
+        consumer: Consumer = found.subscribe(request, make)
         return self._adopt(consumer)
 
     def create_reader(

@@ -11,8 +11,10 @@ import atexit
 import os
 import threading
 import time
-from heapq import heapify, heappop, heappush
+from itertools import count
 from weakref import WeakSet
+
+from pulsarx._pycore.timer import Timers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
 
 MANUAL_START_MS = 1_704_067_200_000  # 2024-01-01T00:00:00Z
 IDLE_SECONDS = 60.0  # how long the thread of a system clock outlives its last timer
-COMPACT_FROM = 64  # fewer cancelled timers than this are not worth a sweep
+# A wheel's milliseconds are unsigned: a clock's, plus 35,000 years.
+WHEEL_ORIGIN_MS = 1 << 50
+WHEEL_END_MS = (1 << 64) - 1
 
 
 def wall_ms() -> int:
@@ -66,7 +70,7 @@ class Deadline:
 class Timer:
     """One callback that fires at most once. Any thread may cancel it."""
 
-    __slots__ = ("_clock", "_waiting", "due_ms")
+    __slots__ = ("_clock", "_handle", "_number", "_waiting", "due_ms")
 
     def __init__(self, clock: Clock, due_ms: int, callback: Callback) -> None:
         self.due_ms = due_ms
@@ -74,12 +78,15 @@ class Timer:
         # Who pops the callback, fires it or drops it: an atomic step that needs no lock, so that
         # a timer may be cancelled from a finalizer that interrupted the clock itself.
         self._waiting = [callback]
+        # Where it is in the clock's wheel; the clock's lock is held for them.
+        self._number = 0
+        self._handle = 0
 
     def cancel(self) -> bool:
         """True: it will never fire. False: it has fired, is firing, or was cancelled before."""
         if self._take() is None:
             return False
-        self._clock._cancelled += 1
+        self._clock._discard(self)
         return True
 
     def is_waiting(self) -> bool:
@@ -132,24 +139,66 @@ class Clock:
     def _reset(self) -> None:
         """Forget everything: at the start, and in a forked child, where locks may be left taken."""
         self._changed = threading.Condition()
-        self._heap: list[tuple[int, int, Timer]] = []
-        self._armed_count = 0
-        self._cancelled = 0  # a hint for sweeping, so it need not be exact
+        self._timers = Timers()
+        self._armed: dict[int, Timer] = {}  # by their number, as long as they are in the wheel
+        self._numbers = count(1)  # in the order of arming
+        self._cancelled: list[Timer] = []  # what may still be in the wheel
 
-    def _push(self, due: int, timer: Timer) -> None:
+    def _push(self, due_ms: int, timer: Timer) -> None:
         """The lock is held. Timers of the same time fire in the order they were armed."""
-        if self._cancelled > COMPACT_FROM and self._cancelled * 2 > len(self._heap):
-            self._heap = [entry for entry in self._heap if entry[2].is_waiting()]
-            heapify(self._heap)
-            self._cancelled = 0
-        self._armed_count += 1
-        heappush(self._heap, (due, self._armed_count, timer))
+        self._sweep()
+        number = next(self._numbers)
+        self._armed[number] = timer
+        timer._number = number
+        try:
+            timer._handle = self._timers.insert(_wheel_ms(due_ms), number, 0)
+        except BaseException:
+            del self._armed[number]
+            raise
 
-    def _drop_cancelled(self) -> None:
-        """The lock is held. Leaves a waiting timer on top, or none."""
-        while self._heap and not self._heap[0][2].is_waiting():
-            heappop(self._heap)
-            self._cancelled = max(0, self._cancelled - 1)
+    def _pop(self, now_ms: int) -> Timer | None:
+        """The lock is held. Takes out the earliest timer due by now."""
+        self._sweep()
+        while (due := self._timers.pop(_wheel_ms(now_ms))) is not None:
+            timer = self._armed.pop(due[1], None)
+            if timer is not None:
+                return timer
+        return None
+
+    def _earliest_due(self) -> int | None:
+        """The lock is held. When the earliest timer is due, as it was pushed."""
+        self._sweep()
+        due_ms = self._timers.next_due()
+        return None if due_ms is None else due_ms - WHEEL_ORIGIN_MS
+
+    def _discard(self, timer: Timer) -> None:
+        """Take a cancelled timer out of the wheel: now, or when whoever holds the lock comes by.
+
+        It must not wait for the lock: a finalizer may have interrupted the thread that holds it.
+        If that is this thread, the lock is had again, which is why `_sweep` may run between any
+        two steps of the others.
+        """
+        self._cancelled.append(timer)
+        if self._changed.acquire(blocking=False):
+            try:
+                self._sweep()
+            finally:
+                self._changed.release()
+
+    def _sweep(self) -> None:
+        """The lock is held. Takes the cancelled timers out of the wheel."""
+        while self._cancelled:
+            try:
+                timer = self._cancelled.pop()
+            except IndexError:  # taken by a finalizer
+                return
+            # What was popped meanwhile is in the wheel no more; its handle tells.
+            self._timers.cancel(timer._handle)
+            self._armed.pop(timer._number, None)
+
+
+def _wheel_ms(clock_ms: int) -> int:
+    return min(max(clock_ms + WHEEL_ORIGIN_MS, 0), WHEEL_END_MS)
 
 
 def _fire(timer: Timer, logged: type[BaseException]) -> None:
@@ -190,8 +239,7 @@ class ManualClock(Clock):
     def next_due_ms(self) -> int | None:
         """When the next timer fires; None when there is none."""
         with self._changed:
-            self._drop_cancelled()
-            return self._heap[0][0] if self._heap else None
+            return self._earliest_due()
 
     def advance(self, seconds: float) -> None:
         """Let time pass. Fires everything due, in order and each at its time, before it returns.
@@ -218,12 +266,11 @@ class ManualClock(Clock):
     def _advance_to(self, target_ms: int) -> None:
         while True:
             with self._changed:
-                self._drop_cancelled()
-                if not self._heap or self._heap[0][0] > target_ms:
+                timer = self._pop(target_ms)
+                if timer is None:
                     self._now_ms = target_ms
                     return
-                due_ms, _, timer = heappop(self._heap)
-                self._now_ms = max(self._now_ms, due_ms)
+                self._now_ms = max(self._now_ms, timer.due_ms)
             _fire(timer, Exception)  # Ctrl-C and sys.exit belong to the thread that advances
 
 
@@ -231,8 +278,9 @@ class SystemClock(Clock):
     """The time of day. Any thread may use it.
 
     Timers fire in one thread, which starts with the first timer, sleeps until the next one is due
-    and ends when there was none for a minute. After the time of day was set forward, a `call_at`
-    may fire late by as much; never early.
+    and ends when there was none for a minute. It counts whole milliseconds of monotonic time, so
+    a timer fires up to one late, never early. After the time of day was set forward, a `call_at`
+    may fire late by as much.
     """
 
     def now_ms(self) -> int:
@@ -254,12 +302,13 @@ class SystemClock(Clock):
         self._stopped = False
 
     def _arm(self, due_ns: int, timer: Timer) -> Timer:
+        due_ms = _ms_after(due_ns)
         with self._changed:
-            self._push(due_ns, timer)
+            self._push(due_ms, timer)
             if self._thread is None:
                 if not self._stopped:
                     self._start()
-            elif self._sleeping_until_ns is None or due_ns < self._sleeping_until_ns:
+            elif self._sleeping_until_ns is None or due_ms * 1_000_000 < self._sleeping_until_ns:
                 self._changed.notify()
         return timer
 
@@ -284,26 +333,30 @@ class SystemClock(Clock):
         """Sleep until a timer is due; None when the thread should end."""
         with self._changed:
             while not self._stopped:
-                self._drop_cancelled()
-                if not self._heap:
+                due_ms = self._earliest_due()
+                if due_ms is None:
                     self._sleeping_until_ns = None
-                    if self._changed.wait(IDLE_SECONDS) or self._heap:
+                    if self._changed.wait(IDLE_SECONDS) or len(self._timers):
                         continue
                     break
-                due_ns, _, timer = self._heap[0]
                 now_ns = time.monotonic_ns()
-                if due_ns > now_ns:
-                    self._sleeping_until_ns = due_ns
-                    del timer
-                    self._changed.wait(min((due_ns - now_ns) / 1e9, threading.TIMEOUT_MAX))
+                left_ns = due_ms * 1_000_000 - now_ns
+                if left_ns > 0:
+                    self._sleeping_until_ns = now_ns + left_ns
+                    self._changed.wait(min(left_ns / 1e9, threading.TIMEOUT_MAX))
                     continue
-                heappop(self._heap)
+                timer = self._pop(now_ns // 1_000_000)
+                if timer is None:
+                    continue
                 early_ns = timer._early_ns() if isinstance(timer, _WallTimer) else 0
                 if early_ns <= 0:
                     # Awake and outside the lock: whoever arms now need not wake anybody.
                     self._sleeping_until_ns = now_ns
                     return timer
-                self._push(now_ns + early_ns, timer)
+                self._push(_ms_after(now_ns + early_ns), timer)
+                if not timer.is_waiting():  # cancelled while it was in no wheel
+                    self._cancelled.append(timer)
+                del timer
             self._thread = None
             return None
 
@@ -315,6 +368,11 @@ class SystemClock(Clock):
             self._changed.notify()
         if thread is not None and thread is not threading.current_thread():
             thread.join()
+
+
+def _ms_after(ns: int) -> int:
+    """Rounded up: a timer may be late by less than a millisecond, never early."""
+    return -(-ns // 1_000_000)
 
 
 class _WallTimer(Timer):

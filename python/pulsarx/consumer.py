@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from pulsarx._pycore.dispatcher import Dispatcher
     from pulsarx._pycore.message import Message
+    from pulsarx._pycore.receiver import Receiver
     from pulsarx.broker.subscription import Subscription
     from pulsarx.options import ConsumerOptions
 
@@ -37,16 +37,15 @@ class Consumer(ConsumerArrow):
 
     def __init__(
         self,
-        dispatcher: Dispatcher,
+        receiver: Receiver,
         subscription: Subscription,
         options: ConsumerOptions,
         name: str,
     ) -> None:
-        super().__init__(dispatcher, subscription)
+        super().__init__(receiver, subscription)
         self._subscription = subscription
         self._options = options
         self._name = name
-        self.set_zero_queue(options.receiver_queue_size == 0)
         given = options.batch_receive_policy
         self._policy = DEFAULT_BATCH_RECEIVE if given is None else given.policy()
 
@@ -84,9 +83,8 @@ class Consumer(ConsumerArrow):
         return found
 
     def redeliver_unacknowledged_messages(self) -> None:
-        """Deliver everything that is not acknowledged again, in order."""
-        self.require_open()
-        self._subscription.redeliver()
+        """Deliver everything again that this consumer was given and did not acknowledge."""
+        self.redeliver_unacknowledged()
 
     def get_last_message_id(self) -> MessageId:
         """Id of the last message of the topic; (-1,-1,-1,-1) when it has none."""
@@ -126,11 +124,10 @@ class Consumer(ConsumerArrow):
             return
         self.require_open()
         if self.shut():
-            self._subscription.detach(self)
+            self._subscription.detach(self.receiver)
 
-    def negative_acknowledge(self, message: Message | MessageId) -> None:
-        """Not there in this version."""
-        raise refuse_call("negative_acknowledge", "redelivery on request")
+    def tell_active(self, active: bool) -> None:
+        """The dispatcher made this consumer the active one, or another."""
 
     def pause_message_listener(self) -> None:
         """Not there in this version."""

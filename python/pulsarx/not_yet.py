@@ -5,7 +5,7 @@ Each option is accepted at the values that mean "off"; any other raises Operatio
 
 from __future__ import annotations
 
-from pulsarx.enumerations import BatchingType, ConsumerType, ProducerAccessMode
+from pulsarx.enumerations import BatchingType, ProducerAccessMode
 from pulsarx.errors import OperationNotSupported
 
 _UNSET = (None,)
@@ -22,18 +22,9 @@ NOT_YET: dict[tuple[str, str], tuple[tuple[object, ...], str]] = {
     ),
     ("create_producer", "batching_type"): ((BatchingType.Default,), "batches by key"),
     ("create_producer", "message_router"): (_UNSET, "a partitioned topic"),
-    ("subscribe", "consumer_type"): (
-        (ConsumerType.Exclusive,),
-        "a subscription shared by several consumers",
-    ),
     ("subscribe", "message_listener"): (_UNSET, "a message listener"),
-    ("subscribe", "unacked_messages_timeout_ms"): (
-        (None, 0),
-        "redelivery of what is not acknowledged in time",
-    ),
     ("subscribe", "is_read_compacted"): (_OFF, "reading a compacted topic"),
     ("subscribe", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
-    ("subscribe", "key_shared_policy"): (_UNSET, "a Key_Shared subscription"),
     ("subscribe", "dead_letter_policy"): (_UNSET, "a dead letter topic"),
     ("create_reader", "reader_listener"): (_UNSET, "a reader listener"),
     ("create_reader", "is_read_compacted"): (_OFF, "reading a compacted topic"),

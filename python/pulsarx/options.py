@@ -318,6 +318,7 @@ class ConsumerOptions(Options):
     max_pending_chunked_message: int
     start_message_id_inclusive: bool
     batch_receive_policy: ConsumerBatchReceivePolicy | None
+    key_shared_policy: ConsumerKeySharedPolicy | None
 
     def _check(self) -> None:
         refuse_topics_not_there_yet(self.topic)

@@ -1,7 +1,8 @@
-"""Auto-split hash range: 65536 slots in half-open regions [start, end), one a consumer.
+"""65536 slots in half-open regions [start, end): auto-split hash range, and sticky ranges.
 
-A new consumer takes the lower half of the widest region (the lowest of equally wide ones); a
-leaver's region joins the one on its right, the last one the one on its left. One thread at a time.
+Auto-split has one region a consumer and no hole. A new consumer takes the lower half of the widest
+region (the lowest of equally wide ones); a leaver's region joins the one on its right, the last one
+the one on its left. Sticky: as many regions as claimed, and holes. One thread at a time.
 Source: the seeds; Pulsar's HashRangeAutoSplitStickyKeyConsumerSelector, whose regions are closed
 at the other end.
 """
@@ -22,19 +23,27 @@ cdef struct HashRanges:
     uint32_t count
     uint32_t capacity
 
+cdef struct HashClash:
+    uint32_t refused                    # which of the given ranges
+    HashRange holder                    # what it overlaps; of the claimer itself: given before it
+
 cdef void hash_ranges_init(HashRanges* self) noexcept nogil
 cdef void hash_ranges_free(HashRanges* self) noexcept nogil
 
 cdef int hash_ranges_split(HashRanges* self, uint16_t consumer) noexcept nogil
-"""A consumer joins. OUT_OF_RANGE: no region is left to be split. NO_MEMORY. Both change nothing."""
+"""A consumer joins that has no region yet. OUT_OF_RANGE: no region is left to be split. NO_MEMORY.
+Both change nothing."""
 
 cdef void hash_ranges_merge(HashRanges* self, uint16_t consumer) noexcept nogil
-"""A consumer of the auto-split mode leaves."""
+"""A consumer of the auto-split mode leaves; nothing when it has no region."""
 
 cdef int hash_ranges_claim(HashRanges* self, uint16_t consumer, const uint32_t* bounds,
-                           uint32_t range_count, uint16_t* other) noexcept nogil
-"""Sticky mode: bounds holds range_count pairs (first slot, last slot). OUT_OF_RANGE: a range
-overlaps one of `other`. NO_MEMORY. Both change nothing."""
+                           uint32_t range_count, HashClash* clash) noexcept nogil
+"""Sticky mode: a consumer joins that has no region yet.
+
+bounds: range_count pairs (first slot, last slot), first <= last < HASH_SLOTS. OUT_OF_RANGE: a range
+overlaps another, clash says which; clash is written only then. NO_MEMORY. Both change nothing.
+"""
 
 cdef void hash_ranges_release(HashRanges* self, uint16_t consumer) noexcept nogil
 """Sticky mode: its ranges become holes."""

@@ -11,87 +11,135 @@ acknowledged and its time has not come ("not ready": it blocks what is behind it
 heap of the keys whose first message may go out to it, by the position of that message, so what
 waits is read back in the order of the ledger.
 
+A key is forgotten when it is idle (nothing delivered, nothing waiting) and its place is wanted, so
+the table grows with the keys in use at a time, not with those ever seen.
+
 One thread at a time (the subscription's mutex).
 """
 
-from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+from pulsarx._core.invariant cimport invariant
+from pulsarx._core.waiting_list cimport WaitingList, WaitingPool
 
 cdef enum KeyLimits:
     KEY_NOBODY = 65535                  # no consumer
     KEY_NONE = 4294967295               # no key, no message
     KEY_CONSUMERS_MAX = 65000
 
-cdef struct KeyState:
+cdef struct KeyState:                   # 48 bytes
     uint32_t hash
     uint32_t unacknowledged             # delivered and not acknowledged: `holder` has them
     uint32_t waiting                    # messages in the list
-    uint32_t head                       # WaitingMessage, ascending by position; KEY_NONE
-    uint32_t tail
+    WaitingList messages
     uint32_t heap_at                    # place in its owner's heap, KEY_NONE: not in it
-    uint16_t holder                     # KEY_NOBODY while unacknowledged is 0
+    uint16_t holder                     # KEY_NOBODY while unacknowledged is 0; out of order: whom
+                                        # the last one went to
     uint16_t owner                      # whom the mapping gives the key to; KEY_NOBODY: nobody
-    int64_t blocked_since_ms            # since when another than its owner holds it back; 0: not
+    uint8_t in_use                      # 0: the rest means nothing
+    uint8_t owned                       # 0: nobody told the owner yet
+    int64_t blocked_since_ms            # since when messages wait because another than its owner
+                                        # holds earlier ones; 0: they do not
 
-cdef struct WaitingMessage:             # 24 bytes
-    uint64_t ledger_id
+cdef struct KeyPlace:
+    uint64_t ledger_id                  # of its first waiting message
     uint64_t message
-    uint32_t next
-    uint32_t ready                      # 0: not before key_order_make_ready
+    uint32_t key
 
 cdef struct KeyHeap:
-    uint32_t* keys                      # owned; indexes into KeyOrder.keys
+    KeyPlace* places                    # owned
     uint32_t count
-    uint32_t capacity
+    uint32_t capacity                   # not below entitled: what becomes ready always finds room
+    uint32_t entitled                   # keys of this owner with waiting messages
 
 cdef struct KeyOrder:
     KeyState* keys                      # owned; a key keeps its index while it is in use
-    uint32_t key_count
+    uint32_t key_count                  # indexes given out so far; some may be out of use
     uint32_t key_capacity
-    uint32_t* places                    # owned: hash table of indexes, a power of two
-    uint32_t place_count
-    WaitingMessage* messages            # owned pool
-    uint32_t message_capacity
-    uint32_t free_message
-    uint32_t used_messages
+    uint32_t* places                    # owned: hash table of indexes
+    uint32_t place_count                # a power of two; 0 before the first key
+    uint32_t free_key                   # head of the list of keys out of use, linked by heap_at
+    WaitingPool pool
     KeyHeap* heaps                      # owned, one a consumer index
     uint32_t heap_count
     uint64_t waiting                    # messages in all lists
-    uint32_t free_key
     bint in_order                       # False: allow_out_of_order_delivery, no key ever waits for
                                         # another consumer or for a negative acknowledgement
 
 cdef void key_order_init(KeyOrder* self, bint in_order) noexcept nogil
 cdef void key_order_free(KeyOrder* self) noexcept nogil
 cdef void key_order_clear(KeyOrder* self) noexcept nogil
-"""Forget every key and message; memory may be kept."""
+"""Forget every key and message; gives all memory back."""
 
-cdef uint32_t key_order_key(KeyOrder* self, uint32_t hash) noexcept nogil
-"""The index of the key, made with owner KEY_NOBODY if it is not known; KEY_NONE: out of memory.
+cdef uint32_t key_order_add_key(KeyOrder* self, uint32_t hash) noexcept nogil
+cdef void key_order_refresh(KeyOrder* self, uint32_t key, int64_t now_ms) noexcept nogil
 
-A key with nothing delivered and nothing waiting may be forgotten by any later call of this, so an
-index is good until then. Idle keys stay for a while: a key that comes again costs one look-up.
-"""
+cdef inline uint32_t key_order_spread(uint32_t hash) noexcept nogil:
+    """Where in the table to look first, to be cut to its size."""
+    return (hash ^ (hash >> 16)) * <uint32_t>2654435769
 
-cdef bint key_order_is_new(const KeyOrder* self, uint32_t key) noexcept nogil
-"""Whether nobody told its owner yet: ask the mapping and call key_order_own."""
+cdef inline uint32_t key_order_find(const KeyOrder* self, uint32_t hash) noexcept nogil:
+    """The index of the key; KEY_NONE: it is not known."""
+    cdef uint32_t at = key_order_spread(hash)
+    cdef uint32_t key
+    if self.place_count == 0:
+        return KEY_NONE
+    while True:
+        at &= self.place_count - 1
+        key = self.places[at]
+        if key == KEY_NONE or self.keys[key].hash == hash:
+            return key
+        at += 1
 
-cdef void key_order_own(KeyOrder* self, uint32_t key, uint16_t owner, int64_t now_ms) noexcept nogil
+cdef inline uint32_t key_order_key(KeyOrder* self, uint32_t hash) noexcept nogil:
+    """The index of the key, made with owner KEY_NOBODY if it is not known; KEY_NONE: out of memory.
+
+    A key with nothing delivered and nothing waiting may be forgotten by any later call of this, so
+    an index is good until then. Idle keys stay for a while: a key that comes again costs one
+    look-up.
+    """
+    cdef uint32_t key = key_order_find(self, hash)
+    return key_order_add_key(self, hash) if key == KEY_NONE else key
+
+cdef inline bint key_order_is_new(const KeyOrder* self, uint32_t key) noexcept nogil:
+    """Whether nobody told its owner yet: ask the mapping and call key_order_own."""
+    return not self.keys[key].owned
+
+cdef int key_order_own(KeyOrder* self, uint32_t key, uint16_t owner, int64_t now_ms) noexcept nogil
 """The mapping gives the key to owner (KEY_NOBODY: a hole). Called for new keys, and for all of them
-(0 .. key_count - 1, unused ones are ignored) when consumers came or went."""
+(0 .. key_count - 1, unused ones are ignored) when consumers came or went. NO_MEMORY: the key is
+nobody's, and new; tell it again before anything else is done with it."""
 
-cdef bint key_order_may_pass(const KeyOrder* self, uint32_t key) noexcept nogil
-"""Whether a message behind everything that is known of the key may go to its owner now."""
+cdef inline bint key_order_may_pass(const KeyOrder* self, uint32_t key) noexcept nogil:
+    """Whether a message behind everything that is known of the key may go to its owner now."""
+    cdef const KeyState* state = &self.keys[key]
+    if state.waiting or state.owner == KEY_NOBODY:
+        return False
+    return state.unacknowledged == 0 or state.holder == state.owner or not self.in_order
 
-cdef void key_order_delivered(KeyOrder* self, uint32_t key) noexcept nogil
-"""A message that may pass, or was taken by key_order_take, went to the owner."""
+cdef inline void key_order_delivered(KeyOrder* self, uint32_t key) noexcept nogil:
+    """A message that may pass, or was taken by key_order_take, went to the owner."""
+    cdef KeyState* state = &self.keys[key]
+    invariant(state.owner != KEY_NOBODY)
+    invariant(state.unacknowledged == 0 or state.holder == state.owner or not self.in_order)
+    state.unacknowledged += 1
+    state.holder = state.owner
 
-cdef void key_order_returned(KeyOrder* self, uint32_t hash, int64_t now_ms) noexcept nogil
-"""A delivered message of the key is delivered no more: acknowledged, or to be redelivered (then
-call key_order_wait for it first). The key may become ready for its owner by this."""
+cdef inline void key_order_returned(KeyOrder* self, uint32_t hash, int64_t now_ms) noexcept nogil:
+    """A delivered message of the key is delivered no more: acknowledged, or to be redelivered (then
+    call key_order_wait for it first). The key may become ready for its owner by this."""
+    cdef uint32_t key = key_order_find(self, hash)
+    invariant(key != KEY_NONE and self.keys[key].unacknowledged > 0)
+    self.keys[key].unacknowledged -= 1
+    if self.keys[key].unacknowledged == 0:
+        self.keys[key].holder = KEY_NOBODY
+        if self.keys[key].waiting:
+            key_order_refresh(self, key, now_ms)
 
 cdef int key_order_wait(KeyOrder* self, uint32_t key, uint64_t ledger_id, uint64_t message,
                         bint ready, int64_t now_ms) noexcept nogil
-"""Put a message into the list of its key, at its place. NO_MEMORY.
+"""Put a message into the list of its key, at its place; one that is in takes over ready. NO_MEMORY:
+nothing changed.
 
 ready False: negatively acknowledged, it and what is behind it wait for key_order_make_ready (out
 of order: it is not put into the list at all before).
@@ -99,15 +147,24 @@ of order: it is not put into the list at all before).
 
 cdef int key_order_make_ready(KeyOrder* self, uint32_t hash, uint64_t ledger_id, uint64_t message,
                               int64_t now_ms) noexcept nogil
-"""The redelivery time of a message has come. NO_MEMORY only out of order."""
+"""The redelivery time of a message has come; nothing when it is not in the list (out of order: it
+is put there, and its key may be new by that). NO_MEMORY only out of order."""
 
 cdef void key_order_forget(KeyOrder* self, uint32_t hash, uint64_t ledger_id, uint64_t message,
                            int64_t now_ms) noexcept nogil
 """A waiting message was acknowledged or is dead: it leaves the list. Nothing when it is not in."""
 
-cdef bint key_order_peek(KeyOrder* self, uint16_t consumer, uint64_t* ledger_id,
-                         uint64_t* message) noexcept nogil
-"""The earliest message that may go to this consumer; False: none. Call take to have it."""
+cdef inline bint key_order_peek(KeyOrder* self, uint16_t consumer, uint64_t* ledger_id,
+                                uint64_t* message) noexcept nogil:
+    """The earliest message that may go to this consumer; False: none. Call take to have it."""
+    if consumer >= self.heap_count or self.heaps[consumer].count == 0:
+        return False
+    ledger_id[0] = self.heaps[consumer].places[0].ledger_id
+    message[0] = self.heaps[consumer].places[0].message
+    return True
 
 cdef uint32_t key_order_take(KeyOrder* self, uint16_t consumer) noexcept nogil
-"""Take what peek showed off its list; answers its key. Call key_order_delivered next."""
+"""Take what peek showed off its list; answers its key, KEY_NONE when there was nothing. Call
+key_order_delivered next."""
+
+cdef uint64_t key_order_memory_size(const KeyOrder* self) noexcept nogil

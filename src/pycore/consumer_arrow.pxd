@@ -1,6 +1,6 @@
 """Receiving columns, on top of consumer_core. Beneath pulsarx.Consumer and pulsarx.Reader."""
 
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t
 
 from pulsarx._pycore.arrow_block cimport ArrowBlock, BlockEntry
 from pulsarx._pycore.consumer_core cimport ConsumerCore
@@ -10,6 +10,6 @@ from pulsarx._pycore.entry_view cimport EntryView
 cdef class ConsumerArrow(ConsumerCore):
     cdef int collect(self, ArrowBlock* block, int64_t wanted) except -1
     cdef int collect_entry(self, ArrowBlock* block, EntryView view, int64_t wanted) except -1
-    cdef int collect_filtered(self, ArrowBlock* block, const BlockEntry* entry,
-                              uint32_t until) except -1
+    cdef int collect_claimed(self, ArrowBlock* block, const BlockEntry* entry,
+                             int64_t wanted) except -1
     cdef int reserve(self, ArrowBlock* block, EntryView view, int64_t wanted) except -1

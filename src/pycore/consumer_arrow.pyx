@@ -14,9 +14,9 @@ from pulsarx._pycore.arrow_block cimport (
 from pulsarx._pycore.arrow_export cimport ArrowMessages, arrow_messages_new
 from pulsarx._pycore.consumer_core cimport CONSUMER_OPEN, ConsumerCore
 from pulsarx._pycore.entry_view cimport EntryView
-from pulsarx._pycore.ledger_tail cimport ledger_span_end
 from pulsarx._pycore.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.raise_status cimport raise_status
+from pulsarx._pycore.receiver cimport Receiver
 
 cdef enum:
     GIL_KEPT_UP_TO = 4096        # bytes: smaller entries are over before another could take it
@@ -46,7 +46,7 @@ cdef class ConsumerArrow(ConsumerCore):
             raise MemoryError("the columns of messages")
         try:
             while True:
-                mutex_lock(&self.dispatcher.mutex)
+                mutex_lock(&self.core.mutex)
                 try:
                     self.collect(block, wanted)
                 except errors.CorruptDataError:
@@ -55,7 +55,7 @@ cdef class ConsumerArrow(ConsumerCore):
                         raise
                     self.subscription.log_damage()
                 finally:
-                    mutex_unlock(&self.dispatcher.mutex)
+                    mutex_unlock(&self.core.mutex)
                 if block.row_count:
                     break
                 if deadline is None:
@@ -68,19 +68,18 @@ cdef class ConsumerArrow(ConsumerCore):
             arrow_block_release(block)
             raise
         return arrow_messages_new(
-            block, self.dispatcher.tail, self.dispatcher.context.topic_name)
+            block, self.dispatcher.tail, self.dispatcher.topic_name)
 
     cdef int collect(self, ArrowBlock* block, int64_t wanted) except -1:
-        """Append what is there, up to wanted rows. Dispatcher's mutex held."""
-        cdef EntryView view
+        """Append what is there, up to wanted rows. Subscription's mutex held."""
+        cdef Receiver receiver = self.receiver
         while block.row_count < wanted:
-            if self.view is None or self.view_generation != self.dispatcher.generation:
-                if not self.fill():
+            if receiver.view is None or receiver.view_generation != self.dispatcher.generation:
+                if not receiver.fill():
                     return 0
-            view = self.view
             if block.row_count == 0:
-                self.reserve(block, view, wanted)
-            if self.collect_entry(block, view, wanted - block.row_count) == STOP:
+                self.reserve(block, receiver.view, wanted)
+            if self.collect_entry(block, receiver.view, wanted - block.row_count) == STOP:
                 return 0
         return 0
 
@@ -89,9 +88,7 @@ cdef class ConsumerArrow(ConsumerCore):
         cdef int64_t left = 0
         cdef int64_t each = view.payload_size // max(view.message_count, 1) + 1
         cdef int64_t rows = view.message_count
-        if self.dispatcher.span is not None:
-            left = <int64_t>ledger_span_end(self.dispatcher.span) - (
-                <int64_t>self.dispatcher.offset)
+        left = self.dispatcher.bytes_ahead()
         if left > 0:
             rows += left // each
         if rows > RESERVE_MAX // each:
@@ -103,11 +100,12 @@ cdef class ConsumerArrow(ConsumerCore):
         return 0
 
     cdef int collect_entry(self, ArrowBlock* block, EntryView view, int64_t wanted) except -1:
-        """Append the rest of the current entry, at most wanted rows of it."""
+        """Append the rest of the current slice, at most wanted rows of it."""
+        cdef Receiver receiver = self.receiver
         cdef BlockEntry entry
-        cdef uint32_t at = self.view_at
-        cdef uint32_t index = self.view_index
-        cdef uint32_t until = view.message_count
+        cdef uint32_t at = receiver.view_at
+        cdef uint32_t index = receiver.view_index
+        cdef uint32_t until = receiver.view_end
         cdef int status
         entry.payload = view.c_payload
         entry.metadata = view.c_encoded_metadata
@@ -119,51 +117,66 @@ cdef class ConsumerArrow(ConsumerCore):
         entry.entry_id = view.entry_id
         entry.first_message = view.first_message
         entry.publish_time_ms = view.publish_time_ms
+        if receiver.view_filtered:
+            return self.collect_claimed(block, &entry, wanted)
         if view.metadata_flags & METADATA_BATCH == 0:
             status = arrow_block_take_single(block, &entry)
             index = 1
         else:
             if <int64_t>(until - index) > wanted:
                 until = index + <uint32_t>wanted
-            if self.view_filtered:
-                status = self.collect_filtered(block, &entry, until)
-                at = self.view_at
-                index = self.view_index
-            elif view.payload_size > GIL_KEPT_UP_TO:
+            if view.payload_size > GIL_KEPT_UP_TO:
                 with nogil:
                     status = arrow_block_take_batch(block, &entry, &at, &index, until)
             else:
                 status = arrow_block_take_batch(block, &entry, &at, &index, until)
         if status == STATUS_TOO_LARGE and block.row_count:
             # The entry stays the current one; its next message goes into the next block.
-            self.view_at = at
-            self.view_index = index if view.metadata_flags & METADATA_BATCH else 0
+            receiver.view_at = at
+            receiver.view_index = index if view.metadata_flags & METADATA_BATCH else 0
             return STOP
         if status != STATUS_OK:
             if status != STATUS_NO_MEMORY:
-                self.view = None
+                receiver.drop_view()
             raise_status(status, 0, f"read message {index} of entry {view.entry_id} "
                                     f"of ledger {view.ledger_id}")
-        self.view_at = at
-        self.view_index = index
-        if index == view.message_count:
-            self.view = None
+        receiver.view_at = at
+        receiver.view_index = index
+        if index == receiver.view_end:
+            receiver.drop_view()
         return 0
 
-    cdef int collect_filtered(self, ArrowBlock* block, const BlockEntry* entry,
-                              uint32_t until) except -1:
-        """As arrow_block_take_batch, of an entry some of whose messages are not wanted."""
+    cdef int collect_claimed(self, ArrowBlock* block, const BlockEntry* entry,
+                             int64_t wanted) except -1:
+        """As collect_entry, of a slice whose messages are claimed one by one."""
+        cdef Receiver receiver = self.receiver
+        cdef EntryView view = receiver.view
         cdef BatchMessage passed
-        cdef uint32_t at = self.view_at
-        cdef uint32_t index = self.view_index
-        cdef int status = STATUS_OK
-        while status == STATUS_OK and index < until:
-            if self.dispatcher.is_wanted(self.view, entry.first_message + index):
-                status = arrow_block_take_batch(block, entry, &at, &index, index + 1)
-            else:
+        cdef uint32_t at
+        cdef uint32_t index
+        cdef uint32_t here
+        cdef int status
+        while receiver.view is not None and wanted > 0:
+            receiver.locate_next(&at, &index)
+            here = index
+            if self.dispatcher.claim(receiver, view, index) >= 0:
+                if view.metadata_flags & METADATA_BATCH == 0:
+                    status = arrow_block_take_single(block, entry)
+                else:
+                    status = arrow_block_take_batch(block, entry, &at, &index, index + 1)
+                wanted -= 1
+                if status == STATUS_TOO_LARGE and block.row_count:
+                    self.dispatcher.unclaim(receiver, view, here)
+                    if self.dispatcher.shares:
+                        receiver.step(at, here)
+                    return STOP
+            elif view.metadata_flags & METADATA_BATCH:
                 status = batch_decode_next(entry.payload, entry.payload_size, &at, &passed)
-                if status == STATUS_OK:
-                    index += 1
-        self.view_at = at
-        self.view_index = index
-        return status
+            else:
+                status = STATUS_OK
+            if status != STATUS_OK:
+                receiver.drop_view()
+                raise_status(status, 0, f"read message {here} of entry {view.entry_id} "
+                                        f"of ledger {view.ledger_id}")
+            receiver.step(at, here)
+        return 0

@@ -1,14 +1,11 @@
 # cython: language_level=3
 """Body of consumer_core.pxd."""
 
-cimport cython
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx import errors
-from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
-from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
-from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_COMPACTED_OUT
+from pulsarx._core.cursor_state cimport LedgerAcks
 from pulsarx._core.status cimport (
     STATUS_DUPLICATE, STATUS_FOLD, STATUS_INTERRUPTED, STATUS_OK, STATUS_TIMEOUT,
 )
@@ -16,19 +13,23 @@ from pulsarx._core.wait_event cimport (
     WaitEvent, wait_event_enter, wait_event_leave, wait_event_sleep,
 )
 from pulsarx._pycore.ack_tracker cimport AckTracker
-from pulsarx._pycore.dispatcher cimport Dispatcher
 from pulsarx._pycore.entry_view cimport EntryView
 from pulsarx._pycore.ledger_tail cimport LedgerTail
-from pulsarx._pycore.message cimport Message, message_new
+from pulsarx._pycore.message cimport Message
 from pulsarx._pycore.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.raise_status cimport raise_status
+from pulsarx._pycore.receiver cimport Dispatcher, Receiver
 from pulsarx._pycore.signals cimport signals_check
+
 
 cdef class ConsumerCore:
     """Receives and acknowledges for one consumer or reader. Any thread may call."""
 
-    def __init__(self, Dispatcher dispatcher not None, object subscription):
-        self.dispatcher = dispatcher
+    def __init__(self, Receiver receiver not None, object subscription):
+        self.receiver = receiver
+        self.dispatcher = receiver.dispatcher
+        self.core = receiver.dispatcher.core
+        self.zero_queue = receiver.queue_size == 0
         self.subscription = subscription
         self.state = CONSUMER_OPEN
 
@@ -46,11 +47,13 @@ cdef class ConsumerCore:
             self.check_open()
         if timeout_millis is not None and self.zero_queue:
             raise errors.InvalidConfiguration("receive with a timeout needs a receiver queue")
-        mutex_lock(&self.dispatcher.mutex)
+        mutex_lock(&self.core.mutex)
         try:
-            message = self.take()
+            message = self.receiver.take()
         finally:
-            mutex_unlock(&self.dispatcher.mutex)
+            mutex_unlock(&self.core.mutex)
+        if self.dispatcher.dead is not None:
+            self.dispatcher.settle()
         if message is not None:
             return message
         return self.receive_later(timeout_millis)
@@ -60,15 +63,42 @@ cdef class ConsumerCore:
         cdef Message message
         cdef object deadline = self.deadline(timeout_millis)
         while self.wait(deadline):
-            mutex_lock(&self.dispatcher.mutex)
+            mutex_lock(&self.core.mutex)
             try:
-                message = self.take()
+                message = self.receiver.take()
             finally:
-                mutex_unlock(&self.dispatcher.mutex)
+                mutex_unlock(&self.core.mutex)
+            if self.dispatcher.dead is not None:
+                self.dispatcher.settle()
             if message is not None:
                 return message
-        raise errors.Timeout(f"no message on {self.dispatcher.context.topic_name} within "
+        raise errors.Timeout(f"no message on {self.dispatcher.topic_name} within "
                              f"{timeout_millis} ms")
+
+    def take_now(self) -> Message | None:
+        """The next message, None when there is none: receive that never waits."""
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
+        cdef Message message
+        mutex_lock(&self.core.mutex)
+        try:
+            message = self.receiver.take()
+        finally:
+            mutex_unlock(&self.core.mutex)
+        if self.dispatcher.dead is not None:
+            self.dispatcher.settle()
+        return message
+
+    def watch(self, object notify not None) -> None:
+        """Call notify() whenever a message may have come, until unwatch or the consumer is shut.
+
+        In whatever thread and with whatever mutex held: it may only enqueue something or set an
+        event.
+        """
+        self.dispatcher.tail.watch(notify)
+
+    def unwatch(self, object notify not None) -> None:
+        self.dispatcher.tail.unwatch(notify)
 
     def receive_many(self, max_messages: int, timeout_millis=None) -> list:
         """Up to max_messages messages: waits for the first like receive, then takes what is there.
@@ -84,10 +114,10 @@ cdef class ConsumerCore:
             self.check_open()
         cdef object deadline = None
         while True:
-            mutex_lock(&self.dispatcher.mutex)
+            mutex_lock(&self.core.mutex)
             try:
                 while wanted > 0:
-                    message = self.take()
+                    message = self.receiver.take()
                     if message is None:
                         break
                     found.append(message)
@@ -99,7 +129,9 @@ cdef class ConsumerCore:
                     raise
                 self.subscription.log_damage()
             finally:
-                mutex_unlock(&self.dispatcher.mutex)
+                mutex_unlock(&self.core.mutex)
+            if self.dispatcher.dead is not None:
+                self.dispatcher.settle()
             if found:
                 return found
             if deadline is None:
@@ -107,77 +139,17 @@ cdef class ConsumerCore:
             if not self.wait(deadline):
                 return found
 
-    cdef Message take(self):
-        """The next message or None. Dispatcher's mutex held."""
-        cdef BatchMessage found
-        cdef EntryView view
-        cdef uint32_t index
-        cdef int status
-        while True:
-            if self.view is None or self.view_generation != self.dispatcher.generation:
-                if not self.fill():
-                    return None
-            view = self.view
-            if view.metadata_flags & METADATA_BATCH == 0:
-                self.view = None
-                return message_new(view, view.c_payload, view.payload_size, -1, 0,
-                                   view.metadata_flags)
-            index = self.view_index
-            status = batch_decode_next(view.c_payload, view.payload_size, &self.view_at, &found)
-            if status != STATUS_OK:
-                self.view = None
-                raise_status(status, 0, f"read message {index} of entry {view.entry_id} of ledger "
-                                        f"{view.ledger_id}")
-            self.view_index = index + 1
-            if self.view_index == view.message_count:
-                self.view = None
-            if self.view_filtered and not self.dispatcher.is_wanted(view,
-                    view.first_message + index):
-                continue
-            if found.flags & METADATA_COMPACTED_OUT:
-                continue
-            return message_new(
-                view, found.payload, found.payload_size, <int>index, found.encoded_metadata_size,
-                found.flags)
-
-    cdef bint fill(self) except -1:
-        """Make the next entry the current one; False when nothing is published. Dispatcher's mutex
-        held."""
-        cdef EntryView view = self.dispatcher.next_view()
-        self.view = view
-        if view is None:
-            return False
-        self.view_generation = self.dispatcher.generation
-        self.view_at = 0
-        self.view_index = 0
-        self.view_filtered = not self.is_whole(view)
-        return True
-
-    cdef bint is_whole(self, EntryView view) noexcept:
-        """Whether every message of the view is wanted, so that none needs to be asked about."""
-        if self.dispatcher.tracker is None:
-            return view.ledger_id != self.dispatcher.skip_ledger_id or (
-                view.first_message >= self.dispatcher.skip_messages)
-        cdef LedgerAcks* acks = cursor_state_find(&self.dispatcher.tracker.c_state, view.ledger_id)
-        return acks == NULL or (acks.bits.beyond == 0
-                                and acks.bits.contiguous <= view.first_message)
-
     def has_message(self) -> bool:
         """Whether receive would return at once."""
         cdef bint found
         if self.state != CONSUMER_OPEN:
             self.check_open()
-        mutex_lock(&self.dispatcher.mutex)
+        mutex_lock(&self.core.mutex)
         try:
-            found = (self.view is not None
-                     and self.view_generation == self.dispatcher.generation) or self.fill()
+            found = self.dispatcher.is_ready(self.receiver)
         finally:
-            mutex_unlock(&self.dispatcher.mutex)
+            mutex_unlock(&self.core.mutex)
         return found
-
-    def set_zero_queue(self, bint zero_queue) -> None:
-        """A receiver queue of 0: receive with a timeout is refused, as by the official client."""
-        self.zero_queue = zero_queue
 
     cdef object deadline(self, object timeout_millis):
         if timeout_millis is not None and not isinstance(timeout_millis, int):
@@ -223,52 +195,130 @@ cdef class ConsumerCore:
         A killed process keeps it; a power cut may lose what is younger than the flush interval.
         """
         cdef Message received
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t first = 0
+        cdef uint64_t count = 0
         if self.state != CONSUMER_OPEN:
             self.check_open()
-        if type(message) is Message:
-            received = <Message>message
-            if received.entry.context.topic is not self.dispatcher.tail:
-                self.refuse_foreign(received)
-            self.record(received.entry.ledger_id,
-                        received.entry.first_message + <uint32_t>(received.batch_index
-                                if received.batch_index > 0 else 0), 1)
-        else:
-            ledger_id, first, count = self.subscription.locate(message)
-            if count:
-                self.record(ledger_id, first, count)
+        self.find(message, &ledger_id, &first, &count)
+        if count:
+            self.record(ledger_id, first, count)
 
     def acknowledge_cumulative(self, message) -> None:
-        """Mark this message and every one before it on the topic as processed. See acknowledge."""
-        cdef Message received
-        cdef uint64_t ledger_id
-        cdef uint64_t last
+        """Mark this message and every one before it on the topic as processed. See acknowledge.
+
+        CumulativeAcknowledgementNotAllowedError: the subscription is Shared or Key_Shared.
+        """
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t first = 0
+        cdef uint64_t count = 0
         # how far whole ledgers are acknowledged, then by how much that grew
         cdef uint64_t below
         cdef int status
         if self.state != CONSUMER_OPEN:
             self.check_open()
+        if self.dispatcher.shares:
+            raise errors.CumulativeAcknowledgementNotAllowedError(
+                f"acknowledge cumulatively on {self.dispatcher.topic_name}: several consumers "
+                f"share the subscription; acknowledge messages one by one, or a list of them")
+        self.find(message, &ledger_id, &first, &count)
+        if not count:
+            return
+        while True:
+            mutex_lock(&self.core.mutex)
+            try:
+                below = self.core.tracker.c_state.acknowledged_below
+                status = self.core.tracker.acknowledge_through(ledger_id, first + count)
+                below = self.core.tracker.c_state.acknowledged_below - below
+                if status == STATUS_OK and self.core.pending.count:
+                    self.dispatcher.acknowledged_through(ledger_id, first + count)
+            finally:
+                mutex_unlock(&self.core.mutex)
+            if not self.settle(status, ledger_id, first + count):
+                if below:
+                    self.subscription.ledger_acknowledged()
+                return
+
+    cdef int find(self, object message, uint64_t* ledger_id, uint64_t* first,
+                  uint64_t* count) except -1:
+        """Where a Message of this topic or a MessageId is; count 0: nowhere any more."""
+        cdef Message received
         if type(message) is Message:
             received = <Message>message
             if received.entry.context.topic is not self.dispatcher.tail:
                 self.refuse_foreign(received)
-            ledger_id = received.entry.ledger_id
-            last = received.entry.first_message + (received.batch_index if received.batch_index > 0
-                                                   else 0) + 1
-        else:
-            ledger_id, first, count = self.subscription.locate(message)
-            if not count:
-                return
-            last = first + count
-        while True:
-            mutex_lock(&self.dispatcher.mutex)
-            below = self.dispatcher.tracker.c_state.acknowledged_below
-            status = self.dispatcher.tracker.acknowledge_through(ledger_id, last)
-            below = self.dispatcher.tracker.c_state.acknowledged_below - below
-            mutex_unlock(&self.dispatcher.mutex)
-            if not self.settle(status, ledger_id, last):
-                if below:
-                    self.subscription.ledger_acknowledged()
-                return
+            ledger_id[0] = received.entry.ledger_id
+            first[0] = received.entry.first_message + <uint32_t>(
+                received.batch_index if received.batch_index > 0 else 0)
+            count[0] = 1
+            return 0
+        ledger_id[0], first[0], count[0] = self.subscription.locate(message)
+        return 0
+
+    def negative_acknowledge(self, message) -> None:
+        """Have a message delivered again, after negative_ack_redelivery_delay_ms or as the backoff
+        says.
+
+        On Shared and Key_Shared subscriptions this message alone; on Exclusive and Failover ones
+        this and all later ones that are not acknowledged, in order. message: a Message or a
+        MessageId; a message that is acknowledged or was never delivered stays as it is.
+        """
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t first = 0
+        cdef uint64_t count = 0
+        cdef uint64_t at
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
+        self.find(message, &ledger_id, &first, &count)
+        mutex_lock(&self.core.mutex)
+        try:
+            for at in range(first, first + count):
+                self.dispatcher.nack(self.receiver, ledger_id, at, -1)
+        finally:
+            mutex_unlock(&self.core.mutex)
+        self.after()
+
+    def redeliver_unacknowledged(self) -> None:
+        """Have everything delivered again that this consumer was given and did not acknowledge."""
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
+        mutex_lock(&self.core.mutex)
+        try:
+            self.dispatcher.redeliver(self.receiver)
+        finally:
+            mutex_unlock(&self.core.mutex)
+        self.after()
+
+    def revive(self, Message message not None) -> None:
+        """A dead message could not be given up: have it delivered again later, whatever is
+        closed."""
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t first = 0
+        cdef uint64_t count = 0
+        self.find(message, &ledger_id, &first, &count)
+        mutex_lock(&self.core.mutex)
+        try:
+            self.dispatcher.revive(self.receiver, ledger_id, first)
+        finally:
+            mutex_unlock(&self.core.mutex)
+        self.after()
+
+    def set_dead_letters(self, max_redeliver_count: int, handler) -> None:
+        """Call handler(messages) instead of delivering a message more than 1 + max_redeliver_count
+        times.
+
+        handler: called with a list of Message, without any mutex, by whoever noticed. It keeps them
+        elsewhere and calls acknowledge for each, or revive.
+        """
+        mutex_lock(&self.core.mutex)
+        self.receiver.set_dead_letters(max_redeliver_count, handler)
+        mutex_unlock(&self.core.mutex)
+
+    cdef int after(self) except -1:
+        """No mutex held: do what a call left to be done."""
+        if self.dispatcher.wakes or self.dispatcher.dead is not None:
+            self.dispatcher.settle()
+        return 0
 
     def acknowledge_many(self, messages) -> None:
         """Acknowledge a list of messages or ids, or what receive_arrow returned; runs of neighbours
@@ -319,11 +369,16 @@ cdef class ConsumerCore:
         cdef uint64_t newly
         cdef int status
         while True:
-            mutex_lock(&self.dispatcher.mutex)
-            status = self.dispatcher.tracker.acknowledge(ledger_id, first, count, &newly)
-            mutex_unlock(&self.dispatcher.mutex)
-            if status == STATUS_OK and self.flush_armed and not has_crossed(
-                    self.dispatcher.tracker):
+            mutex_lock(&self.core.mutex)
+            try:
+                status = self.core.tracker.acknowledge(ledger_id, first, count, &newly)
+                if status == STATUS_OK and self.core.pending.count:
+                    self.dispatcher.acknowledged(ledger_id, first, count)
+            finally:
+                mutex_unlock(&self.core.mutex)
+            if self.dispatcher.wakes:
+                self.dispatcher.settle()
+            if status == STATUS_OK and self.flush_armed and not has_crossed(self.core.tracker):
                 return 0
             if not self.settle(status, ledger_id, first):
                 return 0
@@ -331,18 +386,18 @@ cdef class ConsumerCore:
     cdef bint settle(self, int status, uint64_t ledger_id, uint64_t message) except -1:
         """What an acknowledgement leaves to do with the GIL in hand; True: try it again."""
         if status == STATUS_FOLD:
-            mutex_lock(&self.dispatcher.mutex)
+            mutex_lock(&self.core.mutex)
             try:
-                self.dispatcher.tracker.fold()
+                self.core.tracker.fold()
             finally:
-                mutex_unlock(&self.dispatcher.mutex)
+                mutex_unlock(&self.core.mutex)
             return True
         if status != STATUS_OK and status != STATUS_DUPLICATE:
             raise_status(status, 0, f"acknowledge message {message} of ledger {ledger_id} "
-                                    f"of {self.dispatcher.context.topic_name}")
-        if has_crossed(self.dispatcher.tracker):
+                                    f"of {self.dispatcher.topic_name}")
+        if has_crossed(self.core.tracker):
             self.subscription.ledger_acknowledged()
-        if not self.flush_armed and self.dispatcher.tracker.c_dirty:
+        if not self.flush_armed and self.core.tracker.c_dirty:
             self.flush_armed = self.subscription.arm_flush(self)
         return False
 
@@ -352,7 +407,7 @@ cdef class ConsumerCore:
 
     cdef int refuse_foreign(self, Message message) except -1:
         raise errors.NotAllowedError(f"acknowledge {message!r}: it is not of topic "
-                                     f"{self.dispatcher.context.topic_name}")
+                                     f"{self.dispatcher.topic_name}")
 
     cdef int check_open(self) except -1:
         if self.state == CONSUMER_OPEN:
@@ -360,7 +415,7 @@ cdef class ConsumerCore:
         if self.state == CONSUMER_FORKED:
             raise errors.ForkedError("the client was opened before this process was forked; open "
                                      "one of its own")
-        raise errors.AlreadyClosed(f"consumer or reader on {self.dispatcher.context.topic_name}")
+        raise errors.AlreadyClosed(f"consumer or reader on {self.dispatcher.topic_name}")
 
     def require_open(self) -> None:
         """AlreadyClosed (ForkedError in a forked child) unless it is open."""

@@ -37,7 +37,6 @@ cdef class EntryView:
     cdef uint32_t message_count
     cdef uint32_t entry_flags            # EntryFlags
     cdef uint32_t metadata_flags         # MetadataFlags of the entry's own metadata
-    cdef uint32_t redelivery_count
 
 
 cdef EntryView entry_view_new(LedgerFile file, EntryContext context, uint64_t ledger_id,
@@ -45,3 +44,7 @@ cdef EntryView entry_view_new(LedgerFile file, EntryContext context, uint64_t le
                               const uint8_t* entry, uint32_t decompressed_size_max)
 """Take a verified entry apart (and decompress it); CorruptDataError names ledger and entry when it
 is no entry."""
+
+
+cdef EntryView entry_view_share(EntryView view, EntryContext context)
+"""The same entry for another consumer."""

@@ -54,7 +54,6 @@ cdef EntryView entry_view_new(LedgerFile file, EntryContext context, uint64_t le
     view.message_count = frame.message_count
     view.entry_flags = frame.flags
     view.metadata_flags = parts.metadata.flags
-    view.redelivery_count = 0
     view.c_encoded_metadata = parts.encoded_metadata
     view.encoded_metadata_size = parts.encoded_metadata_size
     view.c_payload = parts.payload
@@ -72,3 +71,22 @@ cdef int entry_view_decompress(EntryView view, EntryParts* parts,
     view.c_payload = <const uint8_t*>PyBytes_AS_STRING(view.plain)
     view.payload_size = <uint32_t>PyBytes_GET_SIZE(view.plain)
     return 0
+
+
+cdef EntryView entry_view_share(EntryView view, EntryContext context):
+    cdef EntryView shared = EntryView.__new__(EntryView)
+    shared.file = view.file
+    shared.plain = view.plain
+    shared.context = context
+    shared.c_payload = view.c_payload
+    shared.c_encoded_metadata = view.c_encoded_metadata
+    shared.ledger_id = view.ledger_id
+    shared.entry_id = view.entry_id
+    shared.first_message = view.first_message
+    shared.publish_time_ms = view.publish_time_ms
+    shared.payload_size = view.payload_size
+    shared.encoded_metadata_size = view.encoded_metadata_size
+    shared.message_count = view.message_count
+    shared.entry_flags = view.entry_flags
+    shared.metadata_flags = view.metadata_flags
+    return shared

@@ -30,6 +30,7 @@ cdef class LedgerTail:
         self.managed_ledger = managed_ledger
         self.roll_over_at_ms = INT64_MAX
         self.attached = []
+        self.watchers = ()
 
     def __dealloc__(self):
         # No gc_clear: the list must still be there, or a writer would go on to wake freed memory.
@@ -44,7 +45,7 @@ cdef class LedgerTail:
             writer.c_ledger.topic_event = self.c_event
             self.attached.append(writer)
         self.writer = writer
-        wait_event_wake(self.c_event)
+        self.wake()
 
     def detach(self, LedgerWriter writer not None) -> None:
         """The writer is closed: nothing it does can concern this topic any more."""
@@ -55,6 +56,21 @@ cdef class LedgerTail:
     def wake(self) -> None:
         """Make everybody who waits for messages of this topic look again."""
         wait_event_wake(self.c_event)
+        self.notify()
+
+    def watch(self, object notify not None) -> None:
+        """Call notify() whenever messages may have come, in whatever thread and with whatever mutex
+        held: it may only enqueue something or set an event. Taken back by unwatch."""
+        self.watchers += (notify,)
+
+    def unwatch(self, object notify not None) -> None:
+        self.watchers = tuple([each for each in self.watchers if each != notify])
+
+    cdef int notify(self) except -1:
+        """Tell the watchers; who publishes does it after the messages became visible."""
+        for notify in self.watchers:
+            notify()
+        return 0
 
     def listen(self, PublishedEnds ends, int slot) -> None:
         """Sleep on the slot another process publishes into (a folder opened read-only)."""

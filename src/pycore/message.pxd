@@ -14,7 +14,7 @@ cdef class Message:
     cdef uint32_t payload_size
     cdef int32_t batch_index             # -1: the entry is this message
     cdef uint32_t encoded_metadata_size  # of a message in a batch: right before its payload
-    cdef uint32_t flags                  # MetadataFlags
+    cdef uint32_t flags                  # MetadataFlags; in the upper half the redelivery count
 
 
 cdef inline Message message_new(EntryView entry, const uint8_t* payload, uint32_t payload_size,

@@ -111,7 +111,7 @@ cdef class Message:
 
     def redelivery_count(self) -> int:
         """How often it was handed out before because a consumer asked for it again."""
-        return self.entry.redelivery_count
+        return self.flags >> 16
 
     def schema_version(self) -> str:
         """Version of the schema it was written with, `""` when none."""

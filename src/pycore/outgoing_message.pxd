@@ -3,7 +3,6 @@ alone; needs the GIL."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
-from pulsarx._core.message_metadata cimport MessageMetadata
 from pulsarx._core.single_metadata cimport PropertyView, SingleMetadata
 
 cdef struct PropertyScratch:
@@ -28,4 +27,3 @@ cdef int64_t outgoing_deliver_at(object clock, object deliver_at, object deliver
 
 cdef int outgoing_check_replication(object replication_clusters,
                                     object disable_replication) except -1
-cdef uint32_t outgoing_sticky_hash(const MessageMetadata* metadata) noexcept

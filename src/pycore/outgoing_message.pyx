@@ -4,12 +4,9 @@
 from cpython.mem cimport PyMem_Realloc
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
-from pulsarx._core.message_metadata cimport MessageMetadata
-from pulsarx._core.murmur3 cimport murmur3_32
 from pulsarx._core.single_metadata cimport (
     METADATA_EVENT_TIME, METADATA_NULL_VALUE, METADATA_ORDERING_KEY, METADATA_PARTITION_KEY,
-    METADATA_PROPERTIES,
-    PropertyView, SingleMetadata,
+    METADATA_PROPERTIES, PropertyView, SingleMetadata,
 )
 
 cdef extern from "Python.h":
@@ -117,11 +114,3 @@ cdef int outgoing_check_replication(object replication_clusters,
         raise ValueError("Argument disable_replication is expected to be of type 'bool' "
                          f"and not '{type(disable_replication).__name__}'")
     return 0
-
-
-cdef uint32_t outgoing_sticky_hash(const MessageMetadata* metadata) noexcept:
-    if metadata.flags & METADATA_ORDERING_KEY:
-        return murmur3_32(0, metadata.ordering_key, metadata.ordering_key_size)
-    if metadata.flags & METADATA_PARTITION_KEY:
-        return murmur3_32(0, metadata.partition_key, metadata.partition_key_size)
-    return murmur3_32(0, b"NON_KEY", 7)

@@ -24,10 +24,10 @@ from pulsarx._core.single_metadata cimport (
 from pulsarx._core.status cimport (
     STATUS_CLOSED, STATUS_INTERRUPTED, STATUS_IO, STATUS_LEDGER_FULL, STATUS_OK,
 )
+from pulsarx._core.sticky_key cimport sticky_key_of_entry
 from pulsarx._pycore.ledger_tail cimport LedgerTail
 from pulsarx._pycore.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
-from pulsarx._pycore.outgoing_message cimport outgoing_sticky_hash
 from pulsarx._pycore.pending_sends cimport PendingSends
 from pulsarx._pycore.raise_status cimport raise_status
 from pulsarx._pycore.signals cimport signals_check
@@ -155,7 +155,7 @@ cdef class ProducerStore:
             frame.flags = (ENTRY_BATCH if envelope.flags & METADATA_BATCH else 0) | (
                 ENTRY_COMPRESSED if envelope.compression else 0) | (ENTRY_MIXED_KEYS
                         if self.batch.mixed_keys else 0)
-            frame.sticky_hash = outgoing_sticky_hash(&envelope)
+            frame.sticky_hash = sticky_key_of_entry(&envelope)
             self.store(&frame, entry)
             self.stored_sequence_id = <int64_t>self.batch.last_sequence_id
         except BaseException as error:
@@ -206,7 +206,7 @@ cdef class ProducerStore:
             frame.publish_time_ms = <int64_t>metadata.publish_time_ms
             frame.deliver_at_ms = deliver_at_ms
             frame.flags = ENTRY_COMPRESSED if metadata.compression else 0
-            frame.sticky_hash = outgoing_sticky_hash(&metadata)
+            frame.sticky_hash = sticky_key_of_entry(&metadata)
             self.store(&frame, entry)
             self.stored_sequence_id = <int64_t>single.sequence_id
         except BaseException as error:
@@ -261,6 +261,8 @@ cdef class ProducerStore:
                                               frame.message_count, None)
             if self.durability == DURABILITY_INTERVAL:
                 self.tail.managed_ledger.arm_flush()
+            if self.tail.watchers:
+                self.tail.notify()
         return writer
 
     cdef int give_up(self, object error) except -1:
@@ -339,6 +341,8 @@ cdef class ProducerStore:
                     self.failure = error
                 raise
         self.pending.settle()
+        if self.tail.watchers:
+            self.tail.notify()
         return 0
 
     def flush_pending(self):
@@ -368,6 +372,8 @@ cdef class ProducerStore:
         try:
             if status == STATUS_OK:
                 self.pending.settle()
+                if self.tail.watchers:
+                    self.tail.notify()
                 return None
             try:
                 raise_status(status, writer.c_ledger.error,

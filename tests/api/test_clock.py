@@ -198,7 +198,32 @@ def test_cancelled_timers_do_not_pile_up(make: type[Clock]) -> None:
     clock.call_after(3_600_000, lambda: None)
     for _ in range(10_000):
         clock.call_after(3_600_000, lambda: None).cancel()
-    assert len(clock._heap) < 300
+    assert len(clock._timers) == len(clock._armed) == 1
+
+
+def test_a_timer_cancelled_while_the_clock_is_at_work_leaves_it_later() -> None:
+    clock = ManualClock(0)
+    kept, timer = clock.call_at(5, lambda: None), clock.call_at(1, lambda: None)
+    with clock._changed:
+        thread = threading.Thread(target=timer.cancel)
+        thread.start()
+        thread.join(PATIENCE_SECONDS)
+    assert clock.next_due_ms() == kept.due_ms
+    assert len(clock._timers) == len(clock._armed) == 1
+
+
+@given(st.lists(st.integers(-(2**70), 2**70), max_size=20))
+def test_any_time_may_be_a_deadline(times_ms: list[int]) -> None:
+    clock = ManualClock(-7)
+    fired: list[int] = []
+    for due_ms in times_ms:
+        clock.call_at(due_ms, partial(fired.append, due_ms))
+    clock.advance(0)
+    near = [due_ms for due_ms in times_ms if due_ms <= -7]
+    assert sorted(fired) == sorted(near)
+    # A few thousand years about 1970 are told apart; so are those of every caller.
+    assert [t for t in fired if abs(t) < 2**50] == sorted(t for t in near if abs(t) < 2**50)
+    assert clock.now_ms() == -7
 
 
 def test_the_system_clock_is_the_time_of_day() -> None:
@@ -339,6 +364,27 @@ def test_a_time_of_day_set_back_does_not_make_a_timer_early(
     assert not fired.is_set()
     behind_ns = 0
     timer.cancel()
+
+
+def test_a_timer_cancelled_while_it_is_armed_again_does_not_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SystemClock()
+    early = threading.Event()
+
+    def early_ns(timer: clock_module._WallTimer) -> int:
+        timer.cancel()
+        early.set()
+        return 3_600_000_000_000
+
+    monkeypatch.setattr(clock_module._WallTimer, "_early_ns", early_ns)
+    clock.call_at(0, lambda: None)
+    assert early.wait(PATIENCE_SECONDS)
+    done = threading.Event()
+    clock.call_after(0, done.set)
+    assert done.wait(PATIENCE_SECONDS)
+    with clock._changed:
+        assert len(clock._timers) == len(clock._armed) == 0
 
 
 def test_a_fired_or_cancelled_timer_keeps_nothing_alive() -> None:

@@ -22,8 +22,8 @@ class Layer(NamedTuple):
 
 LIBRARIES = "numpy mmh3 lz4 zstandard snappy pyarrow"
 LEAVES = (
-    "status invariant limits atomic byte_reader byte_writer position crc32c murmur3 ring permits "
-    "timer_wheel file_ops wait_event published_end ack_bits proto_field"
+    "status invariant limits atomic byte_reader byte_writer position crc32c murmur3 java_hash ring "
+    "permits timer_wheel file_ops wait_event published_end ack_bits proto_field waiting_list"
 )
 FORMATS = "entry_frame message_metadata single_metadata cursor_record ledger_footer"
 GROUND = "errors clock randomness topic_name argument_check authentication service_url"
@@ -57,6 +57,7 @@ PERMITTED = [
     ("_core.ledger_*", "_core.mapped_file"),
     ("_core.message_metadata", "_core.single_metadata"),
     ("_pycore.*", "errors"),
+    ("clock", "_pycore.timer"),  # one timer wheel for all: it imports nothing but the core
     ("_pycore.entry_codec", "compression"),  # a tool for tests and Spark, not on the hot path
 ]
 
@@ -195,7 +196,7 @@ def test_cimports_are_absolute():
 
 
 KNOWN = {"pulsarx.errors", "pulsarx._core.status", "pulsarx.client", "pulsarx._core.mapped_file"}
-KNOWN |= {"pulsarx._pycore.timer", "pulsarx.broker.topic"}
+KNOWN |= {"pulsarx._pycore.timer", "pulsarx._pycore.message", "pulsarx.broker.topic"}
 
 
 @pytest.mark.parametrize(
@@ -215,6 +216,7 @@ KNOWN |= {"pulsarx._pycore.timer", "pulsarx.broker.topic"}
         ("pulsarx._pycore.timer", ".pyx", "import numpy"),
         ("pulsarx.errors", ".py", "from pulsarx.message import Message"),
         ("pulsarx.clock", ".py", "import numpy"),
+        ("pulsarx.clock", ".py", "from pulsarx._pycore import message"),
         ("pulsarx.message", ".py", "def f():\n    import pulsarx.broker.topic"),
         ("pulsarx.broker.topic", ".py", "from ..client import Client"),
         ("pulsarx.spark.options", ".py", "from pulsarx._pycore import timer"),
@@ -232,6 +234,7 @@ def test_a_forbidden_import_is_found(module: str, suffix: str, text: str):
         ("pulsarx._core.crc32c", ".pyx", "from libc.stdint cimport uint8_t"),
         ("pulsarx._core.ledger_read", ".pxd", "from pulsarx._core.mapped_file cimport MappedFile"),
         ("pulsarx._pycore.timer", ".pyx", "import os\nfrom pulsarx import errors"),
+        ("pulsarx.clock", ".py", "from pulsarx._pycore.timer import Timers"),
         ("pulsarx.message", ".py", "if TYPE_CHECKING:\n    from pulsarx.client import Client"),
         ("pulsarx.client", ".py", "from pulsarx.broker.topic import Topic"),
         ("pulsarx._core.status", ".pyx", '"""\nimport os\n"""'),

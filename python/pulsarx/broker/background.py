@@ -25,6 +25,10 @@ class Background:
         self._thread: threading.Thread | None = None
         self._closed = False
 
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
     def put(self, job: Callable[[], object]) -> None:
         """Run job soon, in the thread; after close, at once in the caller."""
         if self._closed:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import weakref
 
 from pulsarx._pycore.consumer_arrow import ConsumerArrow
-from pulsarx._pycore.dispatcher import Dispatcher
 from pulsarx._pycore.entry_view import EntryContext
+from pulsarx._pycore.receiver import Receiver
+from pulsarx._pycore.single_active_dispatcher import SingleActiveDispatcher
+from pulsarx._pycore.subscription_core import SubscriptionCore
 from pulsarx.clock import Deadline
 from pulsarx.compression import decompress
 
@@ -23,13 +25,21 @@ class ReaderCursor:
     def __init__(self, topic: Topic | ForeignTopic, schema: object) -> None:
         self.topic = topic
         self._reader: weakref.ref[ConsumerArrow] | None = None
-        self.dispatcher = Dispatcher(topic.ledger.tail, None, topic.decompressed_size_max)
-        self.dispatcher.use(EntryContext(topic.name, schema, topic.ledger.tail, decompress))
+        self._context = EntryContext(topic.name, schema, topic.ledger.tail, decompress)
+        self.dispatcher = SingleActiveDispatcher(
+            SubscriptionCore(None, None),
+            topic.ledger.tail,
+            topic.name,
+            topic.decompressed_size_max,
+            True,
+        )
 
     def attach(self, position: Position) -> ConsumerArrow:
         """Begin to read at a position."""
+        receiver = Receiver(self.dispatcher, self._context, "", None)
+        self.dispatcher.join(receiver)
         self.dispatcher.move(*position)
-        reader = ConsumerArrow(self.dispatcher, self)
+        reader = ConsumerArrow(receiver, self)
         self._reader = weakref.ref(reader)
         return reader
 

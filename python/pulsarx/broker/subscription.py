@@ -1,9 +1,12 @@
-"""A durable subscription: its cursor, its read position, its consumer.
+"""A subscription: its cursor, its dispatcher, its consumers.
 
-state         holds                                   left by
-IDLE          no consumer; the cursor holds ledgers   attach, remove
-ATTACHED      one consumer reads and acknowledges     detach, remove
-REMOVED       the cursor is deleted                   -
+state         holds                                          left by
+IDLE          no consumer; a durable cursor holds ledgers    attach, remove
+ATTACHED      consumers of one type                          detach of the last, remove
+REMOVED       the cursor is deleted                          -
+
+The type is undefined without consumers: the first to come decides it. A durable and a non-durable
+subscription of one name have nothing to do with each other.
 """
 
 from __future__ import annotations
@@ -13,62 +16,135 @@ import weakref
 from pulsarx import errors
 from pulsarx._pycore.ack_tracker import AckTracker
 from pulsarx._pycore.consumer_core import ConsumerCore
-from pulsarx._pycore.dispatcher import Dispatcher
 from pulsarx._pycore.entry_view import EntryContext
 from pulsarx._pycore.message_id import MessageId
+from pulsarx._pycore.receiver import Receiver
+from pulsarx._pycore.subscription_core import SubscriptionCore
+from pulsarx.broker.dispatchers import dispatch_kind, make_dispatcher
 from pulsarx.clock import Deadline
 from pulsarx.compression import decompress
+from pulsarx.enumerations import KeySharedMode
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from pulsarx._pycore.receiver import Dispatcher
     from pulsarx.broker.catalogue_state import SubscriptionRecord
     from pulsarx.broker.ledger_list import Position
+    from pulsarx.broker.subscribe_request import SubscribeRequest
     from pulsarx.broker.topic import Topic
 
-    MakeConsumer = Callable[[Dispatcher, "Subscription"], Any]
+    MakeConsumer = Callable[[Receiver, "Subscription"], Any]
 
 
 class Subscription:
-    """One Exclusive, durable subscription of a topic. Any thread may call."""
+    """One subscription of a topic. Any thread may call; topic.lock orders who comes and goes."""
 
-    def __init__(self, topic: Topic, record: SubscriptionRecord, tracker: AckTracker) -> None:
+    def __init__(
+        self, topic: Topic, name: str, record: SubscriptionRecord | None, tracker: AckTracker
+    ) -> None:
+        """record: None for a non-durable one."""
         self.topic = topic
         self.record = record
-        self.name: str = record.name
+        self.name = name
         self.tracker = tracker
-        self._consumer: weakref.ref[ConsumerCore] | None = None
-        self.dispatcher = Dispatcher(topic.ledger.tail, tracker, topic.decompressed_size_max)
+        self.core = SubscriptionCore(tracker, topic.broker.clock)
+        self.core.on_due = WeakCall(self, "deadlines_due")
+        self._kind: tuple[object, ...] = ("Exclusive",)
+        self._partition_index = TopicName.of(topic.name).partition_index
+        self.dispatcher: Dispatcher = make_dispatcher(
+            self.core, topic, self._kind, self._partition_index
+        )
+        self._consumers: dict[Receiver, weakref.ref[ConsumerCore]] = {}
         self.removed = False
 
     @property
-    def consumer(self) -> ConsumerCore | None:
-        """Who reads now; None when nobody does."""
-        found = self._consumer() if self._consumer is not None else None
-        return found if found is not None and found.is_open else None
+    def durable(self) -> bool:
+        return self.record is not None
 
-    def attach(self, schema: object, make: MakeConsumer) -> ConsumerCore:
-        """Make the one consumer; it starts at the first message that is not acknowledged."""
-        if self.consumer is not None:
-            raise errors.ConsumerBusy(
-                f"subscription {self.name} of {self.topic.name} is Exclusive and has a "
-                f"consumer; close that one first"
-            )
-        self.dispatcher.use(
-            EntryContext(self.topic.name, schema, self.topic.ledger.tail, decompress)
-        )
-        self.dispatcher.rewind()
-        consumer: ConsumerCore = make(self.dispatcher, self)
-        self._consumer = weakref.ref(consumer)
+    def deadlines_due(self) -> None:
+        if not self.removed:
+            self.dispatcher.deadlines_due()
+
+    # Consumers ------------------------------------------------------------------------------------
+
+    def consumers(self) -> list[ConsumerCore]:
+        """Who is attached, in the order they came."""
+        found = [reference() for reference in list(self._consumers.values())]
+        return [each for each in found if each is not None and each.is_open]
+
+    def attach(self, request: SubscribeRequest, make: MakeConsumer) -> ConsumerCore:
+        """Make one more consumer. A refused one leaves no trace.
+
+        ConsumerBusy: others are attached that are of another type, or it is Exclusive.
+        ConsumerAssignError: sticky ranges that overlap with another's.
+        """
+        self._detach_forgotten()
+        self._take_type(request)
+        context = EntryContext(self.topic.name, request.schema, self.topic.ledger.tail, decompress)
+        receiver = Receiver(self.dispatcher, context, request.consumer_name, request.settings)
+        consumer: ConsumerCore = make(receiver, self)
+        reference = weakref.ref(consumer, self._forget_later(receiver))
+        receiver.consumer = reference
+        if self._kind[0] == "Key_Shared":
+            self.dispatcher.join(receiver, sticky_ranges(request))
+        else:
+            self.dispatcher.join(receiver)
+        self._consumers[receiver] = reference
         return consumer
 
-    def detach(self, consumer: ConsumerCore) -> None:
-        """The consumer is gone: what it did not acknowledge goes to the next one."""
-        if self._consumer is not None and self._consumer() in (consumer, None):
-            self._consumer = None
+    def _take_type(self, request: SubscribeRequest) -> None:
+        options = self.topic.broker.options
+        wanted = dispatch_kind(request, options.subscription_key_shared_use_consistent_hashing)
+        if wanted == self._kind and (self._consumers or wanted[0] in ("Exclusive", "Failover")):
+            return
+        if self._consumers:
+            raise errors.ConsumerBusy(
+                f"subscription {self.name} of {self.topic.name} is {described(self._kind)} and has "
+                f"{len(self._consumers)} consumers; a consumer of {described(wanted)} can attach "
+                "when they have left"
+            )
+        self.dispatcher = make_dispatcher(self.core, self.topic, wanted, self._partition_index)
+        self._kind = wanted
+
+    def _forget_later(self, receiver: Receiver) -> Callable[[object], None]:
+        """A consumer that nobody refers to any more leaves: in the background, for the collector
+        may run anywhere."""
+        self_reference = weakref.ref(self)
+        background = self.topic.broker.background
+
+        def leave() -> None:
+            found = self_reference()
+            if found is not None and receiver in found._consumers:
+                found.detach(receiver)
+
+        def gone(_: object) -> None:
+            if not background.closed:
+                background.put(leave)
+
+        return gone
+
+    def _detach_forgotten(self) -> None:
+        for receiver, reference in list(self._consumers.items()):
+            if reference() is None:
+                self.detach(receiver)
+
+    def detach(self, receiver: Receiver) -> None:
+        """A consumer is gone: what it did not acknowledge goes to the others, or the next one."""
+        with self.topic.lock:
+            if self._consumers.pop(receiver, None) is None:
+                return
+            if not self.removed:
+                receiver.dispatcher.leave(receiver)
+            if not self._consumers and not self.durable:
+                self.topic.drop_non_durable(self)
+        receiver.dispatcher.settled()
         self.topic.trim()
+
+    # Positions ------------------------------------------------------------------------------------
 
     def locate(self, message_id: object) -> tuple[int, int, int]:
         """For an acknowledgement by id; see LedgerList.locate."""
@@ -87,11 +163,7 @@ class Subscription:
             self.dispatcher.move(
                 *position
             )  # nothing was published that could count as acknowledged
-        self.topic.ledger.tail.wake()
-
-    def redeliver(self) -> None:
-        """Deliver what is not acknowledged again."""
-        self.dispatcher.rewind()
+        self.dispatcher.settled()
         self.topic.ledger.tail.wake()
 
     def ledger_changed(self, ledger_id: int) -> None:
@@ -100,8 +172,11 @@ class Subscription:
         def change() -> None:
             if not self.tracker.closed:  # unsubscribed meanwhile
                 sync_tracker(self.tracker, self.topic)
+                ledgers = self.topic.ledger.ledgers()
+                if ledgers:
+                    self.dispatcher.forget_before(ledgers[0].ledger_id)
 
-        self.dispatcher.locked(change)
+        self.core.locked(change)
 
     def ledger_acknowledged(self) -> None:
         """The last message of a ledger was acknowledged: it may be trimmed."""
@@ -138,7 +213,7 @@ class Subscription:
 
     def mark_delete(self) -> Position:
         """The first message that is not acknowledged."""
-        position: Position = self.dispatcher.locked(self.tracker.mark_delete)
+        position: Position = self.core.locked(self.tracker.mark_delete)
         return position
 
     def backlog(self) -> int:
@@ -154,28 +229,62 @@ class Subscription:
                 total += max(messages, 0)
             return total
 
-        return int(self.dispatcher.locked(count))
+        return int(self.core.locked(count))
+
+    def statistics(self) -> dict[str, Any]:
+        """As Pulsar's subscription stats, in snake_case. Key_Shared: which keys are held back, by
+        whom, since when."""
+        self._detach_forgotten()
+        found: dict[str, Any] = {
+            "type": self._kind[0] if self._consumers else "",
+            "is_durable": self.durable,
+            "msg_backlog": self.backlog(),
+            "mark_delete_position": self.mark_delete(),
+        }
+        found |= self.dispatcher.statistics()
+        return found
+
+    # Life -----------------------------------------------------------------------------------------
 
     def remove(self) -> None:
         """Unsubscribe: the position is gone, messages are no longer held for it."""
         self.removed = True
-        consumer = self.consumer
-        if consumer is not None:
+        self.core.stop()
+        for consumer in self.consumers():
             consumer.shut()
-        self.dispatcher.locked(self.tracker.delete)
+        self.core.locked(self.tracker.delete)
 
     def close(self) -> None:
-        consumer = self.consumer
-        if consumer is not None:
+        self.core.stop()
+        for consumer in self.consumers():
             consumer.shut()
         if not self.removed:
             self.tracker.flush()
-            self.dispatcher.locked(self.tracker.close)
+            self.core.locked(self.tracker.close)
 
     def abandon(self) -> None:
         """In a forked child: touch nothing."""
         self.removed = True
+        for reference in list(self._consumers.values()):
+            consumer = reference()
+            if consumer is not None:
+                consumer.abandon()
         self.tracker.abandon()
+
+
+class WeakCall:
+    """Calls a method of an object as long as somebody else refers to the object."""
+
+    __slots__ = ("_name", "_reference")
+
+    def __init__(self, target: object, name: str) -> None:
+        self._reference = weakref.ref(target)
+        self._name = name
+
+    def __call__(self) -> None:
+        found = self._reference()
+        if found is not None:
+            getattr(found, self._name)()
 
 
 def sync_tracker(tracker: AckTracker, topic: Topic) -> None:
@@ -187,3 +296,20 @@ def sync_tracker(tracker: AckTracker, topic: Topic) -> None:
         tracker.add_ledger(ledger.ledger_id)
         if ledger.state == "sealed":
             tracker.seal_ledger(ledger.ledger_id, ledger.message_count)
+
+
+def sticky_ranges(request: SubscribeRequest) -> list[tuple[int, int]] | None:
+    """First and last slot of each range a consumer asks for; None: the mapping decides."""
+    policy = request.key_shared
+    if policy is None or policy.get_key_shared_mode() != KeySharedMode.Sticky:
+        return None
+    return policy.get_sticky_ranges()
+
+
+def described(kind: tuple[object, ...]) -> str:
+    """A type of subscription in words."""
+    if len(kind) == 1:
+        return str(kind[0])
+    _, selector, out_of_order = kind
+    mapping = {1: "auto-split hash range", 2: "consistent hashing", 3: "sticky ranges"}[selector]  # type: ignore[index]
+    return f"Key_Shared ({mapping}{', out of order' if out_of_order else ''})"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.catalogue_state import SubscriptionRecord, TopicRecord
     from pulsarx.broker.ledger_list import Position
+    from pulsarx.broker.subscribe_request import SubscribeRequest
     from pulsarx.broker.subscription import MakeConsumer
     from pulsarx.clock import Timer
 
@@ -35,12 +36,14 @@ class Topic:
         self.lock = threading.RLock()
         self.decompressed_size_max = broker.decompressed_size_max
         self.subscriptions: dict[str, Subscription] = {}
+        self._non_durable: dict[str, Subscription] = {}
         self._producers: dict[str, weakref.ref[ProducerCore]] = {}
         self._reader_cursors: weakref.WeakSet[ReaderCursor] = weakref.WeakSet()
         self._trim_timer: Timer | None = None
         self.ledger = ManagedLedger(broker, self.name, self._ledger_changed)
         for each in record.subscriptions.values():
-            self.subscriptions[each.name] = Subscription(self, each, self._open_tracker(each))
+            tracker = self._open_tracker(each)
+            self.subscriptions[each.name] = Subscription(self, each.name, each, tracker)
 
     # Producers ------------------------------------------------------------------------------------
 
@@ -92,18 +95,47 @@ class Topic:
 
     # Subscriptions --------------------------------------------------------------------------------
 
-    def subscribe(
-        self, name: str, start: Callable[[], Position], schema: object, make: MakeConsumer
-    ) -> ConsumerCore:
-        """Attach the consumer of a subscription; a new subscription begins at start()."""
+    def subscribe(self, request: SubscribeRequest, make: MakeConsumer) -> ConsumerCore:
+        """Attach a consumer to a subscription, which is made when it does not exist."""
         with self.lock:
-            subscription = self.subscriptions.get(name)
-            if subscription is None:
-                self.broker.check_subscription_creation(self.name, name)
-                subscription = self.create_subscription(name, start())
-            return subscription.attach(schema, make)
+            name = request.subscription_name
+            if request.durable:
+                subscription = self.subscriptions.get(name)
+                if subscription is None:
+                    self.broker.check_subscription_creation(self.name, name)
+                    subscription = self.create_subscription(
+                        name, request.start(), request.type_name
+                    )
+            else:
+                subscription = self._non_durable.get(name)
+                if subscription is None:
+                    subscription = self._create_non_durable(name, request.start())
+            consumer = subscription.attach(request, make)
+        subscription.dispatcher.settled()
+        return consumer
 
-    def create_subscription(self, name: str, position: Position) -> Subscription:
+    def _create_non_durable(self, name: str, position: Position) -> Subscription:
+        """A subscription that nothing on disk knows and that holds no ledger."""
+        tracker = AckTracker(None)
+        sync_tracker(tracker, self)
+        if position[0] in tracker.ledger_ids:
+            tracker.reset(*position)
+        made = self._non_durable[name] = Subscription(self, name, None, tracker)
+        return made
+
+    def drop_non_durable(self, subscription: Subscription) -> None:
+        """Its last consumer has left."""
+        with self.lock:
+            if self._non_durable.get(subscription.name) is subscription:
+                del self._non_durable[subscription.name]
+            subscription.remove()
+
+    def all_subscriptions(self) -> list[Subscription]:
+        return [*self.subscriptions.values(), *self._non_durable.values()]
+
+    def create_subscription(
+        self, name: str, position: Position, type_name: str = "Exclusive"
+    ) -> Subscription:
         """Make a durable subscription that begins at a position. Durable on return."""
         with self.lock:
             ledger_id, ordinal = position
@@ -114,10 +146,11 @@ class Topic:
                 "name": name,
             }
             creation |= {"cursor_id": cursor_id, "created_ms": self.broker.clock.now_ms()}
+            creation |= {"type": type_name}
             creation |= {"initial_ledger_id": ledger_id or -1, "initial_message": ordinal}
             self.broker.catalogue.commit([creation])
             record = self.broker.catalogue.state.topics[self.name].subscriptions[name]
-            made = Subscription(self, record, self._open_tracker(record))
+            made = Subscription(self, name, record, self._open_tracker(record))
             self.subscriptions[name] = made
             # A ledger that came since the tracker was made was told to the others only.
             made.ledger_changed(0)
@@ -154,7 +187,7 @@ class Topic:
     # Ledgers --------------------------------------------------------------------------------------
 
     def _ledger_changed(self, ledger_id: int) -> None:
-        for subscription in list(self.subscriptions.values()):
+        for subscription in self.all_subscriptions():
             subscription.ledger_changed(ledger_id)
         self.broker.background.put(self.trim)
 
@@ -178,7 +211,7 @@ class Topic:
             removed = removable(self.ledger.ledgers(), held_from, policy, now_ms)
             if removed:
                 self.ledger.remove(removed)
-                for subscription in subscriptions:
+                for subscription in self.all_subscriptions():
                     subscription.ledger_changed(removed[-1])
             self._arm_trim(policy)
             return removed
@@ -201,15 +234,11 @@ class Topic:
         return len(self.producers())
 
     def subscription_statistics(self) -> dict[str, dict[str, Any]]:
-        return {
-            name: {
-                "type": "Exclusive",
-                "msg_backlog": each.backlog(),
-                "mark_delete_position": each.mark_delete(),
-                "consumers": 0 if each.consumer is None else 1,
-            }
-            for name, each in sorted(self.subscriptions.items())
-        }
+        """By name; a non-durable one whose name a durable one has is called `name (non-durable)`."""
+        found = {name: each.statistics() for name, each in sorted(self.subscriptions.items())}
+        for name, each in sorted(self._non_durable.items()):
+            found[f"{name} (non-durable)" if name in found else name] = each.statistics()
+        return found
 
     def close(self) -> None:
         """Send open batches, write positions, seal the ledger."""
@@ -217,7 +246,7 @@ class Topic:
         for producer in self.producers():
             producer.shut()
         with self.lock:
-            for subscription in self.subscriptions.values():
+            for subscription in self.all_subscriptions():
                 subscription.close()
             if self._trim_timer is not None:
                 self._trim_timer.cancel()
@@ -229,10 +258,7 @@ class Topic:
             producer = reference()
             if producer is not None:
                 producer.abandon()
-        for subscription in self.subscriptions.values():
-            consumer = subscription.consumer
-            if consumer is not None:
-                consumer.abandon()
+        for subscription in self.all_subscriptions():
             subscription.abandon()
         for cursor in list(self._reader_cursors):
             cursor.abandon()

@@ -1,0 +1,52 @@
+"""Which dispatcher a subscription needs, by the type its consumers ask for."""
+
+from __future__ import annotations
+
+from pulsarx._pycore.hash_range_selector import HashRangeSelector
+from pulsarx._pycore.key_shared_dispatcher import KeySharedDispatcher
+from pulsarx._pycore.shared_dispatcher import SharedDispatcher
+from pulsarx._pycore.single_active_dispatcher import SingleActiveDispatcher
+from pulsarx.broker.subscribe_request import DispatchLimits
+from pulsarx.enumerations import ConsumerType, KeySharedMode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pulsarx._pycore.receiver import Dispatcher
+    from pulsarx._pycore.subscription_core import SubscriptionCore
+    from pulsarx.broker.subscribe_request import SubscribeRequest
+    from pulsarx.broker.topic import Topic
+
+HASH_RANGE, CONSISTENT_HASHING, STICKY = 1, 2, 3  # SelectorKind of the core
+
+
+def selector_kind(request: SubscribeRequest, consistent_hashing: bool) -> int:
+    policy = request.key_shared
+    if policy is not None and policy.get_key_shared_mode() == KeySharedMode.Sticky:
+        return STICKY
+    return CONSISTENT_HASHING if consistent_hashing else HASH_RANGE
+
+
+def dispatch_kind(request: SubscribeRequest, consistent_hashing: bool) -> tuple[object, ...]:
+    """What all consumers of a subscription must agree on."""
+    if request.type != ConsumerType.KeyShared:
+        return (request.type_name,)
+    policy = request.key_shared
+    out_of_order = policy is not None and policy.is_allow_out_of_order_delivery()
+    return (request.type_name, selector_kind(request, consistent_hashing), out_of_order)
+
+
+def make_dispatcher(
+    core: SubscriptionCore, topic: Topic, kind: tuple[object, ...], partition_index: int
+) -> Dispatcher:
+    """kind: of dispatch_kind."""
+    tail, limit = topic.ledger.tail, topic.decompressed_size_max
+    if kind[0] in ("Exclusive", "Failover"):
+        exclusive = kind[0] == "Exclusive"
+        return SingleActiveDispatcher(core, tail, topic.name, limit, exclusive, partition_index)
+    limits = DispatchLimits(topic.broker.options)
+    if kind[0] == "Shared":
+        return SharedDispatcher(core, tail, topic.name, limit, limits)
+    _, selector, out_of_order = kind
+    return KeySharedDispatcher(
+        core, tail, topic.name, limit, limits, HashRangeSelector(selector), not out_of_order
+    )

@@ -1,0 +1,2 @@
+def partition_hash(scheme: int, key: str) -> int:
+    """0 .. 2^31-1, to be taken modulo the number of partitions; scheme as in HashingScheme."""

@@ -1,0 +1,49 @@
+"""What happens to messages that were delivered one by one: received, acknowledged, delivered again,
+given up. The lower half of SharedDispatcher.
+
+The states are those of pulsarx._core.pending_acks. With the subscription's mutex held.
+"""
+
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
+
+from pulsarx._core.pending_acks cimport PendingAck
+from pulsarx._pycore.ledger_reader cimport LedgerReader
+from pulsarx._pycore.receiver cimport Dispatcher, Receiver
+
+
+cdef class PendingDispatcher(Dispatcher):
+    cdef list receivers                  # by their index; None where nobody is
+    cdef LedgerReader again              # reads single messages again
+    cdef uint64_t unacknowledged         # of all receivers
+    cdef uint64_t unacknowledged_max     # of the subscription; 0: no limit
+    cdef uint64_t receiver_max           # of one receiver; 0: no limit
+    cdef bint all_go_back                # of one receiver: nothing is recalled one by one
+    cdef bint blocked                    # no new messages until half of them are acknowledged
+
+    cdef Receiver holder_of(self, PendingAck* ack)
+    cdef int let_go(self, PendingAck* ack) except -1
+    """Whoever has the message has it no more: permits and counts."""
+
+    cdef int give_back(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
+    """It goes out as soon as somebody may take it."""
+
+    cdef int postpone(self, uint64_t ledger_id, uint64_t message, int64_t delay_ms) except -1
+    """A message somebody has, or that waits already: it goes out again after a while."""
+
+    cdef int again_or_dead(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
+    """It goes out again, counted, or is given up when that was done often enough."""
+
+    cdef int give_up(self, uint64_t ledger_id, uint64_t message, PendingAck* ack,
+                     Receiver receiver) except -1
+    cdef int drop(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
+    """It was acknowledged, or is gone."""
+
+    # What Key_Shared adds; nothing here.
+    cdef int key_waits(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message,
+                       bint ready) except -1
+    cdef int key_ready(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message) except -1
+    cdef int key_returned(self, uint32_t key_hash) except -1
+    cdef int key_forgotten(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message) except -1
+    cdef int key_recalled(self, uint16_t holder, uint32_t key_hash, uint64_t ledger_id,
+                          uint64_t message) except -1
+    """Take later messages of the key out of the holder's queue: they go behind this one."""

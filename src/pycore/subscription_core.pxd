@@ -1,0 +1,41 @@
+"""What a subscription keeps whoever consumes it: its mutex, what is acknowledged, what is pending,
+its deadlines. A reader has one too, without acknowledgements.
+
+Lock order: this mutex, then whatever the core takes. Methods want it held unless they say
+otherwise.
+"""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from pulsarx._core.pending_acks cimport PendingAck, PendingAcks
+from pulsarx._core.timer_wheel cimport TimerWheel
+from pulsarx._pycore.ack_tracker cimport AckTracker
+from pulsarx._pycore.mutex cimport OwnedMutex
+
+
+cdef class SubscriptionCore:
+    # guards everything here, the dispatcher, the tracker and the receivers
+    cdef OwnedMutex mutex
+    cdef readonly AckTracker tracker     # None: a reader, which remembers nothing
+    cdef PendingAcks pending
+    cdef TimerWheel wheel
+    cdef object clock
+    cdef object timer                    # of the clock, for the earliest deadline; None: not armed
+    cdef uint64_t armed_ms               # when it is due
+    cdef public object on_due               # what it calls
+    cdef uint64_t delayed_changed        # delayed messages found since the last snapshot
+
+    cdef int64_t now_ms(self) except -1
+    cdef uint32_t arm(self, int64_t due_ms, uint64_t ledger_id, uint64_t message) except? 4294967295
+    """Let on_due be called when the time has come; answers the handle to cancel it by."""
+
+    cdef int rearm(self) except -1
+    cdef PendingAck* add(self, uint64_t ledger_id, uint64_t message) except NULL
+    cdef int cancel_timer(self, PendingAck* ack) noexcept
+    """Take back the deadline of a message, if it has one."""
+
+    cdef int count_redelivery(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
+    """One redelivery more; survives a restart."""
+
+    cdef int forget(self, bint delayed_too, bint counts_too) except -1
+    """Nobody has anything: every message is unread again, or acknowledged."""
