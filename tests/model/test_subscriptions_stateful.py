@@ -7,6 +7,7 @@ import random
 import shutil
 import sys
 import tempfile
+from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+import pulsarx
 from topic_model import ALL_TYPES, ORDERED
 
 # The same in every run of CI; elsewhere each run tries something new, under a seed it prints.
@@ -44,6 +46,7 @@ KEYS = st.sampled_from(["a", "b", "c", None])
 WHICH = st.integers(0, 1000)  # one of those there are
 NACK_DELAYS_MS = st.sampled_from([100, 2000, 60_000])
 ACK_TIMEOUTS_MS = st.sampled_from([0, 0, 5000])
+PRIORITIES = st.integers(0, 1 if "priority_level" in signature(pulsarx.Client.subscribe).parameters else 0)
 SPANS_MS = st.sampled_from([0, 1, 99, 100, 1000, 2000, 5000, 6000, 60_000])
 
 
@@ -80,7 +83,7 @@ class SubscriptionMachine(RuleBasedStateMachine):
 
     @rule(
         which=WHICH,
-        priority=st.integers(0, 1),
+        priority=PRIORITIES,
         queue_size=st.sampled_from([1, 2, 3, 1000]),
         ack_timeout_ms=ACK_TIMEOUTS_MS,
         nack_delay_ms=NACK_DELAYS_MS,
