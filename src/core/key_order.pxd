@@ -58,6 +58,7 @@ cdef struct KeyOrder:
     uint32_t key_capacity
     uint32_t* places                    # owned: hash table of indexes
     uint32_t place_count                # a power of two; 0 before the first key
+    uint32_t kept_keys                  # tables up to this grow before idle keys are forgotten
     uint32_t free_key                   # head of the list of keys out of use, linked by heap_at
     WaitingPool pool
     KeyHeap* heaps                      # owned, one a consumer index

@@ -13,12 +13,14 @@ from pulsarx._core.waiting_list cimport (
 
 cdef enum:
     FIRST_KEYS = 32     # a subscription with few keys stays small
+    KEPT_KEYS = 16384   # 1 MB: more than that is for keys in use
 
 
 cdef void key_order_init(KeyOrder* self, bint in_order) noexcept nogil:
     memset(self, 0, sizeof(KeyOrder))
     waiting_pool_init(&self.pool)
     self.free_key = KEY_NONE
+    self.kept_keys = KEPT_KEYS
     self.in_order = in_order
 
 
@@ -107,15 +109,21 @@ cdef bint grow_keys(KeyOrder* self) noexcept nogil:
     return True
 
 
+cdef bint make_room(KeyOrder* self) noexcept nogil:
+    """False: out of memory, though idle keys may have been forgotten."""
+    if self.key_capacity < self.kept_keys and grow_keys(self):
+        return True
+    # Half of the table free again: forgetting is paid for by as many new keys.
+    return forget_idle_keys(self) * 2 < self.key_capacity or grow_keys(self)
+
+
 cdef uint32_t key_order_add_key(KeyOrder* self, uint32_t hash) noexcept nogil:
     """Make a key that is not known."""
     cdef uint32_t key
     cdef KeyState* state
-    if self.free_key == KEY_NONE and self.key_count == self.key_capacity:
-        # Half of the table free again: forgetting is paid for by as many new keys.
-        if forget_idle_keys(self) * 2 >= self.key_capacity:
-            if not grow_keys(self) and self.free_key == KEY_NONE:
-                return KEY_NONE
+    if (self.free_key == KEY_NONE and self.key_count == self.key_capacity
+            and not make_room(self) and self.free_key == KEY_NONE):
+        return KEY_NONE
     key = self.free_key
     if key != KEY_NONE:
         self.free_key = self.keys[key].heap_at

@@ -277,6 +277,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         return 0
 
     cdef int key_ready(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message) except -1:
+        self.key_of(key_hash)      # out of order it may be forgotten by now
         if key_order_make_ready(&self.c_keys, key_hash, ledger_id, message,
                                 self.core.now_ms()) != STATUS_OK:
             raise MemoryError("keep a message for later: out of memory")

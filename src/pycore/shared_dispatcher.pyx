@@ -333,7 +333,7 @@ cdef class SharedDispatcher(PendingDispatcher):
                 continue
             timer = self.core.arm(reader.c_frame.deliver_at_ms - self.early_ms, ledger_id, message)
             ack = self.core.add(ledger_id, message)
-            ack.state = PENDING_DELAYED
+            pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_DELAYED)
             ack.tag = timer
             ack.key_hash = reader.c_frame.sticky_hash
             self.core.delayed_changed += 1
@@ -390,9 +390,10 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef int enqueue(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
                      PendingAck* ack, uint32_t key_hash, uint32_t tag) except -1:
         """The message is in the receiver's queue from now on; the caller pushes its slice."""
-        if ack.state == PENDING_DUE:
+        if ack.state == PENDING_NONE:
+            ack.state = PENDING_QUEUED
+        else:
             pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_QUEUED)
-        ack.state = PENDING_QUEUED
         ack.tag = tag
         ack.consumer = receiver.index
         ack.key_hash = key_hash

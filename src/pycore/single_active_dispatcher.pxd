@@ -6,6 +6,7 @@ is queued. With the subscription's mutex held unless a method says otherwise.
 
 from libc.stdint cimport uint64_t
 
+from pulsarx._core.cursor_state cimport LedgerAcks
 from pulsarx._pycore.entry_view cimport EntryView
 from pulsarx._pycore.ledger_reader cimport LedgerReader
 from pulsarx._pycore.receiver cimport Dispatcher, Receiver
@@ -31,4 +32,5 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef int rewind_from(self, uint64_t ledger_id, uint64_t message) except -1
     cdef uint64_t held_count(self) except? 0
     cdef int delivered_end(self, uint64_t* ledger_id, uint64_t* message) except -1
+    cdef uint64_t messages_in(self, LedgerAcks* acks) except? 0
     cdef int count_again(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1

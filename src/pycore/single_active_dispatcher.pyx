@@ -167,7 +167,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
             if ledger_id > end_ledger:
                 break
             acks = cursor_state_find(&self.core.tracker.c_state, ledger_id)
-            handed_out = end if ledger_id == end_ledger else acks.message_count
+            handed_out = end if ledger_id == end_ledger else self.messages_in(acks)
             total += handed_out - min(handed_out, ack_bits_count(&acks.bits))
         return total
 
@@ -372,11 +372,17 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 continue
             acks = cursor_state_find(&self.core.tracker.c_state, at)
             first = message if at == ledger_id else 0
-            self.count_again(at, first, end if at == end_ledger else acks.message_count)
+            self.count_again(at, first, end if at == end_ledger else self.messages_in(acks))
         self.go(ledger_id, message)
         self.wakes = True
         self.core.rearm()
         return 0
+
+    cdef uint64_t messages_in(self, LedgerAcks* acks) except? 0:
+        """Of a ledger that was read to its end; the tracker may not know yet that it is sealed."""
+        if acks.sealed:
+            return acks.message_count
+        return self.tail.managed_ledger.messages_in(acks.ledger_id)
 
     cdef int count_again(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1:
         cdef Receiver active = self.active

@@ -41,6 +41,13 @@ class LedgerList:
         """(entries, messages) of a ledger that may be read."""
         raise NotImplementedError
 
+    def messages_in(self, ledger_id: int) -> int:
+        """Published messages of one ledger; 0 when it is gone."""
+        for ledger in self.ledgers():
+            if ledger.ledger_id == ledger_id:
+                return self.published_counts(ledger)[1]
+        return 0
+
     def span(self, ledger: LedgerRecord) -> LedgerSpan:
         """The ledger as a reader sees it; mapped once while anybody reads it."""
         found = self._spans.get(ledger.ledger_id)
