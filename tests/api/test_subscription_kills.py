@@ -25,7 +25,7 @@ folder, type_name, seed = sys.argv[1:]
 chance = random.Random(int(seed))
 client = pulsarx.Client(folder, durability="os")
 consumers = [
-    client.subscribe("t", "s", consumer_type=ConsumerType[type_name], receiver_queue_size=20,
+    client.subscribe("t", "s", consumer_type=getattr(ConsumerType, type_name), receiver_queue_size=20,
                      negative_ack_redelivery_delay_ms=100)
     for _ in range(3)
 ]
@@ -98,7 +98,7 @@ def test_a_killed_process_loses_nothing_and_forgets_nothing(
     assert max(heard.counts.values()) > 1
     left: list[int] = []
     with pulsarx.Client(folder, durability="os") as client:
-        consumer = client.subscribe("t", "s", consumer_type=ConsumerType[type_name])
+        consumer = client.subscribe("t", "s", consumer_type=getattr(ConsumerType, type_name))
         while messages := consumer.receive_many(1000, 500):
             for message in messages:
                 heard.delivered(int(message.data()), message.redelivery_count())

@@ -145,7 +145,7 @@ class SubscriptionModel:
             mine = state.consumer is not None and consumer in (None, state.consumer)
             if mine and not state.acknowledged:
                 nacked = state.waits_for == "nack"
-                state.highest_count += nacked
+                state.highest_count += nacked or self.now_ms >= state.earliest_ms
                 self.free(state, state.latest_ms if nacked and may_wait else 0)
 
     # -- consumers --------------------------------------------------------------------------------
