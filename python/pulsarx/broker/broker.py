@@ -22,6 +22,7 @@ from pulsarx._pycore.published_ends import PublishedEnds
 from pulsarx.broker.background import Background
 from pulsarx.broker.catalogue import Catalogue
 from pulsarx.broker.completions import Completions
+from pulsarx.broker.cursor_listing import CursorListing
 from pulsarx.broker.data_directory import DataDirectory
 from pulsarx.broker.memory_directory import MemoryDirectory
 from pulsarx.broker.retention import RetentionPolicy
@@ -89,6 +90,7 @@ class Broker:
             self.directory = DataDirectory.open(
                 location, files=self.files, now_ms=self.clock.now_ms()
             )
+            self._cursor_listing = CursorListing(self.files, f"{self.directory.path}/cursors")
         try:
             self.catalogue = Catalogue.open(self.directory)
             ends_path = self.directory.ends_path
@@ -176,7 +178,8 @@ class Broker:
         identity = (
             record.cursor_id.to_bytes(8, "little") + bytes.fromhex(self.directory.folder_id)[:8]
         )
-        tracker = AckTracker(CursorStore(self.files, prefix, identity))
+        names = self._cursor_listing.names_of(record.cursor_id)
+        tracker = AckTracker(CursorStore(self.files, prefix, identity, names))
         for text in tracker.damage:
             import logging
 

@@ -260,7 +260,7 @@ class Subscription:
             consumer.shut()
         if not self.removed:
             self.tracker.flush()
-            self.core.locked(self.tracker.close)
+            self.core.close()
 
     def abandon(self) -> None:
         """In a forked child: touch nothing."""
