@@ -268,8 +268,9 @@ cdef class SingleActiveDispatcher(Dispatcher):
         """Up to end something was acknowledged: maybe what the active one has yet to hand out."""
         cdef Receiver active = self.active
         if active is not None and active.view is not None and (
-                active.view.ledger_id == ledger_id
-                and active.view.first_message + active.view_index < end):
+                active.view.ledger_id < ledger_id
+                or (active.view.ledger_id == ledger_id
+                    and active.view.first_message + active.view_index < end)):
             active.view_filtered = True
 
     cdef int acknowledged(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:
