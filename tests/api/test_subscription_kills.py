@@ -25,8 +25,8 @@ folder, type_name, seed = sys.argv[1:]
 chance = random.Random(int(seed))
 client = pulsarx.Client(folder, durability="os")
 consumers = [
-    client.subscribe("t", "s", consumer_type=getattr(ConsumerType, type_name), receiver_queue_size=20,
-                     negative_ack_redelivery_delay_ms=1)
+    client.subscribe("t", "s", consumer_type=getattr(ConsumerType, type_name),
+                     receiver_queue_size=20, negative_ack_redelivery_delay_ms=1)
     for _ in range(3)
 ]
 def say(*words):
