@@ -154,6 +154,7 @@ class DrivenTopic:
         asking = True
         while asking:
             names = list(self.consumers[subscription])
+            self.check_statistics(subscription)
             asking = sum(self.receive(name, 3, subscription) for name in names) > 0
         self.model.do("drained", subscription=subscription)
         self.check_statistics(subscription)
@@ -242,6 +243,16 @@ class DrivenTopic:
         self.settle()
         statistics = self.client.admin.topics.stats(TOPIC)["subscriptions"][subscription]
         self.model.do("backlog", subscription=subscription, count=statistics["msg_backlog"])
+        if self.subscription(subscription).type in ORDERED:
+            return  # nothing is pushed there
+        for consumer in statistics["consumers"]:
+            self.model.do(
+                "prefetched",
+                subscription=subscription,
+                consumer=consumer["consumer_name"],
+                count=consumer["receiver_queue_messages"],
+                permits=consumer["available_permits"],
+            )
 
     def finish(self, subscription: str = NAME) -> None:
         """Let everything come due, be received and be acknowledged: nothing may be lost."""

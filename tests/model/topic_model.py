@@ -334,11 +334,15 @@ class TopicModel:
         if overdue:
             raise Violation(f"{subscription} is stuck: nobody got {overdue}")
 
-    def _prefetched(self, subscription: str, consumer: str, count: int) -> None:
-        """So many messages lie in its receiver queue."""
+    def _prefetched(
+        self, subscription: str, consumer: str, count: int, permits: int | None = None
+    ) -> None:
+        """So many messages lie in its receiver queue, so many more may come."""
         size = max(self.subscriptions[subscription].consumers[consumer].queue_size, 1)
-        if not 0 <= count <= size:
-            raise Violation(f"{consumer} has {count} messages in a receiver queue of {size}")
+        if not 0 <= count <= size or not 0 <= count + (permits or 0) <= size:
+            raise Violation(
+                f"{consumer} has {count} messages and {permits} permits in a queue of {size}"
+            )
 
     def _backlog(self, subscription: str, count: int) -> None:
         """So many messages are not acknowledged."""
