@@ -20,6 +20,7 @@ cdef class SubscriptionCore(SectionsSource):
     cdef readonly AckTracker tracker     # None: a reader, which remembers nothing
     cdef PendingAcks pending
     cdef TimerWheel wheel
+    cdef public object dispatcher        # the one in force; None: a reader's
     cdef object clock
     cdef object timer                    # of the clock, for the earliest deadline; None: not armed
     cdef uint64_t armed_ms               # when it is due

@@ -16,8 +16,8 @@ from pulsarx._core.pending_acks cimport (
 )
 from pulsarx._core.status cimport STATUS_FOLD, STATUS_OK
 from pulsarx._core.timer_wheel cimport (
-    TIMER_NONE, timer_wheel_cancel, timer_wheel_due_ms, timer_wheel_free, timer_wheel_init, timer_wheel_insert,
-    timer_wheel_next_due,
+    TIMER_NONE, timer_wheel_cancel, timer_wheel_due_ms, timer_wheel_free, timer_wheel_init,
+    timer_wheel_insert, timer_wheel_next_due,
 )
 from pulsarx._pycore.ack_tracker cimport AckTracker
 from pulsarx._pycore.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
@@ -57,7 +57,7 @@ cdef class SubscriptionCore(SectionsSource):
         finally:
             mutex_unlock(&self.mutex)
 
-    # What survives a restart -----------------------------------------------------------------------
+    # What survives a restart ----------------------------------------------------------------------
 
     cdef int restore(self) except -1:
         """Take up what the cursor kept of single messages."""
@@ -214,6 +214,7 @@ cdef class SubscriptionCore(SectionsSource):
         """No deadline is kept any more; the subscription is closed or removed."""
         mutex_lock(&self.mutex)
         self.on_due = None
+        self.dispatcher = None
         timer, self.timer = self.timer, None
         self.armed_ms = UINT64_MAX
         mutex_unlock(&self.mutex)
