@@ -230,7 +230,8 @@ cdef class ConsumerCore:
                 below = self.core.tracker.c_state.acknowledged_below
                 status = self.core.tracker.acknowledge_through(ledger_id, first + count)
                 below = self.core.tracker.c_state.acknowledged_below - below
-                if status == STATUS_OK and self.core.pending.count:
+                if status == STATUS_OK and (self.core.pending.count
+                                            or not self.dispatcher.shares):
                     self.dispatcher.acknowledged_through(ledger_id, first + count)
             finally:
                 mutex_unlock(&self.core.mutex)
@@ -369,7 +370,8 @@ cdef class ConsumerCore:
             mutex_lock(&self.core.mutex)
             try:
                 status = self.core.tracker.acknowledge(ledger_id, first, count, &newly)
-                if status == STATUS_OK and self.core.pending.count:
+                if status == STATUS_OK and (self.core.pending.count
+                                            or not self.dispatcher.shares):
                     self.dispatcher.acknowledged(ledger_id, first, count)
             finally:
                 mutex_unlock(&self.core.mutex)

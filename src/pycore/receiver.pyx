@@ -57,13 +57,14 @@ cdef class Receiver:
         cdef uint32_t at
         cdef uint32_t index
         cdef uint32_t flags
-        cdef int count = 0
+        cdef int count
         cdef int status
         while True:
             if self.view is None or self.view_generation != self.dispatcher.generation:
                 if not self.fill():
                     return None
             view = self.view
+            count = 0
             if view.metadata_flags & METADATA_BATCH == 0:
                 self.drop_view()
                 if self.view_filtered:

@@ -264,10 +264,20 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     # Acknowledgements and redelivery --------------------------------------------------------------
 
+    cdef void ask_about_view(self, uint64_t ledger_id, uint64_t end) noexcept:
+        """Up to end something was acknowledged: maybe what the active one has yet to hand out."""
+        cdef Receiver active = self.active
+        if active is not None and active.view is not None and (
+                active.view.ledger_id < ledger_id
+                or (active.view.ledger_id == ledger_id
+                    and active.view.first_message + active.view_index < end)):
+            active.view_filtered = True
+
     cdef int acknowledged(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:
         cdef uint64_t at_ledger = ledger_id
         cdef uint64_t at = first
         cdef PendingAck* ack
+        self.ask_about_view(ledger_id, first + count)
         while self.core.pending.count:
             ack = pending_acks_next(&self.core.pending, &at_ledger, &at)
             if ack == NULL or at_ledger != ledger_id or at >= first + count:
@@ -281,6 +291,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         cdef uint64_t at_ledger = 0
         cdef uint64_t at = 0
         cdef PendingAck* ack
+        self.ask_about_view(ledger_id, end)
         while self.core.pending.count:
             ack = pending_acks_next(&self.core.pending, &at_ledger, &at)
             if ack == NULL or at_ledger > ledger_id or (at_ledger == ledger_id and at >= end):
