@@ -33,6 +33,9 @@ cdef class PendingDispatcher(Dispatcher):
     cdef int again_or_dead(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
     """It goes out again, counted, or is given up when that was done often enough."""
 
+    cdef int delay_over(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
+    """The deliver-at time of a message has come."""
+
     cdef int give_up(self, uint64_t ledger_id, uint64_t message, PendingAck* ack,
                      Receiver receiver) except -1
     cdef int drop(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1

@@ -174,7 +174,7 @@ cdef class PendingDispatcher(Dispatcher):
             return 0
         ack.tag = TIMER_NONE
         if ack.state == PENDING_DELAYED:
-            return self.give_back(ledger_id, message, ack)
+            return self.delay_over(ledger_id, message, ack)
         if ack.state == PENDING_HELD:
             holder = self.holder_of(ack)
             if holder is not None and holder.ack_timeout_backoff is not None:
@@ -184,6 +184,9 @@ cdef class PendingDispatcher(Dispatcher):
         if ack.state == PENDING_HELD or ack.state == PENDING_NACKED:
             return self.again_or_dead(ledger_id, message, ack)
         return 0
+
+    cdef int delay_over(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
+        return self.give_back(ledger_id, message, ack)
 
     cdef int again_or_dead(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
         cdef Receiver holder = self.holder_of(ack)

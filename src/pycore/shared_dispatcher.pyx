@@ -10,7 +10,7 @@ from libc.string cimport memcpy, memset
 from pulsarx import errors
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_DUE, PENDING_HELD, PENDING_NACKED,
-    PENDING_NOBODY, PENDING_NONE, PENDING_QUEUED, PendingAck, pending_acks_find, pending_acks_next,
+    PENDING_NOBODY, PENDING_NONE, PENDING_QUEUED, PENDING_RESTORED, PendingAck, pending_acks_find, pending_acks_next,
     pending_acks_next_absent, pending_acks_next_due, pending_acks_remove, pending_acks_set_state,
 )
 from pulsarx._core.single_metadata cimport METADATA_BATCH
@@ -341,6 +341,25 @@ cdef class SharedDispatcher(PendingDispatcher):
             ack.key_hash = reader.c_frame.sticky_hash
             self.core.delayed_changed += 1
         return self.core.keep_delayed(False)
+
+    cdef int delay_over(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
+        cdef LedgerReader reader = self.reader
+        if ledger_id > reader.passed_ledger_id or (
+                ledger_id == reader.passed_ledger_id and message >= reader.next_message):
+            # Reading began anew meanwhile and will come to it, in its order.
+            ack.flags = 0
+            if ack.redelivery_count:
+                pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_COUNTED)
+            else:
+                pending_acks_remove(&self.core.pending, ledger_id, message)
+            self.wakes = True
+            return 0
+        if ack.flags & PENDING_RESTORED:
+            if not self.again.read_message(ledger_id, message):
+                return self.lost(ledger_id, message)
+            ack.key_hash = self.again.c_frame.sticky_hash
+            ack.flags = 0
+        return self.give_back(ledger_id, message, ack)
 
     cdef bint give_new(self, Receiver receiver) except -1:
         """Give the receiver the next entry, or as much of it as it has room for."""

@@ -24,7 +24,7 @@ cdef class SubscriptionCore(SectionsSource):
     cdef object clock
     cdef object timer                    # of the clock, for the earliest deadline; None: not armed
     cdef uint64_t armed_ms               # when it is due
-    cdef public object on_due               # what it calls
+    cdef object on_due               # what it calls
     cdef uint64_t delayed_changed        # delayed messages found since the last snapshot
 
     cdef int64_t now_ms(self) except -1

@@ -10,7 +10,7 @@ from pulsarx._core.cursor_sections cimport (
 )
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_COUNT_MAX, PENDING_DEAD, PENDING_DELAYED, PENDING_HELD,
-    PENDING_NACKED, PENDING_NOBODY, PENDING_NONE, PendingAck,
+    PENDING_NACKED, PENDING_NOBODY, PENDING_NONE, PENDING_RESTORED, PendingAck,
     pending_acks_add, pending_acks_free, pending_acks_init, pending_acks_next,
     pending_acks_remove, pending_acks_set_state,
 )
@@ -81,6 +81,7 @@ cdef class SubscriptionCore(SectionsSource):
                 pending_acks_set_state(&self.pending, due[at].ledger_id, due[at].message, ack,
                                        PENDING_DELAYED)
                 ack.tag = timer
+                ack.flags = PENDING_RESTORED
         finally:
             free(counts)
             free(due)
@@ -209,6 +210,15 @@ cdef class SubscriptionCore(SectionsSource):
             message += 1
         self.rearm()
         return 0
+
+    def start(self, object on_due not None) -> None:
+        """Have on_due called, by the clock, when a deadline has come."""
+        mutex_lock(&self.mutex)
+        try:
+            self.on_due = on_due
+            self.rearm()
+        finally:
+            mutex_unlock(&self.mutex)
 
     def stop(self) -> None:
         """No deadline is kept any more; the subscription is closed or removed."""

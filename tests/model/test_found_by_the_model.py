@@ -10,7 +10,6 @@ from driven_topic import DrivenTopic
 from topic_model import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED
 
 OpenTopic = Callable[..., DrivenTopic]
-not_mended = pytest.mark.xfail(reason="found, not mended yet")
 
 
 @pytest.fixture
@@ -77,7 +76,6 @@ def test_a_message_behind_one_that_was_passed_over_has_its_own_redelivery_count(
     topic.drain()
 
 
-@not_mended
 def test_a_delayed_message_waits_for_its_key_after_all_consumers_were_gone(
     open_topic: OpenTopic,
 ) -> None:
@@ -93,7 +91,6 @@ def test_a_delayed_message_waits_for_its_key_after_all_consumers_were_gone(
     topic.drain()
 
 
-@not_mended
 @pytest.mark.parametrize("consumer_type", [SHARED, KEY_SHARED])
 def test_a_message_that_comes_due_after_a_restart_without_consumers_is_delivered(
     open_topic: OpenTopic, tmp_path: Path, consumer_type: str
@@ -108,7 +105,6 @@ def test_a_message_that_comes_due_after_a_restart_without_consumers_is_delivered
     topic.drain()
 
 
-@not_mended
 def test_a_delayed_message_without_a_key_keeps_its_place_over_a_restart(
     open_topic: OpenTopic, tmp_path: Path
 ) -> None:

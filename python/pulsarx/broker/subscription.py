@@ -52,10 +52,11 @@ class Subscription:
         self.name = name
         self.tracker = tracker
         self.core = SubscriptionCore(tracker, topic.broker.clock)
-        self.core.on_due = WeakCall(self, "deadlines_due")
         self._kind: tuple[Any, ...] = ("Exclusive",)
         self._partition_index = TopicName.of(topic.name).partition_index
         self.dispatcher = self._make_dispatcher()
+        self.core.start(WeakCall(self, "deadlines_due"))
+        self.dispatcher.deadlines_due()  # of what fell due while nobody was here
         self._consumers: dict[Receiver, weakref.ref[ConsumerCore]] = {}
         self.removed = False
 
@@ -222,9 +223,12 @@ class Subscription:
 
         def count() -> int:
             total = 0
-            known = set(self.tracker.ledger_ids)  # all but one that is being added right now
+            # All but one that is being added right now; one below the first is being removed.
+            known = self.tracker.ledger_ids
             for ledger in self.topic.ledger.ledgers():
                 messages = self.topic.ledger.published_counts(ledger)[1]
+                if known and ledger.ledger_id < known[0]:
+                    continue
                 if ledger.ledger_id in known:
                     messages -= self.tracker.acknowledged_count(ledger.ledger_id)
                 total += max(messages, 0)
