@@ -67,5 +67,5 @@ class ListenerLoop:
             if self._failed is not None:
                 try:
                     self._failed(message)
-                except errors.PulsarException:
+                except BaseException:
                     log_exception("%s: %r will not come again now", owner.topic(), message)

@@ -45,6 +45,11 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer):
     def topic(self) -> str:
         return self._topic
 
+    @property
+    def has_left(self) -> bool:
+        """Whether it was closed or unsubscribed: it gets no more topics."""
+        return self._left
+
     def grow(self, member: TopicConsumer) -> None:
         """Receive from one topic more; its consumer is closed when this one is by now."""
         with self._growing:

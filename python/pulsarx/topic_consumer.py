@@ -63,6 +63,10 @@ class TopicConsumer(ConsumerArrow, Consumer):
             each.ledger_id == ledger_id for each in self._subscription.topic.ledger.ledgers()
         )
 
+    def may_have_had_ledger(self, ledger_id: int) -> bool:
+        """Whether a message id with this ledger id may be of this topic, and be trimmed."""
+        return self._subscription.topic.ledger.may_have_had(ledger_id)
+
     def tell_active(self, active: bool, partition: int = -1) -> None:
         # One of several: users know the whole only.
         whole: Consumer | None = self if self._whole is None else self._whole()
@@ -73,7 +77,7 @@ class TopicConsumer(ConsumerArrow, Consumer):
         return self if self.owns(message) else None
 
     def _remove_subscription(self) -> None:
-        self._subscription.topic.unsubscribe(self._subscription.name)
+        self._subscription.unsubscribe()
 
     def _leave(self) -> None:
         if self.shut():

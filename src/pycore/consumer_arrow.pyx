@@ -56,6 +56,7 @@ cdef class ConsumerArrow(ConsumerCore):
                     self.subscription.log_damage()
                 finally:
                     mutex_unlock(&self.core.mutex)
+                self.after()
                 if block.row_count:
                     break
                 if deadline is None:

@@ -52,7 +52,7 @@ cdef class ConsumerCore:
             message = self.receiver.take()
         finally:
             mutex_unlock(&self.core.mutex)
-        if self.dispatcher.dead is not None:
+        if self.dispatcher.wakes or self.dispatcher.dead is not None:
             self.dispatcher.settle()
         if message is not None:
             return message
@@ -68,7 +68,7 @@ cdef class ConsumerCore:
                 message = self.receiver.take()
             finally:
                 mutex_unlock(&self.core.mutex)
-            if self.dispatcher.dead is not None:
+            if self.dispatcher.wakes or self.dispatcher.dead is not None:
                 self.dispatcher.settle()
             if message is not None:
                 return message
@@ -85,7 +85,7 @@ cdef class ConsumerCore:
             message = self.receiver.take()
         finally:
             mutex_unlock(&self.core.mutex)
-        if self.dispatcher.dead is not None:
+        if self.dispatcher.wakes or self.dispatcher.dead is not None:
             self.dispatcher.settle()
         return message
 
@@ -130,7 +130,7 @@ cdef class ConsumerCore:
                 self.subscription.log_damage()
             finally:
                 mutex_unlock(&self.core.mutex)
-            if self.dispatcher.dead is not None:
+            if self.dispatcher.wakes or self.dispatcher.dead is not None:
                 self.dispatcher.settle()
             if found:
                 return found
@@ -149,6 +149,7 @@ cdef class ConsumerCore:
             found = self.dispatcher.is_ready(self.receiver)
         finally:
             mutex_unlock(&self.core.mutex)
+        self.after()
         return found
 
     cdef object deadline(self, object timeout_millis):
@@ -375,8 +376,7 @@ cdef class ConsumerCore:
                     self.dispatcher.acknowledged(ledger_id, first, count)
             finally:
                 mutex_unlock(&self.core.mutex)
-            if self.dispatcher.wakes:
-                self.dispatcher.settle()
+            self.after()
             if status == STATUS_OK and self.flush_armed and not has_crossed(self.core.tracker):
                 return 0
             if not self.settle(status, ledger_id, first):

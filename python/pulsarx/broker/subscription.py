@@ -116,7 +116,7 @@ class Subscription:
         """A consumer that nobody refers to any more leaves: in the background, for the collector
         may run anywhere."""
         self_reference = weakref.ref(self)
-        background = self.topic.broker.background
+        broker = self.topic.broker
 
         def leave() -> None:
             found = self_reference()
@@ -124,8 +124,9 @@ class Subscription:
                 found.detach(receiver)
 
         def gone(_: object) -> None:
-            if not background.closed:
-                background.put(leave)
+            # In a forked child nothing of it may be touched.
+            if broker.state == "OPEN":
+                broker.background.put(leave)
 
         return gone
 
@@ -149,12 +150,22 @@ class Subscription:
     # Positions ------------------------------------------------------------------------------------
 
     def locate(self, message_id: object) -> tuple[int, int, int]:
-        """For an acknowledgement by id; see LedgerList.locate."""
+        """For an acknowledgement by id; see LedgerList.locate. What was trimmed is acknowledged.
+
+        NotAllowedError: the topic never had such a message.
+        """
         if not isinstance(message_id, MessageId):
             raise TypeError(
                 f"a Message or a MessageId is acknowledged, not a {type(message_id).__name__}"
             )
-        return self.topic.ledger.locate(message_id)
+        ledger = self.topic.ledger
+        found = ledger.locate(message_id)
+        if not found[2] and not ledger.may_have_had(message_id.ledger_id()):
+            raise errors.NotAllowedError(
+                f"acknowledge {message_id}: {self.topic.name} has no such message; an id is "
+                "acknowledged on the topic it was published to or received from"
+            )
+        return found
 
     def seek(self, position: Position) -> None:
         """Everything before the position counts as acknowledged, everything from it on as not.
@@ -250,6 +261,13 @@ class Subscription:
         return found
 
     # Life -----------------------------------------------------------------------------------------
+
+    def unsubscribe(self) -> None:
+        """Have it removed from its topic; a durable one of the same name is another."""
+        if self.durable:
+            self.topic.unsubscribe(self.name)
+        else:
+            self.topic.drop_non_durable(self)
 
     def remove(self) -> None:
         """Unsubscribe: the position is gone, messages are no longer held for it."""

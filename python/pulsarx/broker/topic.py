@@ -98,6 +98,7 @@ class Topic:
     def subscribe(self, request: SubscribeRequest, make: MakeConsumer) -> ConsumerCore:
         """Attach a consumer to a subscription, which is made when it does not exist."""
         with self.lock:
+            self.broker.check_open()  # closed meanwhile: nobody would close this consumer
             name = request.subscription_name
             if request.durable:
                 subscription = self.subscriptions.get(name)
@@ -128,7 +129,7 @@ class Topic:
         with self.lock:
             if self._non_durable.get(subscription.name) is subscription:
                 del self._non_durable[subscription.name]
-            subscription.remove()
+                subscription.remove()
 
     def all_subscriptions(self) -> list[Subscription]:
         return [*self.subscriptions.values(), *self._non_durable.values()]
