@@ -95,6 +95,14 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer):
             self.silence()
             self._with_each(lambda member: member.unsubscribe())
 
+    def take_back(self) -> None:
+        """Some topic refused it: leave the others as they were."""
+        with self._growing:
+            self._left = True
+            self.shut()
+            self.silence()
+            self._with_each(lambda member: member.take_back())
+
     def _leave(self) -> None:
         with self._growing:
             self._left = True

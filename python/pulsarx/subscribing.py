@@ -77,6 +77,7 @@ def _attach(
         key_shared=None if key_shared is None else key_shared.policy(),
     )
     consumer: TopicConsumer = found.subscribe(request, make)
+    consumer.made_subscription = request.made_subscription
     return consumer
 
 
@@ -128,7 +129,7 @@ def _subscribe_all(
             else:
                 attach(TopicName.of(topic.name), False)
     except BaseException:
-        consumer._leave()
+        consumer.take_back()
         raise
     return consumer
 

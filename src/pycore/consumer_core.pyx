@@ -62,16 +62,19 @@ cdef class ConsumerCore:
         """The slow half of receive: nothing is there yet."""
         cdef Message message
         cdef object deadline = self.deadline(timeout_millis)
-        while self.wait(deadline):
-            mutex_lock(&self.core.mutex)
-            try:
-                message = self.receiver.take()
-            finally:
-                mutex_unlock(&self.core.mutex)
-            if self.dispatcher.wakes or self.dispatcher.dead is not None:
-                self.dispatcher.settle()
-            if message is not None:
-                return message
+        try:
+            while self.wait(deadline):
+                mutex_lock(&self.core.mutex)
+                try:
+                    message = self.receiver.take()
+                finally:
+                    mutex_unlock(&self.core.mutex)
+                if self.dispatcher.wakes or self.dispatcher.dead is not None:
+                    self.dispatcher.settle()
+                if message is not None:
+                    return message
+        finally:
+            self.withdraw()
         raise errors.Timeout(f"no message on {self.dispatcher.topic_name} within "
                              f"{timeout_millis} ms")
 
@@ -87,7 +90,18 @@ cdef class ConsumerCore:
             mutex_unlock(&self.core.mutex)
         if self.dispatcher.wakes or self.dispatcher.dead is not None:
             self.dispatcher.settle()
+        self.withdraw()
         return message
+
+    cdef int withdraw(self) except -1:
+        """With a queue of 0: whoever asked for a message asks no more, so nothing is pushed."""
+        if not self.zero_queue:
+            return 0
+        mutex_lock(&self.core.mutex)
+        if self.receiver.queued == 0:
+            self.receiver.permits = 0
+        mutex_unlock(&self.core.mutex)
+        return 0
 
     def watch(self, object notify not None) -> None:
         """Call notify() whenever a message may have come, until unwatch or the consumer is shut.
@@ -133,14 +147,21 @@ cdef class ConsumerCore:
             if self.dispatcher.wakes or self.dispatcher.dead is not None:
                 self.dispatcher.settle()
             if found:
-                return found
+                break
             if deadline is None:
                 deadline = self.deadline(timeout_millis)
             if not self.wait(deadline):
-                return found
+                break
+        self.withdraw()
+        return found
 
     def has_message(self) -> bool:
         """Whether receive would return at once."""
+        cdef bint found = self.look()
+        self.withdraw()
+        return found
+
+    cdef bint look(self) except -1:
         cdef bint found
         if self.state != CONSUMER_OPEN:
             self.check_open()
@@ -174,7 +195,7 @@ cdef class ConsumerCore:
         cdef WaitEvent* event = tail.c_event
         cdef uint32_t seen = wait_event_enter(event)
         try:
-            if self.has_message() or tail.c_event != event:
+            if self.look() or tail.c_event != event:
                 return True
             if tail.poll_ms > 0 and (left_ns < 0 or left_ns > <int64_t>tail.poll_ms * 1000000):
                 left_ns = <int64_t>tail.poll_ms * 1000000

@@ -174,7 +174,7 @@ def test_an_id_that_names_nothing_is_refused_and_changes_nothing(
         consumer.negative_acknowledge,
         lambda each: consumer.acknowledge_many([each]),
     ):
-        with pytest.raises(errors.NotAllowedError, match="has such a message|has no such message"):
+        with pytest.raises(errors.NotAllowedError, match=r"has such a message|has no such message"):
             call(odd)
     consumer.redeliver_unacknowledged_messages()
     assert payloads(consumer) == numbers(3)
@@ -187,7 +187,7 @@ def test_the_id_of_another_topic_is_refused(memory_client: pulsarx.Client, topic
     after = memory_client.create_producer("after").send(b"x")
     consumer = memory_client.subscribe(topic, "s")
     for foreign in (before, after):
-        with pytest.raises(errors.NotAllowedError, match="no such message|none of"):
+        with pytest.raises(errors.NotAllowedError, match=r"no such message|none of"):
             consumer.acknowledge(foreign)
 
 

@@ -240,7 +240,7 @@ def test_the_longest_delays_are_long(
     consumer_type: ConsumerType,
     options: dict[str, Any],
 ) -> None:
-    """Their sum with the time of day used to pass the end of the numbers: they were over at once."""
+    """Their sum with the time of day used to overflow: they were over at once."""
     consumer = clocked_client.subscribe("t", "s", consumer_type, **options)
     clocked_client.create_producer("t").send(b"0")
     message = consumer.receive(0)

@@ -116,3 +116,12 @@ def test_a_seek_on_an_empty_topic_is_fine(memory_client: pulsarx.Client) -> None
         assert payloads(consumer) == []
     memory_client.create_producer("t").send(b"x")
     assert payloads(consumer) == [b"x"]
+
+
+@pytest.mark.parametrize("target", [-(1 << 70), -1, 0, 1 << 63, 1 << 70])
+def test_times_beyond_all_numbers_are_the_ends(memory_client: pulsarx.Client, target: int) -> None:
+    """Those of more than 64 bits used to raise OverflowError."""
+    consumer = earliest(memory_client)
+    publish_plain(memory_client, 3)
+    consumer.seek(target)
+    assert payloads(consumer) == (numbers(3) if target <= 0 else [])

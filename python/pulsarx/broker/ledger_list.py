@@ -131,9 +131,7 @@ class LedgerList:
         state = self.catalogue.state
         below = ledgers[0].ledger_id if ledgers else state.next_id
         return 0 < ledger_id < below and not any(
-            each.ledger_id == ledger_id
-            for topic in state.topics.values()
-            for each in topic.ledgers
+            each.ledger_id == ledger_id for topic in state.topics.values() for each in topic.ledgers
         )
 
     def _locate_entry(
@@ -217,7 +215,7 @@ class LedgerList:
         if ledger.state == "sealed":
             return ledger.size
         try:
-            return self.span(ledger).end
+            return int(self.span(ledger).end)
         except LedgerTrimmed:
             return 0
 

@@ -257,7 +257,13 @@ class ManagedLedger(LedgerList):
         if writer is not None:
             entries, messages = published_counts(writer)
             return int(entries), int(messages)
+        if ledger.state != "sealed":
+            ledger = self._newest(ledger)
         return ledger.entry_count, ledger.message_count
+
+    def _newest(self, ledger: LedgerRecord) -> LedgerRecord:
+        """Sealed since the caller took its list, its record does not know where it ends."""
+        return next((each for each in self.ledgers() if each.ledger_id == ledger.ledger_id), ledger)
 
     # Flushing, trimming, closing
     # --------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from pulsarx._pycore.entry_view import EntryContext
 from pulsarx._pycore.message_id import MessageId
 from pulsarx._pycore.receiver import Receiver
 from pulsarx._pycore.subscription_core import SubscriptionCore
+from pulsarx.broker.backlog import Backlog
 from pulsarx.broker.dispatchers import SELECTOR_NAMES, dispatch_kind, make_dispatcher
 from pulsarx.clock import Deadline
 from pulsarx.compression import decompress
@@ -229,32 +230,16 @@ class Subscription:
         position: Position = self.core.locked(self.tracker.mark_delete)
         return position
 
-    def backlog(self) -> int:
-        """Messages that are not acknowledged."""
-
-        def count() -> int:
-            total = 0
-            # All but one that is being added right now; one below the first is being removed.
-            known = self.tracker.ledger_ids
-            for ledger in self.topic.ledger.ledgers():
-                messages = self.topic.ledger.published_counts(ledger)[1]
-                if known and ledger.ledger_id < known[0]:
-                    continue
-                if ledger.ledger_id in known:
-                    messages -= self.tracker.acknowledged_count(ledger.ledger_id)
-                total += max(messages, 0)
-            return total
-
-        return int(self.core.locked(count))
-
     def statistics(self) -> dict[str, Any]:
         """As Pulsar's subscription stats, in snake_case. Key_Shared: which keys are held back, by
         whom, since when."""
         self._detach_forgotten()
+        backlog = Backlog(self)
         found: dict[str, Any] = {
             "type": self._kind[0] if self._consumers else "",
             "is_durable": self.durable,
-            "msg_backlog": self.backlog(),
+            "msg_backlog": backlog.messages,
+            "entry_backlog": backlog.entries,
             "mark_delete_position": self.mark_delete(),
         }
         found |= self.dispatcher.statistics()

@@ -107,11 +107,17 @@ class Topic:
                     subscription = self.create_subscription(
                         name, request.start(), request.type_name
                     )
+                    request.made_subscription = True
             else:
                 subscription = self._non_durable.get(name)
                 if subscription is None:
                     subscription = self._create_non_durable(name, request.start())
-            consumer = subscription.attach(request, make)
+            try:
+                consumer = subscription.attach(request, make)
+            except BaseException:
+                if request.made_subscription:
+                    self.take_back(subscription)
+                raise
         subscription.dispatcher.settled()
         return consumer
 
@@ -123,6 +129,13 @@ class Topic:
             tracker.reset(*position)
         made = self._non_durable[name] = Subscription(self, name, None, tracker)
         return made
+
+    def take_back(self, subscription: Subscription) -> None:
+        """Made by a consumer that was then refused: it goes, unless others use it by now."""
+        with self.lock:
+            made = self.subscriptions.get(subscription.name) is subscription
+            if made and not subscription.consumers():
+                self.unsubscribe(subscription.name)
 
     def drop_non_durable(self, subscription: Subscription) -> None:
         """Its last consumer has left."""
