@@ -47,8 +47,8 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer):
 
     @property
     def has_left(self) -> bool:
-        """Whether it was closed or unsubscribed: it gets no more topics."""
-        return self._left
+        """Whether it was closed, or unsubscribed by itself or by others: it gets no more topics."""
+        return self._left or (bool(self.members()) and not self.is_open)
 
     def grow(self, member: TopicConsumer) -> None:
         """Receive from one topic more; its consumer is closed when this one is by now."""

@@ -57,9 +57,8 @@ class TopicConsumer(ConsumerArrow, Consumer):
     def seek(self, messageid: MessageId | int) -> None:
         self.require_open()
         ledger = self._subscription.topic.ledger
-        self._subscription.seek(
-            seek_position(ledger, messageid, self._options.start_message_id_inclusive)
-        )
+        inclusive = self._options.start_message_id_inclusive
+        self._subscription.seek(lambda: seek_position(ledger, messageid, inclusive))
 
     def has_ledger(self, ledger_id: int) -> bool:
         """Whether a message id with this ledger id may be of this topic."""

@@ -418,7 +418,12 @@ cdef class ConsumerCore:
         if has_crossed(self.core.tracker):
             self.subscription.ledger_acknowledged()
         if not self.flush_armed and self.core.tracker.c_dirty:
-            self.flush_armed = self.subscription.arm_flush(self)
+            self.flush_armed = True      # first: the flush may begin before arming it returns
+            try:
+                self.subscription.arm_flush(self)
+            except BaseException:
+                self.flush_armed = False
+                raise
         return False
 
     def flushed(self) -> None:

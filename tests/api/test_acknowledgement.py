@@ -229,3 +229,20 @@ def test_subscriptions_are_independent(memory_client: pulsarx.Client) -> None:
     publish_plain(memory_client, 3)
     first.acknowledge_cumulative(drain(first)[-1])
     assert payloads(second) == numbers(3)
+
+
+def test_a_flush_that_begins_at_once_does_not_stop_the_next_one(open_client: OpenClient) -> None:
+    """What was acknowledged afterwards used to be flushed only when the client closed."""
+    client = open_client()
+    consumer: Any = earliest(client)
+    publish_plain(client, 3)
+    armed = []
+
+    def arm(core: Any) -> None:
+        armed.append(core)
+        core.flushed()  # the clock's thread was quicker
+
+    consumer._subscription.arm_flush = arm
+    for message in drain(consumer):
+        consumer.acknowledge(message)
+    assert len(armed) == 3

@@ -10,6 +10,7 @@ from topic_reading import OpenClient, numbers, payloads
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, SubscriptionMode, errors
+from pulsarx.broker import topic as topic_module
 
 
 def subscribe(client: pulsarx.Client, **options: Any) -> Any:
@@ -70,3 +71,22 @@ def test_a_restart_knows_nothing_of_it(open_client: OpenClient) -> None:
     client = open_client()
     assert subscriptions(client) == {}
     assert payloads(subscribe(client)) == numbers(3)
+
+
+def test_a_ledger_that_comes_while_it_is_made_is_its_own(
+    memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages of that ledger could not be acknowledged: it did not know it."""
+    original = topic_module.sync_tracker
+
+    def sync_then_open(tracker: Any, topic: Any) -> None:
+        original(tracker, topic)
+        monkeypatch.undo()
+        topic.ledger.open_writer()
+
+    monkeypatch.setattr(topic_module, "sync_tracker", sync_then_open)
+    consumer = subscribe(memory_client)
+    publish_plain(memory_client, 2)
+    for message in consumer.receive_many(2, 1000):
+        consumer.acknowledge(message)
+    assert subscriptions(memory_client)["s"]["msg_backlog"] == 0

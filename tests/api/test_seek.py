@@ -125,3 +125,23 @@ def test_times_beyond_all_numbers_are_the_ends(memory_client: pulsarx.Client, ta
     publish_plain(memory_client, 3)
     consumer.seek(target)
     assert payloads(consumer) == (numbers(3) if target <= 0 else [])
+
+
+def test_a_seek_to_the_end_while_a_ledger_is_opened_goes_there(
+    memory_client: pulsarx.Client,
+) -> None:
+    """It used to raise NotAllowedError: the subscription had not been told the ledger yet."""
+    publish_plain(memory_client, 3)
+    consumer: Any = earliest(memory_client)
+    ledger = consumer._subscription.topic.ledger
+    told = ledger._on_change
+
+    def seek_first(ledger_id: int) -> None:
+        ledger._on_change = told
+        consumer.seek(MessageId.latest)
+        told(ledger_id)
+
+    ledger._on_change = seek_first
+    ledger.roll_over(ledger.tail.writer)
+    publish_plain(memory_client, 1)
+    assert payloads(consumer) == numbers(1)

@@ -168,15 +168,16 @@ class Subscription:
             )
         return found
 
-    def seek(self, position: Position) -> None:
-        """Everything before the position counts as acknowledged, everything from it on as not.
-        Durable on return."""
-        if self.topic.ledger.ledgers():
-            self.dispatcher.reset(*position)
-        else:
-            self.dispatcher.move(
-                *position
-            )  # nothing was published that could count as acknowledged
+    def seek(self, find: Callable[[], Position]) -> None:
+        """Everything before the position found counts as acknowledged, everything from it on as
+        not. Durable on return."""
+        with self.topic.lock:  # so that the position is not trimmed before it is taken
+            position = find()
+            self.ledger_changed(0)  # it may be in a ledger that came a moment ago
+            if self.topic.ledger.ledgers():
+                self.dispatcher.reset(*position)
+            else:  # nothing was published that could count as acknowledged
+                self.dispatcher.move(*position)
         self.dispatcher.settled()
         self.topic.ledger.tail.wake()
 
@@ -196,9 +197,8 @@ class Subscription:
         """The last message of a ledger was acknowledged: it may be trimmed."""
         self.topic.broker.background.put(self.topic.trim)
 
-    def arm_flush(self, consumer: ConsumerCore) -> bool:
-        """Make acknowledgements durable before the flush interval is over; True when that is
-        arranged."""
+    def arm_flush(self, consumer: ConsumerCore) -> None:
+        """Make acknowledgements durable before the flush interval is over."""
         reference = weakref.ref(consumer)
 
         def flush() -> None:
@@ -209,7 +209,6 @@ class Subscription:
                 self.tracker.flush()
 
         self.topic.broker.after_flush_interval(flush)
-        return True
 
     def deadline(self, timeout_millis: int | None) -> Deadline:
         """How long a caller waits is real time, whatever clock the broker has."""

@@ -128,6 +128,8 @@ class Topic:
         if position[0] in tracker.ledger_ids:
             tracker.reset(*position)
         made = self._non_durable[name] = Subscription(self, name, None, tracker)
+        # As in create_subscription: a ledger that came meanwhile was told to the others only.
+        made.ledger_changed(0)
         return made
 
     def take_back(self, subscription: Subscription) -> None:
