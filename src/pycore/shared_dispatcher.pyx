@@ -347,13 +347,8 @@ cdef class SharedDispatcher(PendingDispatcher):
         if ledger_id > reader.passed_ledger_id or (
                 ledger_id == reader.passed_ledger_id and message >= reader.next_message):
             # Reading began anew meanwhile and will come to it, in its order.
-            ack.flags = 0
-            if ack.redelivery_count:
-                pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_COUNTED)
-            else:
-                pending_acks_remove(&self.core.pending, ledger_id, message)
             self.wakes = True
-            return 0
+            return self.core.unread(ledger_id, message, ack)
         if ack.flags & PENDING_RESTORED:
             if not self.again.read_message(ledger_id, message):
                 return self.lost(ledger_id, message)

@@ -331,8 +331,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         ack.tag = TIMER_NONE
         if ack.state == PENDING_DELAYED:
             # Of the Shared consumers that were here before: it is read like any other now.
-            pending_acks_remove(&self.core.pending, ledger_id, message)
-            return 0
+            return self.core.unread(ledger_id, message, ack)
         if ack.state != PENDING_NACKED and ack.state != PENDING_HELD:
             return 0
         if ack.state == PENDING_HELD and self.active is not None and (

@@ -33,6 +33,9 @@ cdef class SubscriptionCore(SectionsSource):
 
     cdef int rearm(self) except -1
     cdef PendingAck* add(self, uint64_t ledger_id, uint64_t message) except NULL
+    cdef int unread(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) noexcept
+    """Nothing is known of the message but its redelivery count, if it has one."""
+
     cdef int cancel_timer(self, PendingAck* ack) noexcept
     """Take back the deadline of a message, if it has one."""
 

@@ -170,6 +170,16 @@ cdef class SubscriptionCore(SectionsSource):
             raise MemoryError("remember a delivered message: out of memory")
         return ack
 
+    cdef int unread(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) noexcept:
+        self.cancel_timer(ack)
+        ack.consumer = PENDING_NOBODY
+        ack.flags = 0
+        if ack.redelivery_count:
+            pending_acks_set_state(&self.pending, ledger_id, message, ack, PENDING_COUNTED)
+        else:
+            pending_acks_remove(&self.pending, ledger_id, message)
+        return 0
+
     cdef int cancel_timer(self, PendingAck* ack) noexcept:
         if (ack.state == PENDING_HELD or ack.state == PENDING_NACKED
                 or ack.state == PENDING_DELAYED) and ack.tag != TIMER_NONE:
@@ -200,13 +210,9 @@ cdef class SubscriptionCore(SectionsSource):
             if ack == NULL:
                 break
             if ack.state != PENDING_DEAD and (delayed_too or ack.state != PENDING_DELAYED):
-                self.cancel_timer(ack)
-                ack.consumer = PENDING_NOBODY
-                ack.flags = 0
-                if ack.redelivery_count and not counts_too:
-                    pending_acks_set_state(&self.pending, ledger_id, message, ack, PENDING_COUNTED)
-                else:
-                    pending_acks_remove(&self.pending, ledger_id, message)
+                if counts_too:
+                    ack.redelivery_count = 0
+                self.unread(ledger_id, message, ack)
             message += 1
         self.rearm()
         return 0
