@@ -244,8 +244,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 ack.tag = TIMER_NONE
                 pending_acks_set_state(&self.core.pending, view.ledger_id, message, ack,
                                        PENDING_HELD)
-                ack.tag = self.core.arm(self.core.now_ms() + receiver.ack_timeout_ms,
-                                        view.ledger_id, message)
+                ack.tag = self.core.arm(receiver.ack_due_ms(), view.ledger_id, message)
         else:
             ack = pending_acks_find(&self.core.pending, view.ledger_id, message)
             if ack == NULL:
@@ -314,16 +313,16 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     cdef int due(self, uint64_t ledger_id, uint64_t message) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        cdef int64_t delay_ms
         if ack == NULL or (ack.state != PENDING_NACKED and ack.state != PENDING_HELD):
             return 0
         ack.tag = TIMER_NONE
-        if ack.state == PENDING_HELD and self.active is not None and (
-                self.active.ack_timeout_backoff is not None):
-            delay_ms = self.active.ack_timeout_backoff.next(ack.redelivery_count)
-            ack = self.core.add(ledger_id, message)
-            pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
-            ack.tag = self.core.arm(self.core.now_ms() + delay_ms, ledger_id, message)
-            return 0
+        if ack.state == PENDING_HELD and self.active is not None:
+            delay_ms = self.active.overdue_delay(ack.redelivery_count)
+            if delay_ms:
+                pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
+                ack.tag = self.core.arm(self.core.now_ms() + delay_ms, ledger_id, message)
+                return 0
         return self.rewind_from(ledger_id, message)
 
     cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message) except -1:
