@@ -56,11 +56,14 @@ cdef class ConsumerArrow(ConsumerCore):
                     self.subscription.log_damage()
                 finally:
                     mutex_unlock(&self.core.mutex)
+                if self.dispatcher.dead is not None:
+                    self.dispatcher.settle()
                 if block.row_count:
                     break
                 if deadline is None:
                     deadline = self.deadline(timeout_millis)
                 if not self.wait(deadline):
+                    self.stop_asking()
                     break
             if arrow_block_finish(block) != STATUS_OK:
                 raise MemoryError(f"the columns of {block.row_count} messages")
