@@ -118,6 +118,8 @@ cdef class PendingDispatcher(Dispatcher):
             holder.queued -= 1
             holder.permits += 1
         holder.unacknowledged -= 1
+        if self.unacknowledged == self.unacknowledged_max and self.core.pending.due_count:
+            self.wakes = True      # there is room again for what goes out although it is blocked
         self.unacknowledged -= 1
         if holder.blocked and 2 * holder.unacknowledged <= self.receiver_max:
             holder.blocked = False
