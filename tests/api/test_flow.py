@@ -122,7 +122,7 @@ def test_a_seek_gives_all_permits_back(clocked_client: pulsarx.Client, kind: Con
     assert payloads(consumer) == numbers(9)
 
 
-# A queue of none -----------------------------------------------------------------------------------
+# A queue of none ----------------------------------------------------------------------------------
 
 
 @sharing
@@ -182,7 +182,7 @@ def test_small_queues_never_get_stuck(
     assert sum(flow(clocked_client)[:2]) + 50 % max(1, -(-size // 2)) == size
 
 
-# Limits --------------------------------------------------------------------------------------------
+# Limits -------------------------------------------------------------------------------------------
 
 
 @sharing
