@@ -4,7 +4,7 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx import errors
-from pulsarx._core.ack_bits cimport ack_bits_count
+from pulsarx._core.ack_bits cimport ack_bits_count_below
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_DEAD, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY, PendingAck,
@@ -168,7 +168,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 break
             acks = cursor_state_find(&self.core.tracker.c_state, ledger_id)
             handed_out = end if ledger_id == end_ledger else self.messages_in(acks)
-            total += handed_out - min(handed_out, ack_bits_count(&acks.bits))
+            total += handed_out - ack_bits_count_below(&acks.bits, handed_out)
         return total
 
     def forget_before(self, uint64_t ledger_id) -> None:

@@ -28,7 +28,8 @@ class Topics:
 
     def stats(self, topic: str) -> dict[str, Any]:
         """Entries, messages and bytes stored, ledgers, producers, and of each subscription its
-        backlog in messages."""
+        type, its backlog in messages and entries, what is unacknowledged, the permits of each
+        consumer, and the keys held back."""
         self._broker.check_open()
         self._broker.refresh()
         return topic_statistics(self._broker.topic(TopicName.of(topic), create=False))

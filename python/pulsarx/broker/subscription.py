@@ -12,10 +12,12 @@ subscription of one name have nothing to do with each other.
 from __future__ import annotations
 
 import weakref
+from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ack_tracker import AckTracker
 from pulsarx._pycore.consumer_core import ConsumerCore
+from pulsarx._pycore.entry_backlog import open_entries
 from pulsarx._pycore.entry_view import EntryContext
 from pulsarx._pycore.message_id import MessageId
 from pulsarx._pycore.receiver import Receiver
@@ -216,29 +218,42 @@ class Subscription:
         position: Position = self.core.locked(self.tracker.mark_delete)
         return position
 
-    def backlog(self) -> int:
-        """Messages that are not acknowledged."""
+    def backlog(self) -> tuple[int, int]:
+        """(entries, messages): messages that are not acknowledged, and entries that hold one."""
+        ledger_list = self.topic.ledger
 
-        def count() -> int:
-            total = 0
+        def count() -> tuple[int, int]:
+            open_entry_count = open_message_count = 0
             known = set(self.tracker.ledger_ids)  # all but one that is being added right now
-            for ledger in self.topic.ledger.ledgers():
-                messages = self.topic.ledger.published_counts(ledger)[1]
+            for ledger in ledger_list.ledgers():
+                entries, messages = ledger_list.published_counts(ledger)
                 if ledger.ledger_id in known:
+                    open_entry_count += open_entries(
+                        self.tracker,
+                        partial(ledger_list.span, ledger),
+                        ledger.ledger_id,
+                        entries,
+                        messages,
+                    )
                     messages -= self.tracker.acknowledged_count(ledger.ledger_id)
-                total += max(messages, 0)
-            return total
+                else:
+                    open_entry_count += entries
+                open_message_count += max(messages, 0)
+            return open_entry_count, open_message_count
 
-        return int(self.core.locked(count))
+        found: tuple[int, int] = self.core.locked(count)
+        return found
 
     def statistics(self) -> dict[str, Any]:
         """As Pulsar's subscription stats, in snake_case. Key_Shared: which keys are held back, by
         whom, since when."""
         self._detach_forgotten()
+        entries, messages = self.backlog()
         found: dict[str, Any] = {
             "type": self._kind[0] if self._consumers else "",
             "is_durable": self.durable,
-            "msg_backlog": self.backlog(),
+            "msg_backlog": messages,
+            "backlog_entries": entries,
             "mark_delete_position": self.mark_delete(),
         }
         found |= self.dispatcher.statistics()
