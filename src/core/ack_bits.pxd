@@ -6,7 +6,7 @@ grows by a quarter and moves along, so memory stays at 1 to 1.25 bits for each m
 `contiguous` and the highest acknowledged one. A bit below `contiguous` means nothing.
 """
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from pulsarx._core.status cimport STATUS_OK
 
@@ -55,6 +55,18 @@ cdef inline bint ack_bits_has(const AckBits* self, uint64_t message) noexcept no
     if message < self.contiguous:
         return True
     return self.beyond != 0 and at < self.used_words and (self.words[at] >> (message & 63)) & 1
+
+cdef inline uint32_t ack_bits_group(const AckBits* self, uint64_t group) noexcept nogil:
+    """Which of the 32 messages from 32 * group on are acknowledged, a bit each."""
+    cdef uint64_t at = (group >> 1) - self.first_word
+    cdef uint64_t bits = 0
+    if self.beyond and at < self.used_words:
+        bits = self.words[at] >> (group << 5 & 63)
+    if self.contiguous > group << 5:
+        if self.contiguous - (group << 5) >= 32:
+            return <uint32_t>-1
+        bits |= (<uint64_t>1 << (self.contiguous & 31)) - 1
+    return <uint32_t>bits
 
 cdef uint64_t ack_bits_next_unacknowledged(const AckBits* self, uint64_t message,
                                            uint64_t end) noexcept nogil

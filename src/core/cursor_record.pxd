@@ -6,7 +6,7 @@ shared mapping by one thread at a time: no system call, and a process killed at 
 either the old record or the new one.
 """
 
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from pulsarx._core.ack_bits cimport AckBits
 from pulsarx._core.byte_reader cimport ByteReader
@@ -20,17 +20,20 @@ cdef enum CursorLimits:
     CURSOR_RUN_MAX = 4294967295         # messages in one record
     CURSOR_LEDGER_SPAN = 16777216       # ledger ids a file reaches above its base
     CURSOR_MESSAGE_END = 137438953472   # 2^37: ordinals are below
+    CURSOR_REDELIVERIES_MAX = 65535     # counted; more count as that many
+    CURSOR_REDELIVERED_RUN_MAX = 65536  # messages in one CURSOR_REDELIVERED
 
 cdef enum CursorRecordKind:
     CURSOR_RUN = 1          # [first, first + count) of the ledger
     CURSOR_THROUGH = 2      # all earlier ledgers, and of this one everything below first + count
     CURSOR_BEFORE = 3       # all earlier ledgers and nothing of this one; first 0, count 1
     CURSOR_MASK = 4         # of the 32 messages from first (a multiple of 32) on, by bits in count
+    CURSOR_REDELIVERED = 5  # each of [first, first + count) was redelivered redelivery_count times
 
 cdef enum CursorSectionTag:
     CURSOR_SECTION_LEDGERS = 1
-    CURSOR_SECTION_REDELIVERY = 2       # kept as it is
-    CURSOR_SECTION_DUE = 3              # kept as it is
+    CURSOR_SECTION_REDELIVERY = 2
+    CURSOR_SECTION_DUE = 3
 
 cdef struct CursorHeader:
     uint8_t identity[16]
@@ -46,15 +49,14 @@ cdef struct CursorRecord:
     uint64_t ledger_id
     uint64_t first
     uint64_t count
+    uint32_t redelivery_count   # of a CURSOR_REDELIVERED; else 0
 
 cdef struct CursorTail:
     uint64_t* slots             # borrowed mapping; NULL: nothing is recorded
     uint64_t capacity           # slots
-    uint64_t used               # slots up to and including the last that is not empty
+    uint64_t used               # the first free slot: all below hold something, only masks above
     uint64_t base_ledger_id
-    uint64_t fresh              # slots from here on were written by this process
-    uint16_t* places            # borrowed: in which slot a CURSOR_MASK may be; or NULL
-    uint64_t place_count        # a power of two
+    uint64_t home_mask          # capacity - 1 when that is a power of two: masks have homes; else 0
     uint64_t last_slot          # the run that may be extended, while last_kind is not 0
     uint64_t last_ledger_id
     uint64_t last_first
@@ -62,6 +64,12 @@ cdef struct CursorTail:
     uint32_t last_kind
     uint32_t last_checksum      # over word0, to go on from
     uint32_t seed
+    uint32_t redelivered_count  # of the last CURSOR_REDELIVERED, which may be extended; or 0
+    uint32_t redelivered_checksum
+    uint64_t redelivered_slot
+    uint64_t redelivered_ledger_id
+    uint64_t redelivered_first
+    uint64_t redelivered_end
 
 cdef void cursor_header_encode(const CursorHeader* header, uint8_t* room) noexcept nogil
 """room: CURSOR_HEADER_SIZE bytes."""
@@ -80,7 +88,7 @@ cdef void cursor_tail_start(CursorTail* self, const CursorHeader* header, uint64
                             uint64_t slot_count) noexcept nogil
 
 cdef int cursor_tail_read(CursorTail* self, uint64_t slot, CursorRecord* record) noexcept nogil
-"""END: the slot is empty. CORRUPT: damaged, no record. Otherwise self.used covers the slot."""
+"""END: the slot is empty. CORRUPT: damaged, no record. Read all, ascending, before appending."""
 
 cdef int cursor_tail_append(CursorTail* self, uint32_t kind, uint64_t ledger_id, uint64_t first,
                             uint64_t count) noexcept nogil
@@ -93,13 +101,26 @@ count: 1..CURSOR_RUN_MAX.
 """
 
 cdef int cursor_tail_scatter(CursorTail* self, uint64_t ledger_id, uint64_t first, uint64_t count,
-                             bint only_known) noexcept nogil
-"""Record a few messages of one aligned group of 32 by their bits, in the group's record if this
-process wrote one.
+                             uint32_t held, bint only_known) noexcept nogil
+"""Record a few messages of one aligned group of 32 by their bits, in the group's record if that is
+in the slot where it belongs.
 
+held: all acknowledged messages of the group, these included. What the slot says of them is not
+asked: it may have come back damaged from the disk, and is only replaced by what is known.
 END: not within one group, or there is no such record and only_known: append a run instead. FOLD: as
 append.
 """
+
+cdef int cursor_tail_redelivered(CursorTail* self, uint64_t ledger_id, uint64_t message,
+                                 uint32_t redelivery_count) noexcept nogil
+"""Record how often a message was redelivered, over what was recorded before; the last record grows
+where the message follows its run with the same count. FOLD: as append.
+
+redelivery_count: 1..CURSOR_REDELIVERIES_MAX.
+"""
+
+cdef void cursor_tail_end(CursorTail* self) noexcept nogil
+"""The mapping is gone: whatever is recorded from now on answers FOLD."""
 
 cdef inline bint cursor_tail_extends(const CursorTail* self, uint32_t kind, uint64_t ledger_id,
                                      uint64_t first, uint64_t count) noexcept nogil:

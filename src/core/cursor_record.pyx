@@ -4,7 +4,7 @@ FORMAT.md.
 Little endian throughout, as the processors this runs on.
 """
 
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
 
 from pulsarx._core.ack_bits cimport (
@@ -128,6 +128,8 @@ cdef void cursor_tail_start(CursorTail* self, const CursorHeader* header, uint64
     memset(self, 0, sizeof(CursorTail))
     self.slots = slots
     self.capacity = slot_count
+    if slot_count & (slot_count - 1) == 0 and slot_count:
+        self.home_mask = slot_count - 1
     self.base_ledger_id = header.base_ledger_id
     self.seed = cursor_seed(header)
 
@@ -142,21 +144,28 @@ cdef int cursor_tail_read(CursorTail* self, uint64_t slot, CursorRecord* record)
     cdef uint64_t word0 = self.slots[2 * slot]
     cdef uint64_t count = <uint32_t>word1
     cdef uint64_t first = word0 & (<uint64_t>CURSOR_MESSAGE_END - 1)
+    cdef uint64_t redeliveries = 0
     cdef uint32_t kind = <uint32_t>(word0 >> 61)
     if word1 == 0:
         return STATUS_END
     invariant(slot < self.capacity)
-    if slot >= self.used:
+    # A damaged slot is not written again either: it stays to be reported.
+    if slot >= self.used and (kind != CURSOR_MASK or slot == self.used):
         self.used = slot + 1
-        self.fresh = self.used
     if word1 != checked_count(crc32c_u64(self.seed, word0), count, slot):
         return STATUS_CORRUPT
-    if kind < CURSOR_RUN or kind > CURSOR_MASK or count == 0:
+    if kind < CURSOR_RUN or kind > CURSOR_REDELIVERED or count == 0:
         return STATUS_CORRUPT
+    if kind == CURSOR_REDELIVERED:
+        redeliveries = count & CURSOR_REDELIVERIES_MAX
+        count = (count >> 16) + 1
+        if redeliveries == 0:
+            return STATUS_CORRUPT
     if kind == CURSOR_MASK and first & 31:
         return STATUS_CORRUPT
     if kind != CURSOR_MASK and first + count > <uint64_t>CURSOR_MESSAGE_END:
         return STATUS_CORRUPT
+    record.redelivery_count = <uint32_t>redeliveries
     record.kind = kind
     record.ledger_id = self.base_ledger_id + (word0 >> 37 & (CURSOR_LEDGER_SPAN - 1))
     record.first = first
@@ -169,13 +178,15 @@ cdef inline uint64_t word0_of(const CursorTail* self, uint32_t kind, uint64_t le
     return <uint64_t>kind << 61 | (ledger_id - self.base_ledger_id) << 37 | first
 
 
-cdef inline uint32_t put_record(CursorTail* self, uint64_t word0, uint64_t count) noexcept nogil:
-    """Write into the next slot; answers the checksum of word 0."""
+cdef inline uint32_t put_record(CursorTail* self, uint64_t slot, uint64_t word0,
+                                uint64_t count) noexcept nogil:
+    """Write into a free slot; answers the checksum of word 0."""
     cdef uint32_t checksum = crc32c_u64(self.seed, word0)
-    self.slots[2 * self.used] = word0
+    self.slots[2 * slot] = word0
     # Word 1 makes it a record: whoever is killed before this store has not acknowledged.
-    atomic_store_u64(self.slots + 2 * self.used + 1, checked_count(checksum, count, self.used))
-    self.used += 1
+    atomic_store_u64(self.slots + 2 * slot + 1, checked_count(checksum, count, slot))
+    while self.used < self.capacity and self.slots[2 * self.used + 1]:
+        self.used += 1
     return checksum
 
 
@@ -191,7 +202,8 @@ cdef int cursor_tail_append(CursorTail* self, uint32_t kind, uint64_t ledger_id,
         return STATUS_FOLD
     invariant(count - 1 < CURSOR_RUN_MAX and first + count <= <uint64_t>CURSOR_MESSAGE_END)
     self.last_slot = self.used
-    self.last_checksum = put_record(self, word0_of(self, kind, ledger_id, first), count)
+    self.last_checksum = put_record(self, self.used,
+                                    word0_of(self, kind, ledger_id, first), count)
     self.last_kind = kind
     self.last_ledger_id = ledger_id
     self.last_first = first
@@ -200,32 +212,57 @@ cdef int cursor_tail_append(CursorTail* self, uint32_t kind, uint64_t ledger_id,
 
 
 cdef int cursor_tail_scatter(CursorTail* self, uint64_t ledger_id, uint64_t first, uint64_t count,
-                             bint only_known) noexcept nogil:
+                             uint32_t held, bint only_known) noexcept nogil:
     cdef uint64_t shift = first & 31
-    cdef uint64_t mask, word0, word1, slot
-    cdef uint32_t checksum
-    cdef uint16_t* place
-    if self.places == NULL or count > 32 - shift:
+    cdef uint64_t group = first >> 5
+    cdef uint64_t home = (group ^ ledger_id << 5) & self.home_mask
+    cdef uint64_t word0
+    if self.home_mask == 0 or count > 32 - shift:
         return STATUS_END
-    mask = ((<uint64_t>1 << count) - 1) << shift
     word0 = word0_of(self, CURSOR_MASK, ledger_id, first - shift)
-    place = &self.places[((first >> 5) ^ ledger_id << 5) & (self.place_count - 1)]
-    slot = place[0]
-    if slot >= self.fresh and slot < self.used and self.slots[2 * slot] == word0:
-        word1 = self.slots[2 * slot + 1]
-        checksum = crc32c_u64(self.seed, word0)
-        # A page may have come back damaged from the disk: never sign what is not ours.
-        if word1 == checked_count(checksum, <uint32_t>word1, slot):
-            atomic_store_u64(self.slots + 2 * slot + 1,
-                             checked_count(checksum, <uint32_t>word1 | mask, slot))
-            return STATUS_OK
+    if self.slots[2 * home + 1] and self.slots[2 * home] == word0:
+        atomic_store_u64(self.slots + 2 * home + 1,
+                         checked_count(crc32c_u64(self.seed, word0), held, home))
+        return STATUS_OK
     if only_known:
         return STATUS_END
     if not cursor_tail_has_room(self, ledger_id):
         return STATUS_FOLD
-    place[0] = <uint16_t>self.used
-    put_record(self, word0, mask)
+    if self.slots[2 * home + 1]:
+        home = self.used        # the slot is another's: this record will not be found again
+    put_record(self, home, word0, held)
     return STATUS_OK
+
+
+cdef int cursor_tail_redelivered(CursorTail* self, uint64_t ledger_id, uint64_t message,
+                                 uint32_t redelivery_count) noexcept nogil:
+    cdef uint64_t run = message - self.redelivered_first
+    if redelivery_count == self.redelivered_count and message == self.redelivered_end and (
+            ledger_id == self.redelivered_ledger_id and run < CURSOR_REDELIVERED_RUN_MAX):
+        self.redelivered_end = message + 1
+        atomic_store_u64(self.slots + 2 * self.redelivered_slot + 1,
+                         checked_count(self.redelivered_checksum, run << 16 | redelivery_count,
+                                       self.redelivered_slot))
+        return STATUS_OK
+    if not cursor_tail_has_room(self, ledger_id):
+        return STATUS_FOLD
+    invariant(redelivery_count - 1 < CURSOR_REDELIVERIES_MAX)
+    self.redelivered_slot = self.used
+    self.redelivered_checksum = put_record(
+        self, self.used, word0_of(self, CURSOR_REDELIVERED, ledger_id, message), redelivery_count)
+    self.redelivered_count = redelivery_count
+    self.redelivered_ledger_id = ledger_id
+    self.redelivered_first = message
+    self.redelivered_end = message + 1
+    return STATUS_OK
+
+
+cdef void cursor_tail_end(CursorTail* self) noexcept nogil:
+    self.slots = NULL
+    self.capacity = 0
+    self.last_kind = 0
+    self.redelivered_count = 0
+    self.home_mask = 0
 
 
 cdef uint64_t cursor_ledger_size(uint64_t ledger_id_delta, const AckBits* bits) noexcept nogil:

@@ -42,7 +42,7 @@ cdef void cursor_state_forget(CursorState* self, uint64_t below_ledger_id) noexc
 
 cdef int cursor_state_apply(CursorState* self, const CursorRecord* record) noexcept nogil
 """Do what a record says; a ledger that is not known is added. Records may be applied in any order,
-and twice.
+and twice; a CURSOR_REDELIVERED changes nothing.
 
 DUPLICATE, OUT_OF_RANGE, NO_MEMORY as of ack_bits_add.
 """

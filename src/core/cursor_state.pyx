@@ -14,8 +14,8 @@ from pulsarx._core.byte_writer cimport (
     ByteWriter, byte_writer_start, byte_writer_varint, varint_size,
 )
 from pulsarx._core.cursor_record cimport (
-    CURSOR_MASK, CURSOR_MESSAGE_END, CURSOR_RUN, CURSOR_THROUGH, CursorRecord, cursor_ledger_decode,
-    cursor_ledger_encode, cursor_ledger_size,
+    CURSOR_MASK, CURSOR_MESSAGE_END, CURSOR_REDELIVERED, CURSOR_RUN, CURSOR_THROUGH, CursorRecord,
+    cursor_ledger_decode, cursor_ledger_encode, cursor_ledger_size,
 )
 from pulsarx._core.invariant cimport invariant
 from pulsarx._core.status cimport (
@@ -130,6 +130,8 @@ cdef int cursor_state_apply(CursorState* self, const CursorRecord* record) noexc
     cdef uint64_t at
     if record.ledger_id < self.acknowledged_below:
         return STATUS_DUPLICATE
+    if record.kind == CURSOR_REDELIVERED:
+        return STATUS_OK
     ledger = cursor_state_add(self, record.ledger_id)
     if ledger == NULL:
         return STATUS_NO_MEMORY

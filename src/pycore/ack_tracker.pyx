@@ -5,31 +5,29 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.ack_bits cimport (
-    ack_bits_add, ack_bits_count, ack_bits_has, ack_bits_hole_count, ack_bits_memory_size,
-    ack_bits_next_unacknowledged,
+    ack_bits_add, ack_bits_count, ack_bits_group, ack_bits_has, ack_bits_hole_count,
+    ack_bits_memory_size, ack_bits_next_unacknowledged,
 )
 from pulsarx._core.atomic cimport atomic_fence, atomic_load_u32, atomic_store_u32
 from pulsarx._core.cursor_record cimport (
-    CURSOR_BEFORE, CURSOR_RUN, CURSOR_RUN_MAX, CURSOR_SECTION_DUE, CURSOR_SECTION_LEDGERS,
-    CURSOR_SECTION_REDELIVERY,
+    CURSOR_BEFORE, CURSOR_REDELIVERIES_MAX, CURSOR_RUN, CURSOR_RUN_MAX, CURSOR_SECTION_LEDGERS,
     CURSOR_THROUGH, CursorRecord, CursorTail, cursor_tail_append, cursor_tail_extends,
-    cursor_tail_has_room,
-    cursor_tail_read, cursor_tail_scatter,
+    cursor_tail_has_room, cursor_tail_read, cursor_tail_redelivered, cursor_tail_scatter,
 )
+from pulsarx._core.cursor_sections cimport RestoredMessage
 from pulsarx._core.cursor_state cimport (
     CursorState, LedgerAcks, cursor_state_add, cursor_state_apply, cursor_state_base,
-    cursor_state_decode,
-    cursor_state_encode, cursor_state_find, cursor_state_forget, cursor_state_free,
-    cursor_state_init,
-    cursor_state_mark_delete, cursor_state_reset, cursor_state_seal, cursor_state_size,
+    cursor_state_decode, cursor_state_encode, cursor_state_find, cursor_state_forget,
+    cursor_state_free, cursor_state_init, cursor_state_mark_delete, cursor_state_reset,
+    cursor_state_seal, cursor_state_size,
 )
 from pulsarx._core.invariant cimport invariant
 from pulsarx._core.status cimport (
     STATUS_CLOSED, STATUS_CORRUPT, STATUS_DUPLICATE, STATUS_END, STATUS_FOLD, STATUS_NO_MEMORY,
-    STATUS_OK,
-    STATUS_OUT_OF_RANGE,
+    STATUS_OK, STATUS_OUT_OF_RANGE,
 )
 from pulsarx._pycore.cursor_store cimport CursorStore
+from pulsarx._pycore.kept_sections cimport KeptSections, join_sections
 from pulsarx._pycore.raise_status cimport raise_status
 
 
@@ -47,10 +45,11 @@ cdef class AckTracker:
     def __init__(self, store: CursorStore | None = None) -> None:
         if self.store is not None or self.c_state.ledgers != NULL:
             raise RuntimeError("an AckTracker is initialised once")
-        self.sections = {}
+        self.kept = KeptSections()
+        self.kept.c_state = &self.c_state
         self.store = store
         if store is not None:
-            self.c_tail = &store.c_tail
+            self.kept.c_tail = self.c_tail = &store.c_tail
             self.load()
 
     def __dealloc__(self) -> None:
@@ -99,7 +98,8 @@ cdef class AckTracker:
             return status
         status = STATUS_END
         if not cursor_tail_extends(tail, CURSOR_RUN, ledger.ledger_id, first_message, count):
-            status = cursor_tail_scatter(tail, ledger.ledger_id, first_message, count, in_order)
+            status = cursor_tail_scatter(tail, ledger.ledger_id, first_message, count,
+                                         ack_bits_group(&ledger.bits, first_message >> 5), in_order)
         if status == STATUS_END:
             status = cursor_tail_append(tail, CURSOR_RUN, ledger.ledger_id, first_message, count)
         invariant(status == STATUS_OK)
@@ -133,6 +133,28 @@ cdef class AckTracker:
         status = cursor_state_apply(&self.c_state, &record)
         invariant(status == STATUS_OK or status == STATUS_DUPLICATE)
         return STATUS_OK
+
+    cdef int record_redelivery(self, uint64_t ledger_id, uint64_t message,
+                               uint32_t count) noexcept nogil:
+        cdef LedgerAcks* ledger
+        cdef int status
+        if self.c_closed:
+            return STATUS_CLOSED
+        if ledger_id < self.c_state.acknowledged_below:
+            return STATUS_DUPLICATE
+        ledger = cursor_state_find(&self.c_state, ledger_id)
+        if ledger == NULL or message >= ledger.message_count or count == 0:
+            return STATUS_OUT_OF_RANGE
+        if ack_bits_has(&ledger.bits, message):
+            return STATUS_DUPLICATE
+        if self.c_tail == NULL:
+            return STATUS_OK
+        if count > CURSOR_REDELIVERIES_MAX:
+            count = CURSOR_REDELIVERIES_MAX
+        status = cursor_tail_redelivered(self.c_tail, ledger_id, message, count)
+        if status == STATUS_OK:
+            atomic_store_u32(&self.c_dirty, 1)
+        return status
 
     # Asking.
 
@@ -214,8 +236,6 @@ cdef class AckTracker:
         """Bytes allocated for this state; the mapped tail of the file is the page cache's."""
         cdef uint64_t total = self.c_state.ledger_capacity * sizeof(LedgerAcks)
         cdef uint64_t at
-        if self.c_tail != NULL:
-            total += self.c_tail.place_count * 2
         for at in range(self.c_state.ledger_count):
             total += ack_bits_memory_size(&self.c_state.ledgers[at].bits)
         return total
@@ -251,6 +271,15 @@ cdef class AckTracker:
                      f"acknowledge everything below message {message_end} of ledger {ledger_id}")
         return True
 
+    def record_message_redelivery(self, ledger_id: int, message: int, count: int) -> None:
+        """Keep how often a message was redelivered, folding when needed."""
+        cdef int status = self.record_redelivery(ledger_id, message, count)
+        if status == STATUS_FOLD:
+            self.fold()
+            status = self.record_redelivery(ledger_id, message, count)
+        if status != STATUS_DUPLICATE:
+            raise_status(status, 0, f"count redeliveries of {message} of ledger {ledger_id}")
+
     def is_message_acknowledged(self, ledger_id: int, message: int) -> bool:
         self.check_open()
         return self.is_acknowledged(ledger_id, message)
@@ -262,8 +291,8 @@ cdef class AckTracker:
     # What is kept.
 
     def reset(self, ledger_id: int, message: int) -> None:
-        """Seek: everything before is acknowledged, everything from there on is not. Durable when it
-        returns.
+        """Seek: everything before is acknowledged, everything from there on is not, and no
+        redelivery count or due time is kept. Durable when it returns.
 
         After an error nothing changed, except when only flushing the directory failed: then a power
         cut may undo it.
@@ -271,7 +300,6 @@ cdef class AckTracker:
         cdef LedgerAcks* ledger = self.found(ledger_id)
         cdef CursorState changed
         cdef uint64_t generation
-        cdef bint moved_on = False
         if <uint64_t>message > ledger.message_count:
             raise errors.NotAllowedError(
                 f"seek to message {message} of ledger {ledger_id}: it holds {ledger.message_count}")
@@ -281,10 +309,9 @@ cdef class AckTracker:
         generation = self.store.generation if self.store is not None else 0
         self.c_state, changed = changed, self.c_state
         try:
-            self.fold()
+            self.write({})
         except BaseException:
-            moved_on = self.store is not None and self.store.generation != generation
-            if not moved_on:
+            if self.store is None or self.store.generation == generation:
                 self.c_state, changed = changed, self.c_state
             raise
         finally:
@@ -310,18 +337,46 @@ cdef class AckTracker:
         After an error nothing changed: acknowledging answers FOLD until a fold succeeds.
         """
         self.check_open()
-        if self.store is None:
-            return
-        self.store.write_generation(self.snapshot(), cursor_state_base(&self.c_state))
-        atomic_store_u32(&self.c_dirty, 0)
+        if self.store is not None:
+            self.write(self.kept.current(self.sections_source))
 
-    def section(self, tag: int) -> bytes:
-        """What the snapshot keeps besides, under a CursorSectionTag; empty: nothing."""
-        return self.sections.get(tag, b"")
+    cdef int write(self, dict sections) except -1:
+        """Go on with these sections, written as a new generation if there is a store."""
+        cdef uint64_t before
+        if self.store is None:
+            return self.kept.adopt(sections, self.sections_source)
+        before = self.store.generation
+        try:
+            self.store.write_generation(
+                join_sections({**sections, CURSOR_SECTION_LEDGERS: self.ledgers_section()}),
+                cursor_state_base(&self.c_state))
+        finally:
+            if self.store.generation != before:
+                self.kept.adopt(sections, self.sections_source)
+        atomic_store_u32(&self.c_dirty, 0)
+        return 0
+
+    def redelivery_counts(self) -> list[tuple[int, int, int]]:
+        """(ledger id, ordinal, redeliveries) as loaded and recorded, until somebody took it over.
+
+        Of messages that the topic holds and that are not acknowledged, ascending.
+        """
+        self.check_open()
+        return self.kept.counts()
+
+    def due_times(self) -> list[tuple[int, int, int]]:
+        """(ledger id, ordinal, due_ms) as loaded. See redelivery_counts."""
+        self.check_open()
+        return self.kept.due_times()
 
     def set_section(self, tag: int, content: bytes) -> None:
-        """Keep this in the next snapshot too; durable after fold."""
-        self.sections[tag] = content
+        """Keep this under a CursorSectionTag in the next snapshot; durable after fold."""
+        self.kept.sections[tag] = content
+
+    cdef int take_restored(self, RestoredMessage** counts, size_t* counted,
+                           RestoredMessage** due, size_t* due_count) except -1:
+        self.check_open()
+        return self.kept.take(self.sections_source, counts, counted, due, due_count)
 
     def flush(self) -> None:
         """Put all acknowledgements so far on the device. Any thread, without the mutex; nothing to
@@ -386,6 +441,7 @@ cdef class AckTracker:
 
     cdef void end(self) noexcept:
         self.c_closed = 1
+        self.sections_source = None     # which often holds this tracker
         atomic_store_u32(&self.c_dirty, 0)
         cursor_state_free(&self.c_state)
 
@@ -397,15 +453,9 @@ cdef class AckTracker:
         cursor_state_encode(&self.c_state, <uint8_t*>PyBytes_AS_STRING(section), size)
         return section
 
-    cdef bytes snapshot(self):
-        parts = []
-        for tag, section in sorted({**self.sections,
-                                    CURSOR_SECTION_LEDGERS: self.ledgers_section()}.items()):
-            parts += (int(tag).to_bytes(8, "little"), len(section).to_bytes(8, "little"), section)
-        return b"".join(parts)
-
     cdef int load(self) except -1:
         """Open the store and become what it holds."""
+        cdef bytes ledgers
         cdef bytes snapshot = self.store.load()
         if snapshot is None:
             # No file yet: whoever knows where the subscription begins writes the first one, so that
@@ -413,23 +463,9 @@ cdef class AckTracker:
             if self.store.newest:
                 self.fold()
             return 0
-        at = 0
-        while at < len(snapshot):
-            tag = int.from_bytes(snapshot[at:at + 8], "little")
-            size = int.from_bytes(snapshot[at + 8:at + 16], "little")
-            if at + 16 + size > len(snapshot):
-                raise_status(STATUS_CORRUPT, 0,
-                             f"read the snapshot of cursor file {self.store.path}")
-            section = snapshot[at + 16:at + 16 + size]
-            if tag == CURSOR_SECTION_LEDGERS:
-                self.load_ledgers(section)
-            elif tag == CURSOR_SECTION_REDELIVERY or tag == CURSOR_SECTION_DUE:
-                self.sections[tag] = section
-            else:
-                raise errors.NewerFormatError(
-                    f"cursor file {self.store.path} holds a section {tag} of a newer version;"
-                    " upgrade PulsarX to open it")
-            at += 16 + size
+        ledgers = self.kept.load(snapshot, self.store.path)
+        if ledgers is not None:
+            self.load_ledgers(ledgers)
         return self.load_tail()
 
     cdef int load_ledgers(self, bytes section) except -1:

@@ -56,8 +56,7 @@ cdef class ConsumerArrow(ConsumerCore):
                     self.subscription.log_damage()
                 finally:
                     mutex_unlock(&self.core.mutex)
-                if self.dispatcher.dead is not None:
-                    self.dispatcher.settle()
+                self.after()
                 if block.row_count:
                     break
                 if deadline is None:
@@ -65,7 +64,7 @@ cdef class ConsumerArrow(ConsumerCore):
                 if not self.wait(deadline):
                     self.stop_asking()
                     break
-            if arrow_block_finish(block) != STATUS_OK:
+            if arrow_block_finish(block, self.dispatcher.tail.partition) != STATUS_OK:
                 raise MemoryError(f"the columns of {block.row_count} messages")
         except BaseException:
             arrow_block_release(block)

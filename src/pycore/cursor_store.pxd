@@ -4,7 +4,7 @@ Used by AckTracker alone, with the subscription's mutex held; only flush may com
 thread meanwhile.
 """
 
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from pulsarx._core.atomic cimport pthread_mutex_t
 from pulsarx._core.cursor_record cimport CursorHeader, CursorTail
@@ -13,7 +13,6 @@ cdef class CursorStore:
     cdef CursorTail c_tail              # inside c_map
     cdef uint8_t* c_map                 # owned mapping of the tail
     cdef size_t c_map_size
-    cdef uint16_t* c_places             # owned
     cdef int c_file                     # owned descriptor, -1 while there is none
     cdef uint32_t c_closed
     cdef uint32_t c_poisoned            # a flush failed: the next generation cures it
@@ -22,6 +21,7 @@ cdef class CursorStore:
     cdef object files
     cdef str directory
     cdef str name
+    cdef list names                     # until loaded
     cdef bytes identity
     cdef list damage_texts
     cdef readonly uint64_t generation   # 0: nothing is on disk yet
@@ -41,7 +41,6 @@ cdef class CursorStore:
     cdef object load_generation(self, uint64_t generation)
     cdef int check(self, bytes data, const CursorHeader* header, uint64_t generation)
     cdef int map_existing(self, str path, bytes data, const CursorHeader* header) except -1
-    cdef void start_tail(self, const CursorHeader* header) noexcept nogil
     cdef int take_over(self, const CursorHeader* header, int file, uint8_t* room) except -1
     cdef bytes encode(self, bytes snapshot, uint64_t base_ledger_id, CursorHeader* header)
     cdef int discard(self, str path) except -1

@@ -19,8 +19,7 @@ import os
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.errno cimport ENOSPC, EDQUOT, errno
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from posix.fcntl cimport O_CLOEXEC, O_RDWR, open as posix_open, posix_fallocate
 from posix.mman cimport MAP_FAILED, MAP_SHARED, PROT_READ, PROT_WRITE, madvise, mmap, munmap
@@ -34,7 +33,7 @@ from pulsarx._core.crc32c cimport crc32c
 from pulsarx._core.cursor_record cimport (
     CURSOR_BLOCK_SIZE, CURSOR_IDENTITY_SIZE, CURSOR_SLOT_SIZE, CursorHeader, CursorTail,
     cursor_header_decode,
-    cursor_header_encode, cursor_tail_start,
+    cursor_header_encode, cursor_tail_end, cursor_tail_start,
 )
 from pulsarx._core.limits cimport CURSOR_HEADER_SIZE
 from pulsarx._core.status cimport (
@@ -48,7 +47,6 @@ cdef enum:
     MADV_POPULATE_WRITE = 23
     TAIL_SIZE_MIN = 4096
     TAIL_SIZE_MAX = 1048576     # 65,536 records, which may hold 32 messages each
-    SLOTS_WITH_PLACES_MAX = 65536
 
 cdef dict REASONS = {
     STATUS_UNBORN: "it was never written",
@@ -111,14 +109,17 @@ cdef class CursorStore:
     """Keeps one cursor in `<prefix>.<generation>`; belongs to one AckTracker.
 
     files: a FileSystem. identity: 16 bytes that tell this cursor from all others, in every folder.
+    names: the files there are that begin with the prefix's name and a dot; None: list the folder.
     """
 
-    def __cinit__(self, files: object, prefix: str, identity: bytes) -> None:
+    def __cinit__(self, files: object, prefix: str, identity: bytes,
+                  names: list[str] | None = None) -> None:
         if len(identity) != CURSOR_IDENTITY_SIZE:
             raise ValueError(f"identity must be {CURSOR_IDENTITY_SIZE} bytes, not {len(identity)}")
         self.files = files
         self.directory, self.name = os.path.split(prefix)
         self.identity = identity
+        self.names = names
         self.damage_texts = []
         self.c_file = -1
         pthread_mutex_init(&self.c_flush_mutex, NULL)
@@ -152,7 +153,8 @@ cdef class CursorStore:
         """Generations on disk, newest first."""
         prefix = self.name + "."
         found = []
-        for name in self.files.list(self.directory):
+        names = self.names if self.names is not None else self.files.list(self.directory)
+        for name in names:
             if name.startswith(prefix) and name[len(prefix):].isdecimal():
                 found.append(int(name[len(prefix):]))
         return sorted(found, reverse=True)
@@ -160,6 +162,7 @@ cdef class CursorStore:
     cdef object load(self):
         """Open the newest whole generation and answer its snapshot; None: there is none."""
         cdef list found = self.generations()
+        self.names = None
         snapshot = None
         damaged = []
         for generation in found:
@@ -235,7 +238,8 @@ cdef class CursorStore:
             self.c_poisoned = 0
             pthread_mutex_unlock(&self.c_flush_mutex)
             self.c_header = header[0]
-            self.start_tail(header)
+            cursor_tail_start(&self.c_tail, header, <uint64_t*>room,
+                              header.tail_size // CURSOR_SLOT_SIZE)
             if old_map != NULL:
                 munmap(old_map, old_size)
             if old_file >= 0:
@@ -244,17 +248,6 @@ cdef class CursorStore:
         if self.newest < header.generation:
             self.newest = header.generation
         return 0
-
-    cdef void start_tail(self, const CursorHeader* header) noexcept nogil:
-        cdef uint64_t slot_count = header.tail_size // CURSOR_SLOT_SIZE
-        cursor_tail_start(&self.c_tail, header, <uint64_t*>self.c_map, slot_count)
-        free(self.c_places)
-        self.c_places = NULL
-        if slot_count & (slot_count - 1) == 0 and 0 < slot_count <= SLOTS_WITH_PLACES_MAX:
-            self.c_places = <uint16_t*>calloc(slot_count, sizeof(uint16_t))
-        if self.c_places != NULL:
-            self.c_tail.places = self.c_places
-            self.c_tail.place_count = slot_count
 
     cdef int write_generation(self, bytes snapshot, uint64_t base_ledger_id) except -1:
         """Write the next generation and go on with it; durable when it returns.
@@ -310,7 +303,7 @@ cdef class CursorStore:
         if self.generation:
             tail_size = self.c_header.tail_size
             if self.c_tail.used >= self.c_tail.capacity:
-                tail_size = min(4 * tail_size, <uint64_t>TAIL_SIZE_MAX)
+                tail_size = min(16 * tail_size, <uint64_t>TAIL_SIZE_MAX)
         memset(header, 0, sizeof(CursorHeader))
         memcpy(header.identity, PyBytes_AS_STRING(self.identity), CURSOR_IDENTITY_SIZE)
         header.generation = self.newest + 1
@@ -360,12 +353,7 @@ cdef class CursorStore:
             self.c_map = NULL
             self.c_file = -1
             pthread_mutex_unlock(&self.c_flush_mutex)
-            self.c_tail.slots = NULL
-            self.c_tail.capacity = 0
-            self.c_tail.last_kind = 0
-            self.c_tail.places = NULL
-            free(self.c_places)
-            self.c_places = NULL
+            cursor_tail_end(&self.c_tail)
             if old_map != NULL:
                 munmap(old_map, self.c_map_size)
             if old_file >= 0:
@@ -374,9 +362,7 @@ cdef class CursorStore:
     cdef void abandon(self) noexcept:
         """In a forked child: never touch the mapping again. No lock: its holder may be gone."""
         self.c_closed = 1
-        self.c_tail.slots = NULL
-        self.c_tail.capacity = 0
-        self.c_tail.last_kind = 0
+        cursor_tail_end(&self.c_tail)
 
     cdef int close(self) except -1:
         if not self.c_closed:

@@ -309,8 +309,12 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                           uint64_t message) except -1:
         cdef uint32_t left = self.c_keys.keys[self.key_of(key_hash)].unacknowledged
         cdef PendingAck* ack
-        if not self.in_order or self.all_go_back:
+        cdef Receiver receiver
+        if not self.in_order or self.all_go_back or holder >= len(self.receivers):
             return 0
+        receiver = <Receiver>PyList_GET_ITEM(self.receivers, holder)
+        if receiver is None or receiver.queued == 0:
+            return 0       # all it has was received
         message += 1
         while left:
             ack = pending_acks_next(&self.core.pending, &ledger_id, &message)

@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
 from topic_reading import payloads
 
 import pulsarx
-import pulsarx.client
 from pulsarx import ConsumerType, InitialPosition
-from pulsarx.broker.subscribe_request import ReceiverSettings
 
 PATIENCE_SECONDS = 20  # for what happens at once unless it is broken
 
@@ -86,11 +83,6 @@ def comes_after(consumer: Any, clock: pulsarx.ManualClock, seconds: float) -> li
     assert payloads(consumer) == []
     clock.advance(0.001)
     return payloads(consumer)
-
-
-def receiving_with(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
-    """Consumers made from now on have these settings."""
-    monkeypatch.setattr(pulsarx.client, "ReceiverSettings", partial(ReceiverSettings, **settings))
 
 
 class Table:

@@ -14,7 +14,6 @@ from dispatch_steps import (
     flow,
     join,
     publish,
-    receiving_with,
     sharing,
 )
 from topic_reading import drain, numbers, payloads
@@ -146,13 +145,11 @@ def test_a_lone_consumer_gets_all_later_ones_too(
 def test_it_comes_at_a_tick_never_early_and_late_by_less_than_one(
     clocked_client: pulsarx.Client,
     manual_clock: ManualClock,
-    monkeypatch: pytest.MonkeyPatch,
     kind: ConsumerType,
 ) -> None:
     """Seed: "execute a timer task to check the acknowledgment timeout messages during every
     ackTimeoutTickTime period"."""
-    receiving_with(monkeypatch, ack_timeout_tick_ms=500)
-    consumer = join(clocked_client, kind, **TEN_SECONDS)
+    consumer = join(clocked_client, kind, ack_timeout_tick_ms=500, **TEN_SECONDS)
     publish(clocked_client, 3)
     manual_clock.advance((-manual_clock.now_ms() % 500 + 200) / 1000)
     consumer.receive()
@@ -174,11 +171,9 @@ def test_it_comes_at_a_tick_never_early_and_late_by_less_than_one(
 def test_a_tick_above_the_timeout_is_the_timeout(
     clocked_client: pulsarx.Client,
     manual_clock: ManualClock,
-    monkeypatch: pytest.MonkeyPatch,
     kind: ConsumerType,
 ) -> None:
-    receiving_with(monkeypatch, ack_timeout_tick_ms=100_000)
-    consumer = join(clocked_client, kind, **TEN_SECONDS)
+    consumer = join(clocked_client, kind, ack_timeout_tick_ms=100_000, **TEN_SECONDS)
     publish(clocked_client, 1)
     consumer.receive()
     due_ms = manual_clock.next_due_ms()
@@ -201,14 +196,12 @@ def test_a_negative_acknowledgement_in_time_decides(
 def test_the_backoff_comes_on_top(
     clocked_client: pulsarx.Client,
     manual_clock: ManualClock,
-    monkeypatch: pytest.MonkeyPatch,
     kind: ConsumerType,
 ) -> None:
     """Seed: "Redelivery count, Redelivery delay: 1, 10 + 1 seconds; 2, 10 + 2 seconds ..." """
     seconds = (1, 2, 4, 8, 16, 32, 60, 60)
     backoff = Table(*(1000 * each for each in seconds))
-    receiving_with(monkeypatch, ack_timeout_backoff=backoff)
-    consumer = join(clocked_client, kind, **TEN_SECONDS)
+    consumer = join(clocked_client, kind, ack_timeout_backoff=backoff, **TEN_SECONDS)
     publish(clocked_client, 1)
     assert payloads(consumer) == [b"0"]
     for delay in seconds:
@@ -220,11 +213,9 @@ def test_the_backoff_comes_on_top(
 def test_acknowledged_during_the_backoff_it_does_not_come(
     clocked_client: pulsarx.Client,
     manual_clock: ManualClock,
-    monkeypatch: pytest.MonkeyPatch,
     kind: ConsumerType,
 ) -> None:
-    receiving_with(monkeypatch, ack_timeout_backoff=Table(5000))
-    consumer = join(clocked_client, kind, **TEN_SECONDS)
+    consumer = join(clocked_client, kind, ack_timeout_backoff=Table(5000), **TEN_SECONDS)
     publish(clocked_client, 1)
     message = consumer.receive()
     manual_clock.advance(12)
@@ -238,11 +229,9 @@ def test_acknowledged_during_the_backoff_it_does_not_come(
 def test_a_backoff_that_raises_counts_as_none_and_stops_no_timer(
     clocked_client: pulsarx.Client,
     manual_clock: ManualClock,
-    monkeypatch: pytest.MonkeyPatch,
     kind: ConsumerType,
 ) -> None:
-    receiving_with(monkeypatch, ack_timeout_backoff=Table())
-    consumer = join(clocked_client, kind, **TEN_SECONDS)
+    consumer = join(clocked_client, kind, ack_timeout_backoff=Table(), **TEN_SECONDS)
     publish(clocked_client, 2)
     consumer.receive()
     manual_clock.advance(1)

@@ -14,7 +14,6 @@ from dispatch_steps import (
     flow,
     join,
     publish,
-    receiving_with,
     sharing,
     statistics,
 )
@@ -302,15 +301,13 @@ def test_the_id_of_a_batch_means_all_of_it(
 def test_the_backoff_says_when_by_the_redelivery_count(
     clocked_client: pulsarx.Client,
     manual_clock: ManualClock,
-    monkeypatch: pytest.MonkeyPatch,
     kind: ConsumerType,
 ) -> None:
     """Seed: "The message redelivery behavior should be as follows. Redelivery count, Redelivery
     delay": 1, 2, 4, 8, 16, 32, 60, 60 seconds."""
     seconds = (1, 2, 4, 8, 16, 32, 60, 60)
     backoff = Table(*(1000 * each for each in seconds))
-    receiving_with(monkeypatch, nack_backoff=backoff)
-    consumer = join(clocked_client, kind)
+    consumer = join(clocked_client, kind, nack_backoff=backoff)
     publish(clocked_client, 1)
     for delay in seconds:
         consumer.negative_acknowledge(consumer.receive())
@@ -323,10 +320,9 @@ def test_the_backoff_says_when_by_the_redelivery_count(
 
 @every_kind
 def test_a_backoff_that_raises_says_so_and_loses_nothing(
-    clocked_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch, kind: ConsumerType
+    clocked_client: pulsarx.Client, kind: ConsumerType
 ) -> None:
-    receiving_with(monkeypatch, nack_backoff=Table())
-    consumer = join(clocked_client, kind)
+    consumer = join(clocked_client, kind, nack_backoff=Table())
     publish(clocked_client, 1)
     message = consumer.receive()
     with pytest.raises(IndexError):

@@ -5,7 +5,8 @@ import random
 from libc.stdint cimport uint64_t
 
 from pulsarx._core.ack_bits cimport (
-    AckBits, ack_bits_add, ack_bits_clamp, ack_bits_count, ack_bits_free, ack_bits_has,
+    AckBits, ack_bits_add, ack_bits_clamp, ack_bits_count, ack_bits_free, ack_bits_group,
+    ack_bits_has,
     ack_bits_hole_count,
     ack_bits_init, ack_bits_memory_size, ack_bits_next_unacknowledged, ack_bits_through,
 )
@@ -95,3 +96,18 @@ def test_bounds():
     assert ack_bits_add(&bits, 0, 1, 0, &newly) == STATUS_OUT_OF_RANGE
     assert newly == 77 and ack_bits_count(&bits) == 0 and ack_bits_memory_size(&bits) == 0
     ack_bits_free(&bits)
+
+
+def test_groups_of_32_are_what_has_says():
+    cdef AckBits bits
+    cdef uint64_t newly = 0
+    for seed in range(60):
+        chance = random.Random(seed)
+        ack_bits_init(&bits)
+        ack_bits_through(&bits, chance.choice((0, 1, 31, 32, 40, 64, 95, 200)), &newly)
+        for _ in range(chance.choice((0, 1, 90))):
+            ack_bits_add(&bits, chance.randrange(400), 1, 400, &newly)
+        for group in range(14):
+            expected = sum(1 << at for at in range(32) if ack_bits_has(&bits, 32 * group + at))
+            assert ack_bits_group(&bits, group) == expected, (seed, group)
+        ack_bits_free(&bits)

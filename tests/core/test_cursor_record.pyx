@@ -2,7 +2,7 @@
 
 import random
 
-from libc.stdint cimport uint8_t, uint16_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsarx._core.ack_bits cimport (
@@ -24,7 +24,6 @@ from pulsarx._core.status cimport (
 )
 
 cdef uint64_t room[16]
-cdef uint16_t places[8]
 
 
 cdef CursorHeader header_of(uint64_t generation):
@@ -41,10 +40,7 @@ cdef CursorHeader header_of(uint64_t generation):
 cdef void start(CursorTail* tail, uint64_t generation):
     cdef CursorHeader header = header_of(generation)
     memset(room, 0, sizeof(room))
-    memset(places, 0, sizeof(places))
     cursor_tail_start(tail, &header, room, 8)
-    tail.places = places
-    tail.place_count = 8
 
 
 cdef list records(CursorTail* tail):
@@ -88,31 +84,96 @@ def test_a_run_ends_where_its_count_is_full():
     assert cursor_tail_append(&tail, CURSOR_RUN, 999, 0, 1) == STATUS_FOLD
 
 
+cdef class Group:
+    """Acknowledged bits of the groups of ledger 1000, as a tracker has them."""
+
+    cdef dict bits
+
+    def __cinit__(self):
+        self.bits = {}
+
+    cdef int scatter(self, CursorTail* tail, uint64_t first, uint64_t count, bint only_known):
+        group = first // 32
+        held = self.bits.get(group, 0) | (2 ** count - 1) << first % 32
+        status = cursor_tail_scatter(tail, 1000, first, count, <uint32_t>(held & 2 ** 32 - 1),
+                                     only_known)
+        if status == STATUS_OK:
+            self.bits[group] = held
+        return status
+
+
 def test_scattered_acknowledgements_share_the_record_of_their_group():
     cdef CursorTail tail
+    group = Group()
     start(&tail, 1)
-    assert cursor_tail_scatter(&tail, 1000, 70, 1, True) == STATUS_END
+    assert group.scatter(&tail, 70, 1, True) == STATUS_END
     for at in (70, 5, 95, 64, 0, 31):
-        assert cursor_tail_scatter(&tail, 1000, at, 1, False) == STATUS_OK
-    assert cursor_tail_scatter(&tail, 1000, 80, 3, True) == STATUS_OK
-    assert cursor_tail_scatter(&tail, 1000, 30, 3, False) == STATUS_END
-    assert records(&tail) == [
-        (CURSOR_MASK, 1000, 64, 1 | 1 << 6 | 1 << 31 | 7 << 16), (CURSOR_MASK, 1000, 0,
-                                                                  1 | 1 << 5 | 1 << 31)]
+        assert group.scatter(&tail, at, 1, False) == STATUS_OK
+    assert group.scatter(&tail, 80, 3, True) == STATUS_OK
+    assert group.scatter(&tail, 30, 3, False) == STATUS_END
+    assert sorted(records(&tail)) == [
+        (CURSOR_MASK, 1000, 0, 1 | 1 << 5 | 1 << 31),
+        (CURSOR_MASK, 1000, 64, 1 | 1 << 6 | 1 << 31 | 7 << 16)]
+
+
+def test_a_group_whose_slot_is_taken_gets_another():
+    cdef CursorTail tail
+    group = Group()
+    start(&tail, 1)
+    assert group.scatter(&tail, 32 * 3, 1, False) == STATUS_OK
+    assert group.scatter(&tail, 32 * 11, 1, False) == STATUS_OK
+    assert group.scatter(&tail, 32 * 11 + 5, 1, False) == STATUS_OK
+    assert group.scatter(&tail, 32 * 3 + 1, 1, False) == STATUS_OK
+    assert sorted(records(&tail)) == [
+        (CURSOR_MASK, 1000, 96, 3), (CURSOR_MASK, 1000, 352, 1), (CURSOR_MASK, 1000, 352, 33)]
 
 
 def test_a_full_tail_asks_for_a_fold_and_still_extends():
     cdef CursorTail tail
+    group = Group()
     start(&tail, 1)
-    for at in range(7):
-        assert cursor_tail_scatter(&tail, 1000, 40 * at, 1, False) == STATUS_OK
+    for at in range(1, 8):
+        assert group.scatter(&tail, 32 * at, 1, False) == STATUS_OK
     assert cursor_tail_append(&tail, CURSOR_RUN, 1000, 1000, 1) == STATUS_OK
+    assert tail.used == 8
     assert cursor_tail_append(&tail, CURSOR_RUN, 1000, 2000, 1) == STATUS_FOLD
-    assert cursor_tail_scatter(&tail, 1000, 9999, 1, False) == STATUS_FOLD
+    assert group.scatter(&tail, 9999, 1, False) == STATUS_FOLD
     assert cursor_tail_append(&tail, CURSOR_RUN, 1000, 1001, 5) == STATUS_OK
-    assert cursor_tail_scatter(&tail, 1000, 1, 1, False) == STATUS_OK
-    assert records(&tail)[0] == (CURSOR_MASK, 1000, 0, 3)
-    assert records(&tail)[7] == (CURSOR_RUN, 1000, 1000, 6)
+    assert group.scatter(&tail, 33, 1, False) == STATUS_OK
+    assert (CURSOR_MASK, 1000, 32, 3) in records(&tail)
+    assert (CURSOR_RUN, 1000, 1000, 6) in records(&tail)
+
+
+def test_records_go_around_masks_before_and_after_a_restart():
+    """Beside a list; a tail read again goes on where the one before stopped."""
+    cdef CursorTail tail
+    cdef CursorHeader header = header_of(1)
+    for seed in range(300):
+        chance = random.Random(seed)
+        group = Group()
+        start(&tail, 1)
+        model = []
+        at = 5000
+        while True:
+            if chance.random() < 0.6:
+                first = 32 * chance.choice((1, 2, 6, 7)) + chance.randrange(9)
+                status = group.scatter(&tail, first, 1, False)
+            else:
+                at += 10
+                status = cursor_tail_append(&tail, CURSOR_RUN, 1000, at, 1)
+                if status == STATUS_OK:
+                    model.append((CURSOR_RUN, 1000, at, 1))
+            if status:
+                assert status == STATUS_FOLD and tail.used == 8
+                break
+            if chance.random() < 0.2:
+                cursor_tail_start(&tail, &header, room, 8)
+                records(&tail)
+        masks = [(CURSOR_MASK, 1000, 32 * at, bits) for at, bits in group.bits.items()]
+        found = records(&tail)
+        assert "damaged" not in found
+        assert [each for each in found if each[0] == CURSOR_RUN] == model
+        assert set(masks) <= set(found)
 
 
 def test_no_single_or_double_flip_in_a_record_is_read():

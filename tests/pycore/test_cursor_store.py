@@ -70,7 +70,9 @@ def test_a_killed_process_loses_no_acknowledgement_that_returned(tmp_path: Path,
     held = acknowledged(tracker, 1, 200_000)
     assert returned <= held
     assert len(held - returned) <= 100
-    assert len(cursor_files(tmp_path)) == 1
+    # Killed while it folds it leaves the next generation unfinished, which the next fold replaces.
+    whole = [name for name in cursor_files(tmp_path) if not name.endswith(".unfinished")]
+    assert len(whole) == 1
     tracker.close()
 
 
@@ -89,6 +91,7 @@ def small_cursor(folder: Path) -> tuple[dict[int, set[int]], Path]:
         tracker.acknowledge_messages(6, message)
     tracker.acknowledge_messages_through(5, 10)
     tracker.acknowledge_messages_through(5, 12)
+    tracker.record_message_redelivery(6, 50, 3)
     held = {ledger_id: acknowledged(tracker, ledger_id, 300) for ledger_id in (3, 5, 6)}
     tracker.close()
     (path,) = folder.iterdir()
@@ -102,7 +105,9 @@ def test_no_flipped_bit_makes_an_acknowledgement(tmp_path: Path) -> None:
     held, path = small_cursor(source)
     whole = path.read_bytes()
     assert len(whole) == 3 * 4096
-    used = [*range(96), *range(4096, 4096 + 128), *range(8192, 8192 + 9 * 16)]
+    slots = [at for at in range(8192, len(whole), 16) if any(whole[at : at + 16])]
+    assert len(slots) > 5
+    used = [*range(96), *range(4096, 4096 + 128), *(at + i for at in slots for i in range(16))]
     noticed = 0
     work = tmp_path / "work"
     work.mkdir()
@@ -122,7 +127,7 @@ def test_no_flipped_bit_makes_an_acknowledgement(tmp_path: Path) -> None:
             assert acknowledged(tracker, ledger_id, 300) <= held[ledger_id], bit
         if not tracker.damage:
             assert all(acknowledged(tracker, at, 300) == held[at] for at in (3, 5, 6)), bit
-        tracker.abandon()
+        tracker.close()
     assert noticed > 96 * 8
 
 
@@ -130,7 +135,7 @@ def test_a_damaged_record_costs_itself_only(tmp_path: Path) -> None:
     tracker = open_tracker(tmp_path)
     tracker.add_ledger(1)
     for group in range(10):
-        tracker.acknowledge_messages(1, 40 * group)
+        tracker.acknowledge_messages(1, 40 * group, 33)  # more than a mask: appended
     tracker.close()
     (path,) = tmp_path.iterdir()
     data = bytearray(path.read_bytes())
@@ -141,12 +146,12 @@ def test_a_damaged_record_costs_itself_only(tmp_path: Path) -> None:
     data[tail + 12 * 16 : tail + 12 * 16 + 8] = b"\x01" * 8  # killed between the words of a record
     path.write_bytes(data)
     tracker = open_tracker(tmp_path)
-    held = {40 * group for group in (0, 1, 2, 4, 6, 8, 9)}
+    held = {40 * group + at for group in (0, 1, 2, 4, 6, 8, 9) for at in range(33)}
     assert acknowledged(tracker, 1, 500) == held
     assert "2 damaged records" in tracker.damage[0]
-    for message in (3, 120, 205, 361):
+    for message in (34, 120, 205, 395):
         tracker.acknowledge_messages(1, message)
-    held |= {3, 120, 205, 361}
+    held |= {34, 120, 205, 395}
     tracker.close()
     tracker = open_tracker(tmp_path)
     assert acknowledged(tracker, 1, 500) == held
@@ -155,19 +160,22 @@ def test_a_damaged_record_costs_itself_only(tmp_path: Path) -> None:
     assert open_tracker(tmp_path).damage == ()
 
 
-def test_a_record_damaged_in_the_mapping_is_not_signed_again(tmp_path: Path) -> None:
+def test_a_record_damaged_in_the_mapping_never_says_more_than_what_is_known(tmp_path: Path) -> None:
+    """The next acknowledgement of its group makes it whole."""
     tracker = open_tracker(tmp_path)
     tracker.add_ledger(1)
     tracker.acknowledge_messages(1, 40)
     (path,) = tmp_path.iterdir()
+    data = path.read_bytes()[8192:]
+    slot = next(at for at in range(0, len(data), 16) if any(data[at : at + 16]))
     with path.open("r+b") as file:
-        file.seek(8192 + 8)
+        file.seek(8192 + slot + 8)
         file.write(b"\xff")
     tracker.acknowledge_messages(1, 50)
     tracker.close()
     tracker = open_tracker(tmp_path)
-    assert acknowledged(tracker, 1, 99) == {50}
-    assert "1 damaged records" in tracker.damage[0]
+    assert acknowledged(tracker, 1, 99) == {40, 50}
+    assert tracker.damage == ()
 
 
 def test_records_of_another_slot_or_generation_do_not_hold(tmp_path: Path) -> None:
@@ -272,7 +280,7 @@ def test_a_full_tail_folds_and_grows_up_to_a_mebibyte(tmp_path: Path) -> None:
     for group in range(100_000):
         tracker.acknowledge_messages(1, 33 * group + 1)
         sizes.add(store.tail_size)
-    assert sorted(sizes) == [4096 * 4**at for at in range(5)]
+    assert sorted(sizes) == [4096 * 16**at for at in range(3)]
     assert len(cursor_files(tmp_path)) == 1
     assert tracker.hole_count() == 100_000
 
@@ -319,19 +327,24 @@ def test_a_forked_child_cannot_touch_the_cursor(tmp_path: Path) -> None:
     assert acknowledged(open_tracker(tmp_path), 1, 9) == {1, 3}
 
 
-def test_sections_of_later_use_are_kept_and_unknown_ones_refused(tmp_path: Path) -> None:
+def test_unknown_sections_are_refused(tmp_path: Path) -> None:
     small_cursor(tmp_path)
-    store = CursorStore(PlainFiles(), str(tmp_path / "7"), IDENTITY)
-    tracker = AckTracker(store)
-    tracker.set_section(2, b"redelivery counts")
-    tracker.fold()
-    tracker.close()
     tracker = open_tracker(tmp_path)
-    assert tracker.section(2) == b"redelivery counts"
     tracker.set_section(9, b"of the future")
     tracker.fold()
     tracker.close()
     with pytest.raises(errors.NewerFormatError):
+        open_tracker(tmp_path)
+
+
+def test_a_section_that_cannot_be_read_is_refused_although_its_checksum_holds(
+    tmp_path: Path,
+) -> None:
+    tracker = open_tracker(tmp_path)
+    tracker.set_section(3, b"due times")
+    tracker.fold()
+    tracker.close()
+    with pytest.raises(errors.CorruptDataError, match=r"7\.1"):
         open_tracker(tmp_path)
 
 
