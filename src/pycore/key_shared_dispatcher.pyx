@@ -24,7 +24,7 @@ from pulsarx._pycore.hash_range_selector cimport HashRangeSelector
 from pulsarx._pycore.ledger_tail cimport LedgerTail
 from pulsarx._pycore.raise_status cimport raise_status
 from pulsarx._pycore.receiver cimport Receiver, SliceItem
-from pulsarx._pycore.shared_dispatcher cimport SharedDispatcher
+from pulsarx._pycore.shared_dispatcher cimport GIVEN, SharedDispatcher
 from pulsarx._pycore.subscription_core cimport SubscriptionCore
 
 
@@ -98,12 +98,18 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                 continue
             each = <Receiver>PyList_GET_ITEM(self.receivers, at)
             if self.room(each):
-                if key_order_peek(&self.c_keys, each.index, &ledger_id, &message):
+                if key_order_peek(&self.c_keys, each.index, &ledger_id, &message) and (
+                        not self.blocked or self.was_given(ledger_id, message)):
                     return self.give_waiting(each)
                 anybody = True
         if not anybody or self.blocked:
             return False
         return self.route()
+
+    cdef bint was_given(self, uint64_t ledger_id, uint64_t message) noexcept:
+        """Whether it goes out again, so that the subscription's limit does not hold it."""
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        return ack == NULL or ack.flags & GIVEN != 0
 
     cdef bint give_waiting(self, Receiver receiver) except -1:
         """Give the receiver what waited for it, as far as it is of one entry."""
@@ -119,6 +125,8 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                                                         &message):
             if self.item_count and (ledger_id != of_ledger or message >= end
                                     or message < self.again_view.first_message):
+                break
+            if self.blocked and not self.was_given(ledger_id, message):
                 break
             ack = pending_acks_find(&self.core.pending, ledger_id, message)
             if not self.find_again(receiver.context, ledger_id, message):
@@ -301,8 +309,12 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                           uint64_t message) except -1:
         cdef uint32_t left = self.c_keys.keys[self.key_of(key_hash)].unacknowledged
         cdef PendingAck* ack
-        if not self.in_order or self.all_go_back:
+        cdef Receiver receiver
+        if not self.in_order or self.all_go_back or holder >= len(self.receivers):
             return 0
+        receiver = <Receiver>PyList_GET_ITEM(self.receivers, holder)
+        if receiver is None or receiver.queued == 0:
+            return 0       # all it has was received
         message += 1
         while left:
             ack = pending_acks_next(&self.core.pending, &ledger_id, &message)

@@ -18,7 +18,8 @@ cdef class PendingDispatcher(Dispatcher):
     cdef uint64_t unacknowledged_max     # of the subscription; 0: no limit
     cdef uint64_t receiver_max           # of one receiver; 0: no limit
     cdef bint all_go_back                # of one receiver: nothing is recalled one by one
-    cdef bint blocked                    # no new messages until half of them are acknowledged
+    cdef bint blocked                    # nothing that was never delivered until half of them are
+                                         # acknowledged
 
     cdef Receiver holder_of(self, PendingAck* ack)
     cdef int let_go(self, PendingAck* ack) except -1

@@ -59,9 +59,7 @@ cdef class PendingDispatcher(Dispatcher):
             self.give_up(view.ledger_id, message, ack, receiver)
             return CLAIM_STALE
         if receiver.ack_timeout_ms:
-            due_ms = self.core.now_ms() + receiver.ack_timeout_ms
-            due_ms += -due_ms % receiver.ack_timeout_tick_ms
-            ack.tag = self.core.arm(due_ms, view.ledger_id, message)
+            ack.tag = self.core.arm(receiver.ack_due_ms(), view.ledger_id, message)
         return ack.redelivery_count
 
     cdef int unclaim(self, Receiver receiver, EntryView view, uint32_t index) except -1:
@@ -120,6 +118,8 @@ cdef class PendingDispatcher(Dispatcher):
             holder.queued -= 1
             holder.permits += 1
         holder.unacknowledged -= 1
+        if self.unacknowledged == self.unacknowledged_max and self.core.pending.due_count:
+            self.wakes = True      # there is room again for what goes out although it is blocked
         self.unacknowledged -= 1
         if holder.blocked and 2 * holder.unacknowledged <= self.receiver_max:
             holder.blocked = False
@@ -170,6 +170,7 @@ cdef class PendingDispatcher(Dispatcher):
     cdef int due(self, uint64_t ledger_id, uint64_t message) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
         cdef Receiver holder
+        cdef int64_t delay_ms
         if ack == NULL:
             return 0
         ack.tag = TIMER_NONE
@@ -177,10 +178,9 @@ cdef class PendingDispatcher(Dispatcher):
             return self.delay_over(ledger_id, message, ack)
         if ack.state == PENDING_HELD:
             holder = self.holder_of(ack)
-            if holder is not None and holder.ack_timeout_backoff is not None:
-                delay_ms = holder.ack_timeout_backoff.next(ack.redelivery_count)
-                if delay_ms > 0:
-                    return self.postpone(ledger_id, message, delay_ms)
+            delay_ms = holder.overdue_delay(ack.redelivery_count) if holder is not None else 0
+            if delay_ms:
+                return self.postpone(ledger_id, message, delay_ms)
         if ack.state == PENDING_HELD or ack.state == PENDING_NACKED:
             return self.again_or_dead(ledger_id, message, ack)
         return 0

@@ -98,8 +98,18 @@ cdef class Receiver:
     cdef void clear(self) noexcept
     """Throw away what is queued; permits and counts are the dispatcher's business."""
 
+    cdef inline void stop_asking(self) noexcept
+    """Nobody asks for a message any more: without a queue it is not to be sent one."""
+
     cdef int64_t redelivery_delay(self, uint32_t redelivery_count) except -1
     """After how many milliseconds a negatively acknowledged message comes again."""
+
+    cdef int64_t ack_due_ms(self) except -1
+    """When the acknowledgement of a message received now is overdue: at a tick."""
+
+    cdef int64_t overdue_delay(self, uint32_t redelivery_count) except -1
+    """After how many milliseconds more an overdue message comes again. A backoff that raises is
+    none, said in the log."""
 
 
 cdef class Dispatcher:

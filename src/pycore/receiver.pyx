@@ -168,10 +168,34 @@ cdef class Receiver:
             PyMem_Free(slice.items)
             Py_DECREF(<object>slice.view)
 
+    cdef inline void stop_asking(self) noexcept:
+        if self.queue_size == 0:
+            self.permits = 0
+
     cdef int64_t redelivery_delay(self, uint32_t redelivery_count) except -1:
         cdef int64_t delay_ms = self.nack_delay_ms
         if self.nack_backoff is not None:
             delay_ms = self.nack_backoff.next(redelivery_count)
+        return max(delay_ms, 0)
+
+    cdef int64_t ack_due_ms(self) except -1:
+        cdef int64_t tick_ms = self.ack_timeout_tick_ms
+        cdef int64_t due_ms = self.dispatcher.core.now_ms() + self.ack_timeout_ms
+        return (due_ms + tick_ms - 1) // tick_ms * tick_ms
+
+    cdef int64_t overdue_delay(self, uint32_t redelivery_count) except -1:
+        cdef int64_t delay_ms
+        if self.ack_timeout_backoff is None:
+            return 0
+        try:
+            delay_ms = self.ack_timeout_backoff.next(redelivery_count)
+        except Exception:
+            import logging
+
+            logging.getLogger("pulsarx").exception(
+                "%s: the ack_timeout_backoff of consumer %s failed; the message comes again now",
+                self.dispatcher.topic_name, self.consumer_name)
+            return 0
         return max(delay_ms, 0)
 
     def statistics(self, uint64_t unacknowledged) -> dict:
@@ -280,9 +304,11 @@ cdef class Dispatcher:
                 core.timer = None
                 core.armed_ms = UINT64_MAX
                 now_ms = core.now_ms()
-                while timer_wheel_pop(&core.wheel, now_ms, &node):
-                    self.due(node.first, node.second)
-                core.rearm()
+                try:
+                    while timer_wheel_pop(&core.wheel, now_ms, &node):
+                        self.due(node.first, node.second)
+                finally:
+                    core.rearm()
         finally:
             mutex_unlock(&core.mutex)
         if other is not None:

@@ -15,6 +15,9 @@ from pulsarx._pycore.ledger_reader cimport LedgerReader
 from pulsarx._pycore.pending_dispatcher cimport PendingDispatcher
 from pulsarx._pycore.receiver cimport Receiver, SliceItem
 
+cdef enum:
+    GIVEN = 1                            # PendingAck.flags: it was in a receiver queue before
+
 
 cdef class SharedDispatcher(PendingDispatcher):
     cdef readonly LedgerReader reader

@@ -127,6 +127,8 @@ cdef class SharedDispatcher(PendingDispatcher):
         room = <uint64_t>receiver.permits
         if self.receiver_max and self.receiver_max - receiver.unacknowledged < room:
             room = self.receiver_max - receiver.unacknowledged
+        if self.unacknowledged_max and self.unacknowledged_max - self.unacknowledged < room:
+            room = self.unacknowledged_max - self.unacknowledged
         return room
 
     cdef Receiver next_receiver(self):
@@ -412,6 +414,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         else:
             pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_QUEUED)
         ack.tag = tag
+        ack.flags = GIVEN
         ack.consumer = receiver.index
         ack.key_hash = key_hash
         receiver.permits -= 1

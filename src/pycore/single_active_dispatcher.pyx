@@ -4,7 +4,7 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx import errors
-from pulsarx._core.ack_bits cimport ack_bits_count
+from pulsarx._core.ack_bits cimport ack_bits_count_below
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY,
@@ -169,7 +169,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 break
             acks = cursor_state_find(&self.core.tracker.c_state, ledger_id)
             handed_out = end if ledger_id == end_ledger else self.messages_in(acks)
-            total += handed_out - min(handed_out, ack_bits_count(&acks.bits))
+            total += handed_out - ack_bits_count_below(&acks.bits, handed_out)
         return total
 
     def forget_before(self, uint64_t ledger_id) -> None:
@@ -245,8 +245,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 ack.tag = TIMER_NONE
                 pending_acks_set_state(&self.core.pending, view.ledger_id, message, ack,
                                        PENDING_HELD)
-                ack.tag = self.core.arm(self.core.now_ms() + receiver.ack_timeout_ms,
-                                        view.ledger_id, message)
+                ack.tag = self.core.arm(receiver.ack_due_ms(), view.ledger_id, message)
         else:
             ack = pending_acks_find(&self.core.pending, view.ledger_id, message)
             if ack == NULL:
@@ -326,6 +325,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     cdef int due(self, uint64_t ledger_id, uint64_t message) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        cdef int64_t delay_ms
         if ack == NULL:
             return 0
         ack.tag = TIMER_NONE
@@ -334,13 +334,12 @@ cdef class SingleActiveDispatcher(Dispatcher):
             return self.core.unread(ledger_id, message, ack)
         if ack.state != PENDING_NACKED and ack.state != PENDING_HELD:
             return 0
-        if ack.state == PENDING_HELD and self.active is not None and (
-                self.active.ack_timeout_backoff is not None):
-            delay_ms = self.active.ack_timeout_backoff.next(ack.redelivery_count)
-            ack = self.core.add(ledger_id, message)
-            pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
-            ack.tag = self.core.arm(self.core.now_ms() + delay_ms, ledger_id, message)
-            return 0
+        if ack.state == PENDING_HELD and self.active is not None:
+            delay_ms = self.active.overdue_delay(ack.redelivery_count)
+            if delay_ms:
+                pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
+                ack.tag = self.core.arm(self.core.now_ms() + delay_ms, ledger_id, message)
+                return 0
         return self.rewind_from(ledger_id, message)
 
     cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message) except -1:

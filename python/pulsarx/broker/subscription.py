@@ -12,15 +12,18 @@ subscription of one name have nothing to do with each other.
 from __future__ import annotations
 
 import weakref
+from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ack_tracker import AckTracker
 from pulsarx._pycore.consumer_core import ConsumerCore
+from pulsarx._pycore.entry_backlog import open_entries
 from pulsarx._pycore.entry_view import EntryContext
 from pulsarx._pycore.message_id import MessageId
 from pulsarx._pycore.receiver import Receiver
 from pulsarx._pycore.subscription_core import SubscriptionCore
 from pulsarx.broker.dispatchers import SELECTOR_NAMES, dispatch_kind, make_dispatcher
+from pulsarx.broker.ledger_list import LedgerTrimmed
 from pulsarx.clock import Deadline
 from pulsarx.compression import decompress
 from pulsarx.enumerations import KeySharedMode
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.receiver import Dispatcher
-    from pulsarx.broker.catalogue_state import SubscriptionRecord
+    from pulsarx.broker.catalogue_state import LedgerRecord, SubscriptionRecord
     from pulsarx.broker.ledger_list import Position
     from pulsarx.broker.subscribe_request import SubscribeRequest
     from pulsarx.broker.topic import Topic
@@ -218,32 +221,47 @@ class Subscription:
         position: Position = self.core.locked(self.tracker.mark_delete)
         return position
 
-    def backlog(self) -> int:
-        """Messages that are not acknowledged."""
+    def backlog(self) -> tuple[int, int]:
+        """(entries, messages): messages that are not acknowledged, and entries that hold one."""
+        ledger_list = self.topic.ledger
 
-        def count() -> int:
-            total = 0
+        def count() -> tuple[int, int]:
             # All but one that is being added right now; one below the first is being removed.
             known = self.tracker.ledger_ids
-            for ledger in self.topic.ledger.ledgers():
-                messages = self.topic.ledger.published_counts(ledger)[1]
-                if known and ledger.ledger_id < known[0]:
-                    continue
-                if ledger.ledger_id in known:
-                    messages -= self.tracker.acknowledged_count(ledger.ledger_id)
-                total += max(messages, 0)
-            return total
+            counts = [
+                self._open_counts(ledger, ledger.ledger_id in known)
+                for ledger in ledger_list.ledgers()
+                if not known or ledger.ledger_id >= known[0]
+            ]
+            return sum(each[0] for each in counts), sum(each[1] for each in counts)
 
-        return int(self.core.locked(count))
+        found: tuple[int, int] = self.core.locked(count)
+        return found
+
+    def _open_counts(self, ledger: LedgerRecord, known: bool) -> tuple[int, int]:
+        """(entries, messages) of one ledger; mutex held. known: the tracker was told of it."""
+        ledger_list = self.topic.ledger
+        entries, messages = ledger_list.published_counts(ledger)
+        if not known:
+            return entries, messages
+        span = partial(ledger_list.span, ledger)
+        acknowledged = self.tracker.acknowledged_count(ledger.ledger_id)
+        try:
+            entries = open_entries(self.tracker, span, ledger.ledger_id, entries, messages)
+        except LedgerTrimmed:
+            return 0, 0
+        return entries, max(messages - acknowledged, 0)
 
     def statistics(self) -> dict[str, Any]:
         """As Pulsar's subscription stats, in snake_case. Key_Shared: which keys are held back, by
         whom, since when."""
         self._detach_forgotten()
+        entries, messages = self.backlog()
         found: dict[str, Any] = {
             "type": self._kind[0] if self._consumers else "",
             "is_durable": self.durable,
-            "msg_backlog": self.backlog(),
+            "msg_backlog": messages,
+            "backlog_entries": entries,
             "mark_delete_position": self.mark_delete(),
         }
         found |= self.dispatcher.statistics()
