@@ -27,7 +27,9 @@ from pulsarx._pycore.receiver cimport Receiver, Slice, SliceItem
 from pulsarx._pycore.subscription_core cimport SubscriptionCore
 
 cdef enum Tuning:
-    # entries dispatched for one who already has something to do: more would only grow cold
+    # messages and entries dispatched for one who already has something to do: more would only grow
+    # cold, or wait for the room of others
+    LOOK_AHEAD_MESSAGES = 64
     LOOK_AHEAD_ENTRIES = 64
     # a run of messages that were dealt with before: from so many on, searching beats reading
     SKIP_MESSAGES_MIN = 1024
@@ -224,7 +226,9 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef int dispatch(self, Receiver target) except -1:
         """Deliver what can be delivered; with a target, until it has enough to do."""
         cdef uint32_t steps = 0
-        while target is None or target.slice_count == 0 or steps < LOOK_AHEAD_ENTRIES:
+        # Slices alone say little: what is left of them may have been acknowledged or recalled.
+        while target is None or target.slice_count == 0 or target.queued == 0 or (
+                target.queued < LOOK_AHEAD_MESSAGES and steps < LOOK_AHEAD_ENTRIES):
             if not self.step():
                 return 0
             steps += 1
