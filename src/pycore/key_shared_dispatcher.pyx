@@ -38,6 +38,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         key_order_init(&self.c_keys, in_order)
         self.in_order = in_order
         self.selector = selector
+        self.has_keys = True
         super().__init__(core, tail, topic_name, decompressed_size_max, limits)
 
     def __dealloc__(self):

@@ -18,6 +18,7 @@ cdef class PendingDispatcher(Dispatcher):
     cdef uint64_t unacknowledged_max     # of the subscription; 0: no limit
     cdef uint64_t receiver_max           # of one receiver; 0: no limit
     cdef bint all_go_back                # of one receiver: nothing is recalled one by one
+    cdef bint has_keys
     cdef bint blocked                    # no new messages until half of them are acknowledged
 
     cdef Receiver holder_of(self, PendingAck* ack)
@@ -38,7 +39,7 @@ cdef class PendingDispatcher(Dispatcher):
     cdef int drop(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
     """It was acknowledged, or is gone."""
 
-    # What Key_Shared adds; nothing here.
+    # What Key_Shared adds; nothing here. has_keys False: key_returned need not be called.
     cdef int key_waits(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message,
                        bint ready) except -1
     cdef int key_ready(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message) except -1
