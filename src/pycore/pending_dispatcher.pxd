@@ -39,7 +39,11 @@ cdef class PendingDispatcher(Dispatcher):
     cdef int drop(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
     """It was acknowledged, or is gone."""
 
-    # What Key_Shared adds; nothing here. has_keys False: key_returned need not be called.
+    # What Key_Shared adds; nothing here. has_keys False: key_held and
+    # key_returned need not be called.
+    cdef void key_held(self, uint32_t key_hash) noexcept
+    """A message of the key was received: it may be acknowledged soon."""
+
     cdef int key_waits(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message,
                        bint ready) except -1
     cdef int key_ready(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message) except -1

@@ -78,6 +78,8 @@ cdef class PendingDispatcher(Dispatcher):
             receiver.taken = 0
         ack.state = PENDING_HELD
         ack.tag = TIMER_NONE
+        if self.has_keys:
+            self.key_held(ack.key_hash)
         if receiver.max_redeliver_count and ack.redelivery_count > receiver.max_redeliver_count:
             # Counted under another policy, or before a restart: it was handed out often enough.
             self.give_up(view.ledger_id, message, ack, receiver)
@@ -270,6 +272,9 @@ cdef class PendingDispatcher(Dispatcher):
         return 0
 
     # Key_Shared overrides these.
+
+    cdef void key_held(self, uint32_t key_hash) noexcept:
+        pass
 
     cdef int key_waits(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message,
                        bint ready) except -1:
