@@ -6,9 +6,8 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from pulsarx._core.ack_bits cimport ack_bits_has
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
-from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
+from pulsarx._core.cursor_state cimport CursorState, LedgerAcks, cursor_state_find
 from pulsarx._core.entry_frame cimport ENTRY_MIXED_KEYS
 from pulsarx._core.key_order cimport (
     KEY_NOBODY, KEY_NONE, KeyState, key_order_clear, key_order_delivered, key_order_forget, key_order_free,
@@ -27,7 +26,9 @@ from pulsarx._pycore.hash_range_selector cimport HashRangeSelector
 from pulsarx._pycore.ledger_tail cimport LedgerTail
 from pulsarx._pycore.raise_status cimport raise_status
 from pulsarx._pycore.receiver cimport Receiver, SliceItem
-from pulsarx._pycore.shared_dispatcher cimport SharedDispatcher
+from pulsarx._pycore.shared_dispatcher cimport (
+    SharedDispatcher, count_queued, is_acknowledged, queue_for,
+)
 from pulsarx._pycore.subscription_core cimport SubscriptionCore
 
 
@@ -226,7 +227,8 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                         uint32_t tag) except -1:
         """Queue each message with the owner of its key, or let it wait."""
         cdef EntryView view = self.view
-        cdef LedgerAcks* acks = cursor_state_find(&self.core.tracker.c_state, view.ledger_id)
+        cdef CursorState* state = &self.core.tracker.c_state
+        cdef LedgerAcks* acks = cursor_state_find(state, view.ledger_id)
         cdef uint64_t message
         cdef uint32_t at
         cdef uint32_t key
@@ -234,7 +236,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         cdef PendingAck* ack
         for at in range(count):
             message = view.first_message + first + at
-            if acks != NULL and ack_bits_has(&acks.bits, message):
+            if is_acknowledged(state, acks, view.ledger_id, message):
                 continue
             ack = pending_acks_add(&self.core.pending, view.ledger_id, message)
             if ack == NULL:
@@ -249,7 +251,8 @@ cdef class KeySharedDispatcher(SharedDispatcher):
             if key_order_may_pass(&self.c_keys, key):
                 receiver = <Receiver>PyList_GET_ITEM(self.receivers, owner)
                 if self.room(receiver):
-                    self.enqueue(receiver, view.ledger_id, message, ack, found[at].key_hash, tag)
+                    queue_for(self, receiver, view.ledger_id, message, ack, found[at].key_hash, tag)
+                    count_queued(self, receiver, 1)
                     key_order_delivered(&self.c_keys, key)
                     self.list_item(owner, found[at].at, first + at)
                     continue

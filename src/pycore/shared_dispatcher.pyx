@@ -8,9 +8,11 @@ from libc.stdint cimport UINT32_MAX, int64_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from pulsarx import errors
+from pulsarx._core.cursor_state cimport CursorState, LedgerAcks, cursor_state_find
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_DUE, PENDING_HELD, PENDING_NACKED,
-    PENDING_NOBODY, PENDING_NONE, PENDING_QUEUED, PendingAck, pending_acks_find, pending_acks_next,
+    PENDING_NOBODY, PENDING_NONE, PENDING_QUEUED, PendingAck, pending_acks_add, pending_acks_find,
+    pending_acks_next,
     pending_acks_next_absent, pending_acks_next_due, pending_acks_remove, pending_acks_set_state,
 )
 from pulsarx._core.single_metadata cimport METADATA_BATCH
@@ -363,16 +365,21 @@ cdef class SharedDispatcher(PendingDispatcher):
         cdef uint32_t walked
         cdef PendingAck* ack
         cdef Slice slice
+        cdef CursorState* state = &self.core.tracker.c_state
+        cdef LedgerAcks* acks = cursor_state_find(state, ledger_id)
         self.last_tag += 1
         tag = self.last_tag
         memset(&slice, 0, sizeof(slice))
         while message < end and given < room:
-            if not self.core.tracker.is_acknowledged(ledger_id, message):
-                ack = self.core.add(ledger_id, message)
+            if not is_acknowledged(state, acks, ledger_id, message):
+                ack = pending_acks_add(&self.core.pending, ledger_id, message)
+                if ack == NULL:
+                    raise MemoryError("remember a delivered message: out of memory")
                 if ack.state == PENDING_NONE or ack.state == PENDING_COUNTED:
-                    self.enqueue(receiver, ledger_id, message, ack, key_hash, tag)
+                    queue_for(self, receiver, ledger_id, message, ack, key_hash, tag)
                     given += 1
             message += 1
+        count_queued(self, receiver, given)
         slice.first = self.view_index
         slice.at = self.view_at
         slice.end = <uint32_t>(message - view.first_message)
@@ -394,21 +401,8 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef int enqueue(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
                      PendingAck* ack, uint32_t key_hash, uint32_t tag) except -1:
         """The message is in the receiver's queue from now on; the caller pushes its slice."""
-        if ack.state == PENDING_NONE:
-            ack.state = PENDING_QUEUED
-        else:
-            pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_QUEUED)
-        ack.tag = tag
-        ack.consumer = receiver.index
-        ack.key_hash = key_hash
-        receiver.permits -= 1
-        receiver.queued += 1
-        receiver.unacknowledged += 1
-        if receiver.unacknowledged == self.receiver_max:
-            receiver.blocked = True
-        self.unacknowledged += 1
-        if self.unacknowledged == self.unacknowledged_max:
-            self.blocked = True
+        queue_for(self, receiver, ledger_id, message, ack, key_hash, tag)
+        count_queued(self, receiver, 1)
         return 0
 
     # Delivering again -----------------------------------------------------------------------------
