@@ -120,9 +120,11 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                 continue
             each = <Receiver>PyList_GET_ITEM(self.receivers, at)
             if self.room(each):
+                anybody = True
+                if self.c_keys.waiting == 0:
+                    break
                 if key_order_peek(&self.c_keys, each.index, &ledger_id, &message):
                     return self.give_waiting(each)
-                anybody = True
         if not anybody or self.blocked:
             return False
         return self.route()

@@ -391,7 +391,9 @@ cdef class SharedDispatcher(PendingDispatcher):
         else:
             self.view = None
         if given:
-            if view.context is not receiver.context:
+            if slice.first == 0 and message == end:
+                view.context = receiver.context      # nobody else has it
+            elif view.context is not receiver.context:
                 view = entry_view_share(view, receiver.context)
             Py_INCREF(view)
             slice.view = <void*>view
