@@ -57,6 +57,10 @@ cdef inline bint timer_wheel_is_pending(const TimerWheel* self, uint32_t timer) 
     """False: no timer has this handle now. A later timer may get the handle of an earlier one."""
     return timer < self.used_nodes and self.nodes[timer].previous != TIMER_NONE
 
+cdef inline uint64_t timer_wheel_due_ms(const TimerWheel* self, uint32_t timer) noexcept nogil:
+    """When a pending timer is due."""
+    return self.nodes[timer].due_ms
+
 cdef void timer_wheel_cancel(TimerWheel* self, uint32_t timer) noexcept nogil
 """Take out a pending timer."""
 

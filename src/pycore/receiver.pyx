@@ -201,6 +201,25 @@ cdef class Receiver:
         self.max_redeliver_count = max_redeliver_count
         self.dead_letters = handler
 
+    def revive(self, Message message not None) -> None:
+        """A dead message could not be given up: have it delivered again later, whatever is closed
+        or forgotten. Takes the mutex."""
+        cdef SubscriptionCore core = self.dispatcher.core
+        cdef uint64_t first = message.entry.first_message
+        if message.batch_index > 0:
+            first += <uint32_t>message.batch_index
+        cdef Dispatcher dispatcher
+        mutex_lock(&core.mutex)
+        try:
+            # The type of the subscription may have changed since the message was buried.
+            dispatcher = core.dispatcher
+            if dispatcher is None:
+                return       # closed: it is unread for whoever opens it again
+            dispatcher.revive(self, message.entry.ledger_id, first)
+        finally:
+            mutex_unlock(&core.mutex)
+        dispatcher.settle()
+
 
 cdef class Dispatcher:
     """Hands the messages of a subscription or reader to its receivers; base of all kinds."""
@@ -211,6 +230,10 @@ cdef class Dispatcher:
         self.tail = tail
         self.topic_name = topic_name
         self.decompressed_size_max = decompressed_size_max
+        if core.tracker is not None:
+            mutex_lock(&core.mutex)
+            core.dispatcher = self
+            mutex_unlock(&core.mutex)
 
     cdef bint supply(self, Receiver receiver) except -1:
         raise NotImplementedError
@@ -256,19 +279,26 @@ cdef class Dispatcher:
         """The clock reached the earliest deadline. Called unlocked, by the clock's thread."""
         cdef TimerNode node
         cdef SubscriptionCore core = self.core
+        cdef Dispatcher other = None
         mutex_lock(&core.mutex)
         try:
-            core.timer = None
-            core.armed_ms = UINT64_MAX
             if core.on_due is None:
                 return
-            now_ms = core.now_ms()
-            while timer_wheel_pop(&core.wheel, now_ms, &node):
-                self.due(node.first, node.second)
-            core.rearm()
+            if core.dispatcher is not self:
+                other = core.dispatcher      # the type changed a moment ago
+            else:
+                core.timer = None
+                core.armed_ms = UINT64_MAX
+                now_ms = core.now_ms()
+                while timer_wheel_pop(&core.wheel, now_ms, &node):
+                    self.due(node.first, node.second)
+                core.rearm()
         finally:
             mutex_unlock(&core.mutex)
-        self.settle()
+        if other is not None:
+            other.deadlines_due()
+        else:
+            self.settle()
 
     cdef int settle(self) except -1:
         cdef list told

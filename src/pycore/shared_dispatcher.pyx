@@ -160,9 +160,12 @@ cdef class SharedDispatcher(PendingDispatcher):
         return. Receiver queues are emptied."""
         mutex_lock(&self.core.mutex)
         try:
-            self.core.tracker.reset(ledger_id, message)
+            # Before the cursor is written, which keeps counts and due times.
             self.core.forget(True, True)
-            self.restart()
+            try:
+                self.core.tracker.reset(ledger_id, message)
+            finally:
+                self.restart()
         finally:
             mutex_unlock(&self.core.mutex)
 
@@ -343,7 +346,7 @@ cdef class SharedDispatcher(PendingDispatcher):
             ack.tag = timer
             ack.key_hash = reader.c_frame.sticky_hash
             self.core.delayed_changed += 1
-        return 0
+        return self.core.keep_delayed(False)
 
     cdef bint give_new(self, Receiver receiver) except -1:
         """Give the receiver the next entry, or as much of it as it has room for."""

@@ -7,8 +7,8 @@ from pulsarx import errors
 from pulsarx._core.ack_bits cimport ack_bits_count
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
 from pulsarx._core.pending_acks cimport (
-    PENDING_COUNTED, PENDING_DEAD, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY, PendingAck,
-    pending_acks_find, pending_acks_next, pending_acks_remove, pending_acks_set_state,
+    PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY,
+    PendingAck, pending_acks_find, pending_acks_next, pending_acks_remove, pending_acks_set_state,
 )
 from pulsarx._core.timer_wheel cimport TIMER_NONE
 from pulsarx._pycore.entry_view cimport EntryView, entry_view_new
@@ -104,8 +104,9 @@ cdef class SingleActiveDispatcher(Dispatcher):
         return."""
         mutex_lock(&self.core.mutex)
         try:
-            self.core.tracker.reset(ledger_id, message)
+            # Before the cursor is written, which keeps counts.
             self.core.forget(True, True)
+            self.core.tracker.reset(ledger_id, message)
             self.go(ledger_id, message)
         finally:
             mutex_unlock(&self.core.mutex)
@@ -314,9 +315,15 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     cdef int due(self, uint64_t ledger_id, uint64_t message) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
-        if ack == NULL or (ack.state != PENDING_NACKED and ack.state != PENDING_HELD):
+        if ack == NULL:
             return 0
         ack.tag = TIMER_NONE
+        if ack.state == PENDING_DELAYED:
+            # Of the Shared consumers that were here before: it is read like any other now.
+            pending_acks_remove(&self.core.pending, ledger_id, message)
+            return 0
+        if ack.state != PENDING_NACKED and ack.state != PENDING_HELD:
+            return 0
         if ack.state == PENDING_HELD and self.active is not None and (
                 self.active.ack_timeout_backoff is not None):
             delay_ms = self.active.ack_timeout_backoff.next(ack.redelivery_count)

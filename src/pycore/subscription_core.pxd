@@ -11,14 +11,16 @@ from pulsarx._core.pending_acks cimport PendingAck, PendingAcks
 from pulsarx._core.timer_wheel cimport TimerWheel
 from pulsarx._pycore.ack_tracker cimport AckTracker
 from pulsarx._pycore.mutex cimport OwnedMutex
+from pulsarx._pycore.sections_source cimport SectionsSource
 
 
-cdef class SubscriptionCore:
+cdef class SubscriptionCore(SectionsSource):
     # guards everything here, the dispatcher, the tracker and the receivers
     cdef OwnedMutex mutex
     cdef readonly AckTracker tracker     # None: a reader, which remembers nothing
     cdef PendingAcks pending
     cdef TimerWheel wheel
+    cdef public object dispatcher        # the one in force; None: a reader's
     cdef object clock
     cdef object timer                    # of the clock, for the earliest deadline; None: not armed
     cdef uint64_t armed_ms               # when it is due
@@ -33,6 +35,11 @@ cdef class SubscriptionCore:
     cdef PendingAck* add(self, uint64_t ledger_id, uint64_t message) except NULL
     cdef int cancel_timer(self, PendingAck* ack) noexcept
     """Take back the deadline of a message, if it has one."""
+
+    cdef bytes section(self, uint32_t tag)
+    cdef int restore(self) except -1
+    cdef int keep_delayed(self, bint every_one) except -1
+    """Write the delayed messages found so far, so that a restart does not look for them again."""
 
     cdef int count_redelivery(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
     """One redelivery more; survives a restart."""

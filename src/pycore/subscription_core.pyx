@@ -1,24 +1,33 @@
 # cython: language_level=3
 """Body of subscription_core.pxd."""
 
-from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free
 
+from pulsarx._core.cursor_record cimport CURSOR_SECTION_DUE, CURSOR_SECTION_REDELIVERY
+from pulsarx._core.cursor_sections cimport (
+    RestoredMessage, SectionWriter, section_writer_add, section_writer_free, section_writer_start,
+)
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_COUNT_MAX, PENDING_DEAD, PENDING_DELAYED, PENDING_HELD,
     PENDING_NACKED, PENDING_NOBODY, PENDING_NONE, PendingAck,
     pending_acks_add, pending_acks_free, pending_acks_init, pending_acks_next,
     pending_acks_remove, pending_acks_set_state,
 )
-from pulsarx._core.status cimport STATUS_OK
+from pulsarx._core.status cimport STATUS_FOLD, STATUS_OK
 from pulsarx._core.timer_wheel cimport (
-    TIMER_NONE, timer_wheel_cancel, timer_wheel_free, timer_wheel_init, timer_wheel_insert,
-    timer_wheel_next_due,
+    TIMER_NONE, timer_wheel_cancel, timer_wheel_due_ms, timer_wheel_free, timer_wheel_init,
+    timer_wheel_insert, timer_wheel_next_due,
 )
 from pulsarx._pycore.ack_tracker cimport AckTracker
 from pulsarx._pycore.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
+from pulsarx._pycore.sections_source cimport SectionsSource, take_section
+
+cdef enum:
+    DELAYED_KEPT_MIN = 50000     # so many delayed messages a killed process may have to find again
 
 
-cdef class SubscriptionCore:
+cdef class SubscriptionCore(SectionsSource):
     """The state of one subscription or reader. Any thread may call; the mutex orders them."""
 
     def __cinit__(self):
@@ -31,6 +40,9 @@ cdef class SubscriptionCore:
         """tracker: None for a reader. clock: of the broker."""
         self.tracker = tracker
         self.clock = clock
+        if tracker is not None:
+            tracker.sections_source = self
+            self.restore()
 
     def __dealloc__(self):
         pending_acks_free(&self.pending)
@@ -44,6 +56,85 @@ cdef class SubscriptionCore:
             return work()
         finally:
             mutex_unlock(&self.mutex)
+
+    # What survives a restart ----------------------------------------------------------------------
+
+    cdef int restore(self) except -1:
+        """Take up what the cursor kept of single messages."""
+        cdef RestoredMessage* counts = NULL
+        cdef RestoredMessage* due = NULL
+        cdef size_t counted = 0
+        cdef size_t due_count = 0
+        cdef size_t at
+        cdef PendingAck* ack
+        cdef uint32_t timer
+        self.tracker.take_restored(&counts, &counted, &due, &due_count)
+        try:
+            for at in range(counted):
+                ack = self.add(counts[at].ledger_id, counts[at].message)
+                ack.redelivery_count = <uint16_t>min(counts[at].value, <uint64_t>PENDING_COUNT_MAX)
+                pending_acks_set_state(&self.pending, counts[at].ledger_id, counts[at].message,
+                                       ack, PENDING_COUNTED)
+            for at in range(due_count):
+                timer = self.arm(<int64_t>due[at].value, due[at].ledger_id, due[at].message)
+                ack = self.add(due[at].ledger_id, due[at].message)
+                pending_acks_set_state(&self.pending, due[at].ledger_id, due[at].message, ack,
+                                       PENDING_DELAYED)
+                ack.tag = timer
+        finally:
+            free(counts)
+            free(due)
+        return 0
+
+    cdef bytes redelivery_section(self):
+        return self.section(CURSOR_SECTION_REDELIVERY)
+
+    cdef bytes due_section(self):
+        self.delayed_changed = 0
+        return self.section(CURSOR_SECTION_DUE)
+
+    cdef bytes section(self, uint32_t tag):
+        cdef SectionWriter writer
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t message = 0
+        cdef uint64_t value
+        cdef PendingAck* ack
+        section_writer_start(&writer, tag)
+        while True:
+            ack = pending_acks_next(&self.pending, &ledger_id, &message)
+            if ack == NULL:
+                return take_section(&writer)
+            value = ack.redelivery_count
+            if tag == CURSOR_SECTION_DUE:
+                value = 0
+                if ack.state == PENDING_DELAYED:
+                    value = timer_wheel_due_ms(&self.wheel, ack.tag)
+            if value and section_writer_add(&writer, ledger_id, message, value) != STATUS_OK:
+                section_writer_free(&writer)
+                raise MemoryError("write down what is known of single messages: out of memory")
+            message += 1
+
+    cdef int keep_delayed(self, bint every_one) except -1:
+        # Each time a quarter more, so that the snapshots together stay as large as the last few.
+        if self.delayed_changed == 0 or self.tracker is None or not self.tracker.is_kept:
+            return 0
+        if every_one or (self.delayed_changed >= DELAYED_KEPT_MIN
+                         and 4 * self.delayed_changed >= self.wheel.count):
+            self.tracker.fold()
+        return 0
+
+    def close(self) -> None:
+        """Keep what survives a restart and let go of the cursor."""
+        mutex_lock(&self.mutex)
+        try:
+            try:
+                self.keep_delayed(True)
+            finally:
+                self.tracker.close()
+        finally:
+            mutex_unlock(&self.mutex)
+
+    # Deadlines ------------------------------------------------------------------------------------
 
     cdef int64_t now_ms(self) except -1:
         return self.clock.now_ms()
@@ -87,8 +178,16 @@ cdef class SubscriptionCore:
 
     cdef int count_redelivery(self, uint64_t ledger_id, uint64_t message,
                               PendingAck* ack) except -1:
+        cdef int status
         if ack.redelivery_count < PENDING_COUNT_MAX:
             ack.redelivery_count += 1
+        while self.tracker is not None:
+            status = self.tracker.record_redelivery(ledger_id, message, ack.redelivery_count)
+            if status != STATUS_FOLD:
+                # Whatever else it is (the ledger is being trimmed, memory is out): the count alone
+                # may be lost by it.
+                return 0
+            self.tracker.fold()
         return 0
 
     cdef int forget(self, bint delayed_too, bint counts_too) except -1:
@@ -115,6 +214,7 @@ cdef class SubscriptionCore:
         """No deadline is kept any more; the subscription is closed or removed."""
         mutex_lock(&self.mutex)
         self.on_due = None
+        self.dispatcher = None
         timer, self.timer = self.timer, None
         self.armed_ms = UINT64_MAX
         mutex_unlock(&self.mutex)

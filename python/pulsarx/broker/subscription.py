@@ -20,7 +20,7 @@ from pulsarx._pycore.entry_view import EntryContext
 from pulsarx._pycore.message_id import MessageId
 from pulsarx._pycore.receiver import Receiver
 from pulsarx._pycore.subscription_core import SubscriptionCore
-from pulsarx.broker.dispatchers import dispatch_kind, make_dispatcher
+from pulsarx.broker.dispatchers import SELECTOR_NAMES, dispatch_kind, make_dispatcher
 from pulsarx.clock import Deadline
 from pulsarx.compression import decompress
 from pulsarx.enumerations import KeySharedMode
@@ -53,11 +53,9 @@ class Subscription:
         self.tracker = tracker
         self.core = SubscriptionCore(tracker, topic.broker.clock)
         self.core.on_due = WeakCall(self, "deadlines_due")
-        self._kind: tuple[object, ...] = ("Exclusive",)
+        self._kind: tuple[Any, ...] = ("Exclusive",)
         self._partition_index = TopicName.of(topic.name).partition_index
-        self.dispatcher: Dispatcher = make_dispatcher(
-            self.core, topic, self._kind, self._partition_index
-        )
+        self.dispatcher = self._make_dispatcher()
         self._consumers: dict[Receiver, weakref.ref[ConsumerCore]] = {}
         self.removed = False
 
@@ -107,8 +105,11 @@ class Subscription:
                 f"{len(self._consumers)} consumers; a consumer of {described(wanted)} can attach "
                 "when they have left"
             )
-        self.dispatcher = make_dispatcher(self.core, self.topic, wanted, self._partition_index)
         self._kind = wanted
+        self.dispatcher = self._make_dispatcher()
+
+    def _make_dispatcher(self) -> Dispatcher:
+        return make_dispatcher(self.core, self.topic, self._kind, self._partition_index)
 
     def _forget_later(self, receiver: Receiver) -> Callable[[object], None]:
         """A consumer that nobody refers to any more leaves: in the background, for the collector
@@ -260,7 +261,7 @@ class Subscription:
             consumer.shut()
         if not self.removed:
             self.tracker.flush()
-            self.core.locked(self.tracker.close)
+            self.core.close()
 
     def abandon(self) -> None:
         """In a forked child: touch nothing."""
@@ -306,10 +307,10 @@ def sticky_ranges(request: SubscribeRequest) -> list[tuple[int, int]] | None:
     return policy.get_sticky_ranges()
 
 
-def described(kind: tuple[object, ...]) -> str:
+def described(kind: tuple[Any, ...]) -> str:
     """A type of subscription in words."""
     if len(kind) == 1:
         return str(kind[0])
     _, selector, out_of_order = kind
-    mapping = {1: "auto-split hash range", 2: "consistent hashing", 3: "sticky ranges"}[selector]  # type: ignore[index]
+    mapping = SELECTOR_NAMES[selector]
     return f"Key_Shared ({mapping}{', out of order' if out_of_order else ''})"

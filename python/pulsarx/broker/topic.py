@@ -234,7 +234,7 @@ class Topic:
         return len(self.producers())
 
     def subscription_statistics(self) -> dict[str, dict[str, Any]]:
-        """By name; a non-durable one whose name a durable one has is called `name (non-durable)`."""
+        """By name; `name (non-durable)` where a durable one has the name too."""
         found = {name: each.statistics() for name, each in sorted(self.subscriptions.items())}
         for name, each in sorted(self._non_durable.items()):
             found[f"{name} (non-durable)" if name in found else name] = each.statistics()
