@@ -32,6 +32,8 @@ class Sizes:
     folder_bytes: tuple[int, int] = (1_000_000_000, 10_000_000_000)
     starts: int = 11
     held: int = 1_000_000
+    delayed: int = 1_000_000
+    delayed_rounds: int = 3
     timers: int = 10_000_000
     idle_seconds: float = 2.0
 
@@ -51,6 +53,8 @@ QUICK = Sizes(
     folder_bytes=(1_000_000, 10_000_000),
     starts=3,
     held=50_000,
+    delayed=20_000,
+    delayed_rounds=2,
     timers=200_000,
     idle_seconds=0.5,
 )

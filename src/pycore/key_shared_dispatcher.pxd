@@ -14,6 +14,14 @@ from pulsarx._pycore.hash_range_selector cimport HashRangeSelector
 from pulsarx._pycore.receiver cimport Receiver, SliceItem
 from pulsarx._pycore.shared_dispatcher cimport SharedDispatcher
 
+cdef enum:
+    ROUTED_AT_ONCE = 32
+
+cdef struct RoutedMessage:
+    uint32_t at                          # offset in the entry's payload
+    uint32_t key_hash
+    uint32_t key                         # what key_order_find said a moment ago
+
 cdef struct ItemList:
     SliceItem* items                     # owned
     uint32_t count
@@ -38,7 +46,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
     cdef int let_wait(self, uint64_t ledger_id, uint64_t message, PendingAck* ack,
                       uint32_t key_hash) except -1
     cdef int route_mixed(self) except -1
+    cdef int route_some(self, uint32_t first, const RoutedMessage* found, uint32_t count,
+                        uint32_t tag) except -1
     cdef int push_lists(self, EntryView view, uint32_t tag) except -1
-    cdef bint offer(self, uint64_t ledger_id, uint64_t message, PendingAck* ack, uint32_t key_hash,
-                    uint32_t tag, uint16_t* owner) except -1
     cdef int list_item(self, uint16_t owner, uint32_t at, uint32_t index) except -1

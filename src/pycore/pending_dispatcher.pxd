@@ -18,6 +18,7 @@ cdef class PendingDispatcher(Dispatcher):
     cdef uint64_t unacknowledged_max     # of the subscription; 0: no limit
     cdef uint64_t receiver_max           # of one receiver; 0: no limit
     cdef bint all_go_back                # of one receiver: nothing is recalled one by one
+    cdef bint has_keys
     cdef bint blocked                    # nothing that was never delivered until half of them are
                                          # acknowledged
 
@@ -42,7 +43,11 @@ cdef class PendingDispatcher(Dispatcher):
     cdef int drop(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
     """It was acknowledged, or is gone."""
 
-    # What Key_Shared adds; nothing here.
+    # What Key_Shared adds; nothing here. has_keys False: key_held and
+    # key_returned need not be called.
+    cdef void key_held(self, uint32_t key_hash) noexcept
+    """A message of the key was received: it may be acknowledged soon."""
+
     cdef int key_waits(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message,
                        bint ready) except -1
     cdef int key_ready(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message) except -1

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Body of pending_dispatcher.pxd."""
 
-from cpython.list cimport PyList_GET_ITEM
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from pulsarx._core.pending_acks cimport (
@@ -17,6 +17,32 @@ from pulsarx._pycore.message cimport Message
 from pulsarx._pycore.message_at cimport message_at
 from pulsarx._pycore.receiver cimport CLAIM_STALE, Dispatcher, Receiver
 from pulsarx._pycore.subscription_core cimport SubscriptionCore
+
+
+cdef inline int let_go_of(PendingDispatcher self, PendingAck* ack) except -1:
+    """PendingDispatcher.let_go without a call: every acknowledgement comes here."""
+    cdef Receiver holder
+    if ack.state != PENDING_QUEUED and ack.state != PENDING_HELD and ack.state != PENDING_NACKED:
+        return 0
+    if ack.consumer >= PyList_GET_SIZE(self.receivers):
+        return 0
+    if <object>PyList_GET_ITEM(self.receivers, ack.consumer) is None:
+        return 0
+    holder = <Receiver>PyList_GET_ITEM(self.receivers, ack.consumer)
+    if ack.state == PENDING_QUEUED:
+        holder.queued -= 1
+        holder.permits += 1
+    holder.unacknowledged -= 1
+    if self.unacknowledged == self.unacknowledged_max and self.core.pending.due_count:
+        self.wakes = True      # there is room again for what goes out although it is blocked
+    self.unacknowledged -= 1
+    if holder.blocked and 2 * holder.unacknowledged <= self.receiver_max:
+        holder.blocked = False
+        self.wakes = True
+    if self.blocked and 2 * self.unacknowledged <= self.unacknowledged_max:
+        self.blocked = False
+        self.wakes = True
+    return 0
 
 
 cdef class PendingDispatcher(Dispatcher):
@@ -54,6 +80,8 @@ cdef class PendingDispatcher(Dispatcher):
             receiver.taken = 0
         ack.state = PENDING_HELD
         ack.tag = TIMER_NONE
+        if self.has_keys:
+            self.key_held(ack.key_hash)
         if receiver.max_redeliver_count and ack.redelivery_count > receiver.max_redeliver_count:
             # Counted under another policy, or before a restart: it was handed out often enough.
             self.give_up(view.ledger_id, message, ack, receiver)
@@ -97,37 +125,19 @@ cdef class PendingDispatcher(Dispatcher):
     cdef int drop(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
         cdef uint32_t key_hash = ack.key_hash
         cdef uint8_t state = ack.state
-        self.let_go(ack)
-        self.core.cancel_timer(ack)
+        let_go_of(self, ack)
+        if ack.tag != TIMER_NONE:
+            self.core.cancel_timer(ack)
         pending_acks_remove(&self.core.pending, ledger_id, message)
         if state == PENDING_HELD or state == PENDING_QUEUED:
-            self.key_returned(key_hash)
+            if self.has_keys:
+                self.key_returned(key_hash)
         elif state == PENDING_DUE or state == PENDING_NACKED:
             self.key_forgotten(key_hash, ledger_id, message)
         return 0
 
     cdef int let_go(self, PendingAck* ack) except -1:
-        cdef Receiver holder
-        if ack.state != PENDING_QUEUED and ack.state != PENDING_HELD and (
-                ack.state != PENDING_NACKED):
-            return 0
-        holder = self.holder_of(ack)
-        if holder is None:
-            return 0
-        if ack.state == PENDING_QUEUED:
-            holder.queued -= 1
-            holder.permits += 1
-        holder.unacknowledged -= 1
-        if self.unacknowledged == self.unacknowledged_max and self.core.pending.due_count:
-            self.wakes = True      # there is room again for what goes out although it is blocked
-        self.unacknowledged -= 1
-        if holder.blocked and 2 * holder.unacknowledged <= self.receiver_max:
-            holder.blocked = False
-            self.wakes = True
-        if self.blocked and 2 * self.unacknowledged <= self.unacknowledged_max:
-            self.blocked = False
-            self.wakes = True
-        return 0
+        return let_go_of(self, ack)
 
     def forget_before(self, uint64_t ledger_id) -> None:
         """Ledgers below this one are gone. Mutex held."""
@@ -265,6 +275,9 @@ cdef class PendingDispatcher(Dispatcher):
         return 0
 
     # Key_Shared overrides these.
+
+    cdef void key_held(self, uint32_t key_hash) noexcept:
+        pass
 
     cdef int key_waits(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message,
                        bint ready) except -1:

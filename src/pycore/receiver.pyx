@@ -4,7 +4,7 @@
 cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
@@ -19,9 +19,13 @@ from pulsarx._pycore.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.raise_status cimport raise_status
 from pulsarx._pycore.subscription_core cimport SubscriptionCore
 
+cdef extern from *:
+    void __builtin_prefetch(const void* at) noexcept nogil
+
 cdef enum:
     REDELIVERY_SHIFT = 16        # Message.flags holds the redelivery count above the others
     FIRST_SLICES = 16
+    ITEMS_AHEAD = 3
 
 
 cdef class Receiver:
@@ -99,10 +103,17 @@ cdef class Receiver:
             index[0] = self.items[self.item_at].index
 
     cdef inline void step(self, uint32_t at, uint32_t index) noexcept:
+        cdef const uint8_t* after
         if self.items != NULL:
             self.item_at += 1
             if self.item_at == self.view_end:
                 self.drop_view()
+                return
+            if self.item_at + ITEMS_AHEAD < self.view_end:
+                # It lies anywhere: brought near while those before it are worked on.
+                after = self.view.c_payload + self.items[self.item_at + ITEMS_AHEAD].at
+                __builtin_prefetch(after)
+                __builtin_prefetch(after + 64)
             return
         self.view_at = at
         self.view_index = index + 1

@@ -9,14 +9,15 @@ says otherwise.
 
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 
-from pulsarx._core.pending_acks cimport PendingAck
+from pulsarx._core.ack_bits cimport ack_bits_has
+from pulsarx._core.cursor_state cimport CursorState, LedgerAcks
+from pulsarx._core.pending_acks cimport (
+    PENDING_GIVEN, PENDING_NONE, PENDING_QUEUED, PendingAck, pending_acks_set_state,
+)
 from pulsarx._pycore.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.ledger_reader cimport LedgerReader
 from pulsarx._pycore.pending_dispatcher cimport PendingDispatcher
 from pulsarx._pycore.receiver cimport Receiver, SliceItem
-
-cdef enum:
-    GIVEN = 1                            # PendingAck.flags: it was in a receiver queue before
 
 
 cdef class SharedDispatcher(PendingDispatcher):
@@ -75,3 +76,37 @@ cdef class SharedDispatcher(PendingDispatcher):
 
     cdef int keys_cleared(self) except -1
     """Key_Shared forgets what it knows of keys."""
+
+
+# What is done for each of many messages, without a call.
+
+cdef inline bint is_acknowledged(CursorState* state, LedgerAcks* acks, uint64_t ledger_id,
+                                 uint64_t message) noexcept:
+    """acks: what cursor_state_find says of the ledger."""
+    return ledger_id < state.acknowledged_below or (
+        acks != NULL and ack_bits_has(&acks.bits, message))
+
+
+cdef inline void queue_for(SharedDispatcher self, Receiver receiver, uint64_t ledger_id,
+                           uint64_t message, PendingAck* ack, uint32_t key_hash,
+                           uint32_t tag) noexcept:
+    """The message is in the receiver's queue from now on; call count_queued for it."""
+    if ack.state == PENDING_NONE:
+        ack.state = PENDING_QUEUED
+    else:
+        pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_QUEUED)
+    ack.tag = tag
+    ack.flags = PENDING_GIVEN
+    ack.consumer = receiver.index
+    ack.key_hash = key_hash
+
+
+cdef inline void count_queued(SharedDispatcher self, Receiver receiver, uint32_t count) noexcept:
+    receiver.permits -= count
+    receiver.queued += count
+    receiver.unacknowledged += count
+    if self.receiver_max and receiver.unacknowledged >= self.receiver_max:
+        receiver.blocked = True
+    self.unacknowledged += count
+    if self.unacknowledged_max and self.unacknowledged >= self.unacknowledged_max:
+        self.blocked = True

@@ -8,9 +8,11 @@ from libc.stdint cimport UINT32_MAX, int64_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from pulsarx import errors
+from pulsarx._core.cursor_state cimport CursorState, LedgerAcks, cursor_state_find
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_DUE, PENDING_HELD, PENDING_NACKED,
-    PENDING_NOBODY, PENDING_NONE, PENDING_QUEUED, PENDING_RESTORED, PendingAck, pending_acks_find, pending_acks_next,
+    PENDING_NOBODY, PENDING_NONE, PENDING_QUEUED, PENDING_RESTORED, PendingAck, pending_acks_add,
+    pending_acks_find, pending_acks_next,
     pending_acks_next_absent, pending_acks_next_due, pending_acks_remove, pending_acks_set_state,
 )
 from pulsarx._core.single_metadata cimport METADATA_BATCH
@@ -27,7 +29,9 @@ from pulsarx._pycore.receiver cimport Receiver, Slice, SliceItem
 from pulsarx._pycore.subscription_core cimport SubscriptionCore
 
 cdef enum Tuning:
-    # entries dispatched for one who already has something to do: more would only grow cold
+    # messages and entries dispatched for one who already has something to do: more would only grow
+    # cold, or wait for the room of others
+    LOOK_AHEAD_MESSAGES = 64
     LOOK_AHEAD_ENTRIES = 64
     # a run of messages that were dealt with before: from so many on, searching beats reading
     SKIP_MESSAGES_MIN = 1024
@@ -229,7 +233,9 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef int dispatch(self, Receiver target) except -1:
         """Deliver what can be delivered; with a target, until it has enough to do."""
         cdef uint32_t steps = 0
-        while target is None or target.slice_count == 0 or steps < LOOK_AHEAD_ENTRIES:
+        # Slices alone say little: what is left of them may have been acknowledged or recalled.
+        while target is None or target.slice_count == 0 or target.queued == 0 or (
+                target.queued < LOOK_AHEAD_MESSAGES and steps < LOOK_AHEAD_ENTRIES):
             if not self.step():
                 return 0
             steps += 1
@@ -378,16 +384,21 @@ cdef class SharedDispatcher(PendingDispatcher):
         cdef uint32_t walked
         cdef PendingAck* ack
         cdef Slice slice
+        cdef CursorState* state = &self.core.tracker.c_state
+        cdef LedgerAcks* acks = cursor_state_find(state, ledger_id)
         self.last_tag += 1
         tag = self.last_tag
         memset(&slice, 0, sizeof(slice))
         while message < end and given < room:
-            if not self.core.tracker.is_acknowledged(ledger_id, message):
-                ack = self.core.add(ledger_id, message)
+            if not is_acknowledged(state, acks, ledger_id, message):
+                ack = pending_acks_add(&self.core.pending, ledger_id, message)
+                if ack == NULL:
+                    raise MemoryError("remember a delivered message: out of memory")
                 if ack.state == PENDING_NONE or ack.state == PENDING_COUNTED:
-                    self.enqueue(receiver, ledger_id, message, ack, key_hash, tag)
+                    queue_for(self, receiver, ledger_id, message, ack, key_hash, tag)
                     given += 1
             message += 1
+        count_queued(self, receiver, given)
         slice.first = self.view_index
         slice.at = self.view_at
         slice.end = <uint32_t>(message - view.first_message)
@@ -399,7 +410,9 @@ cdef class SharedDispatcher(PendingDispatcher):
         else:
             self.view = None
         if given:
-            if view.context is not receiver.context:
+            if slice.first == 0 and message == end:
+                view.context = receiver.context      # nobody else has it
+            elif view.context is not receiver.context:
                 view = entry_view_share(view, receiver.context)
             Py_INCREF(view)
             slice.view = <void*>view
@@ -409,22 +422,8 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef int enqueue(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
                      PendingAck* ack, uint32_t key_hash, uint32_t tag) except -1:
         """The message is in the receiver's queue from now on; the caller pushes its slice."""
-        if ack.state == PENDING_NONE:
-            ack.state = PENDING_QUEUED
-        else:
-            pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_QUEUED)
-        ack.tag = tag
-        ack.flags = GIVEN
-        ack.consumer = receiver.index
-        ack.key_hash = key_hash
-        receiver.permits -= 1
-        receiver.queued += 1
-        receiver.unacknowledged += 1
-        if receiver.unacknowledged == self.receiver_max:
-            receiver.blocked = True
-        self.unacknowledged += 1
-        if self.unacknowledged == self.unacknowledged_max:
-            self.blocked = True
+        queue_for(self, receiver, ledger_id, message, ack, key_hash, tag)
+        count_queued(self, receiver, 1)
         return 0
 
     # Delivering again -----------------------------------------------------------------------------
