@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from dispatch_steps import alone, every_kind, join, of_consumer, publish, sharing, statistics
+from flow_steps import alone, every_kind, join, of_consumer, publish, sharing, statistics
 from topic_reading import OpenClient, drain
 
 import pulsarx
