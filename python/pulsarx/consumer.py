@@ -109,9 +109,12 @@ class Consumer(ConsumerArrow):
         )
 
     def unsubscribe(self) -> None:
-        """Delete the subscription and close the consumer: its messages are no longer held."""
+        """Delete the subscription and close the consumer: its messages are no longer held.
+
+        BrokerMetadataError: other consumers are attached to it; nothing changed.
+        """
         self.require_open()
-        self._subscription.topic.unsubscribe(self._subscription.name)
+        self._subscription.unsubscribe(self.receiver)
         self._is_unsubscribed = True
 
     def close(self) -> None:

@@ -21,6 +21,7 @@ cdef class SubscriptionCore(SectionsSource):
     cdef PendingAcks pending
     cdef TimerWheel wheel
     cdef object clock
+    cdef object now_ns                   # of the system's clock: as now_ms, without Python code
     cdef object timer                    # of the clock, for the earliest deadline; None: not armed
     cdef uint64_t armed_ms               # when it is due
     cdef public object on_due               # what it calls

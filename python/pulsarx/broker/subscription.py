@@ -82,7 +82,7 @@ class Subscription:
         ConsumerBusy: others are attached that are of another type, or it is Exclusive.
         ConsumerAssignError: sticky ranges that overlap with another's.
         """
-        self._detach_forgotten()
+        self.detach_forgotten()
         self._take_type(request)
         context = EntryContext(self.topic.name, request.schema, self.topic.ledger.tail, decompress)
         receiver = Receiver(self.dispatcher, context, request.consumer_name, request.settings)
@@ -127,7 +127,8 @@ class Subscription:
 
         return gone
 
-    def _detach_forgotten(self) -> None:
+    def detach_forgotten(self) -> None:
+        """Let go of consumers that nobody refers to any more; a non-durable one may go with them."""
         for receiver, reference in list(self._consumers.items()):
             if reference() is None:
                 self.detach(receiver)
@@ -234,7 +235,6 @@ class Subscription:
     def statistics(self) -> dict[str, Any]:
         """As Pulsar's subscription stats, in snake_case. Key_Shared: which keys are held back, by
         whom, since when."""
-        self._detach_forgotten()
         found: dict[str, Any] = {
             "type": self._kind[0] if self._consumers else "",
             "is_durable": self.durable,
@@ -245,6 +245,24 @@ class Subscription:
         return found
 
     # Life -----------------------------------------------------------------------------------------
+
+    def unsubscribe(self, receiver: Receiver) -> None:
+        """A consumer deletes the subscription: the last one alone may.
+
+        BrokerMetadataError: others are attached; nothing changed.
+        """
+        with self.topic.lock:
+            self.detach_forgotten()
+            others = len(self._consumers.keys() - {receiver})
+            if others:
+                raise errors.BrokerMetadataError(
+                    f"unsubscribe {self.name} of {self.topic.name}: {others} other consumers are "
+                    "attached; close them first"
+                )
+            if self.durable:
+                self.topic.unsubscribe(self.name)
+            else:
+                self.topic.drop_non_durable(self)
 
     def remove(self) -> None:
         """Unsubscribe: the position is gone, messages are no longer held for it."""
