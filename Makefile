@@ -31,7 +31,7 @@ lint:
 	@tools/bootstrap test lint
 	$(VENV_PYTHON) -m ruff check .
 	$(VENV_PYTHON) -m ruff format --check .
-	MYPYPATH= $(VENV_PYTHON) -m mypy -p pulsarx
+	MYPYPATH= $(VENV_PYTHON) -m mypy -p pulsarx -m pytest_pulsarx
 	$(VENV_PYTHON) -m mypy setup.py tools
 	$(VENV_PYTHON) -m pytest -q tests/tidy
 

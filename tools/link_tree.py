@@ -1,4 +1,4 @@
-"""Makes build/tree/pulsarx, where every folder carries its import name. The build calls it.
+"""Makes build/tree, where every folder carries its import name. The build calls it.
 
 Cython finds pxd files by import name only, and mypy and `PYTHONPATH=build/tree` want the same, so
 the tree is made of symbolic links to the sources, of copies where the file system refuses links.
@@ -16,10 +16,15 @@ TREE = ROOT / "build" / "tree"
 
 
 def _wanted() -> dict[str, Path]:
-    package = ROOT / "python" / "pulsarx"
-    entries = {entry.name: entry for entry in package.iterdir() if entry.name != "__pycache__"}
+    """What is linked, by its path in the tree: the package's parts and the modules beside it."""
+    python = ROOT / "python"
+    package = python / "pulsarx"
+    wanted = {
+        f"pulsarx/{entry.name}": entry for entry in package.iterdir() if entry.name != "__pycache__"
+    }
     named = {"_core": "src/core", "_pycore": "src/pycore", "spark": "spark"}
-    return entries | {name: ROOT / folder for name, folder in named.items()}
+    wanted |= {f"pulsarx/{name}": ROOT / folder for name, folder in named.items()}
+    return wanted | {module.name: module for module in python.glob("*.py")}
 
 
 def _link(link: Path, target: Path) -> None:
@@ -47,11 +52,11 @@ def link_tree() -> Path:
     folder = TREE / "pulsarx"
     folder.mkdir(parents=True, exist_ok=True)
     wanted = _wanted()
-    for entry in folder.iterdir():
-        if entry.name not in wanted and entry.name != "__pycache__":
+    for entry in [*folder.iterdir(), *TREE.glob("*.py")]:
+        if str(entry.relative_to(TREE)) not in wanted and entry.name != "__pycache__":
             _remove(entry)
     for name, target in wanted.items():
-        _link(folder / name, target)
+        _link(TREE / name, target)
     return TREE
 
 

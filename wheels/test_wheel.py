@@ -36,6 +36,9 @@ def try_what_is_installed() -> None:
             module = importlib.import_module(f"pulsarx.{package}.{path.stem}")
             assert Path(str(module.__file__)).parent == home / package
     assert (home / "py.typed").exists()
+    plugins = importlib.metadata.entry_points(group="pytest11", name="pytest_pulsarx")
+    assert [plugin.value for plugin in plugins] == ["pytest_pulsarx"]
+    assert (home.parent / "pytest_pulsarx.py").exists()
     if hasattr(pulsarx, "Client"):
         publish_and_consume()
     print(f"ok: pulsarx {importlib.metadata.version('pulsarx')}, Python {sys.version.split()[0]}")

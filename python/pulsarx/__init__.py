@@ -33,6 +33,7 @@ from pulsarx.enumerations import (
     CompressionType,
     ConsumerCryptoFailureAction,
     ConsumerType,
+    HashingScheme,
     InitialPosition,
     KeySharedMode,
     LoggerLevel,
@@ -52,6 +53,7 @@ from pulsarx.policies import (
 )
 from pulsarx.producer import Producer
 from pulsarx.reader import Reader
+from pulsarx.redelivery_backoff import MultiplierRedeliveryBackoff
 
 __version__ = "0.1.0"
 
@@ -75,12 +77,14 @@ __all__ = [
     "ConsumerKeySharedPolicy",
     "ConsumerType",
     "FileLogger",
+    "HashingScheme",
     "InitialPosition",
     "KeySharedMode",
     "LoggerLevel",
     "ManualClock",
     "Message",
     "MessageId",
+    "MultiplierRedeliveryBackoff",
     "PartitionsRoutingMode",
     "Producer",
     "ProducerAccessMode",

@@ -41,3 +41,15 @@ def check_properties(properties: object, name: str = "properties") -> None:
         for key, value in properties.items():
             if not isinstance(key, str) or not isinstance(value, str):
                 raise TypeError(f"{name} must map str to str, not {key!r} to {value!r}")
+
+
+def check_callable(value: object, name: str) -> None:
+    """None, or something that can be called."""
+    if value is not None and not callable(value):
+        raise ValueError(f"{name} must be callable, not {type(value).__name__}: {value!r}")
+
+
+def check_method(value: object, method: str, name: str) -> None:
+    """None, or an object with this method."""
+    if value is not None and not callable(getattr(value, method, None)):
+        raise ValueError(f"{name} must have a method {method}: {value!r}")

@@ -10,16 +10,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
+    Value = int | bool | str
+
 INT32_MAX = 2**31 - 1
 ENTRY_SIZE_MAX = 2**30
 CENTURY_MINUTES = 36_525 * 1440
+# A topic's partitions are made in one commit; more make its file large and slow to read.
+PARTITION_COUNT_MAX = 10_000
 
 
 class BrokerOption:
-    """A row of the table. lowest and highest: None where the type says it all."""
+    """A row of the table. lowest and highest: None where the type says it all; choices: of a
+    text."""
 
     __slots__ = (
         "name",
+        "choices",
         "default",
         "type",
         "lowest",
@@ -32,14 +38,16 @@ class BrokerOption:
     def __init__(
         self,
         name: str,
-        default: int | bool,
+        default: Value,
         lowest: int | None,
         highest: int | None,
         persisted: bool,
         changeable_live: bool,
         doc: str,
+        choices: tuple[str, ...] = (),
     ) -> None:
         self.name = name
+        self.choices = choices
         self.default = default
         self.type = type(default)
         self.lowest = lowest
@@ -48,7 +56,13 @@ class BrokerOption:
         self.changeable_live = changeable_live
         self.doc = doc
 
-    def check(self, value: object) -> int | bool:
+    def check(self, value: object) -> Value:
+        if self.type is str:
+            if not isinstance(value, str) or value not in self.choices:
+                raise ValueError(
+                    f"{self.name} must be {' or '.join(map(repr, self.choices))}, not {value!r}"
+                )
+            return value
         if not isinstance(value, int) or isinstance(value, bool) != (self.type is bool):
             raise ValueError(
                 f"{self.name} must be {self.type.__name__}, not {type(value).__name__}: {value!r}"
@@ -67,11 +81,16 @@ class BrokerOption:
 # live: may be changed while the broker runs.
 # fmt: off
 _ROWS = (
-    # name, default, lowest, highest, persisted, live, doc
+    # name, default, lowest, highest, persisted, live, doc, choices of a text
     ("max_message_size", 5_242_880, 1, ENTRY_SIZE_MAX // 2, False, False,
      "Largest payload of a message in bytes; larger ones raise MessageTooBig."),
     ("allow_auto_topic_creation", True, None, None, False, True,
      "A producer or consumer creates the topic it names."),
+    ("allow_auto_topic_creation_type", "non-partitioned", None, None, False, True,
+     "What kind of topic it creates: non-partitioned or partitioned.",
+     ("non-partitioned", "partitioned")),
+    ("default_num_partitions", 1, 1, PARTITION_COUNT_MAX, False, True,
+     "How many partitions a partitioned topic created in this way has."),
     ("allow_auto_subscription_creation", True, None, None, False, True,
      "A consumer creates the subscription it names."),
     ("default_retention_time_in_minutes", 0, -1, INT32_MAX, False, True,
@@ -111,6 +130,8 @@ class BrokerOptions:
 
     max_message_size: int
     allow_auto_topic_creation: bool
+    allow_auto_topic_creation_type: str
+    default_num_partitions: int
     allow_auto_subscription_creation: bool
     default_retention_time_in_minutes: int
     default_retention_size_in_mb: int
@@ -125,7 +146,7 @@ class BrokerOptions:
     delayed_delivery_tick_time_millis: int
     is_delayed_delivery_deliver_at_time_strict: bool
 
-    _values: dict[str, int | bool]
+    _values: dict[str, Value]
 
     def __init__(self, **options: Any) -> None:
         """ValueError for a name that is no option, a wrong type or a value out of bounds."""
@@ -155,7 +176,7 @@ class BrokerOptions:
         """The same options but for the given ones."""
         return BrokerOptions(**{**self._values, **options})
 
-    def differences(self, other: BrokerOptions) -> dict[str, tuple[int | bool, int | bool]]:
+    def differences(self, other: BrokerOptions) -> dict[str, tuple[Value, Value]]:
         """name: (mine, the other's), for the text of an error."""
         return {
             name: (value, other._values[name])
@@ -163,7 +184,7 @@ class BrokerOptions:
             if value != other._values[name]
         }
 
-    def as_dict(self) -> dict[str, int | bool]:
+    def as_dict(self) -> dict[str, Value]:
         return dict(self._values)
 
     def __eq__(self, other: object) -> bool:
@@ -190,7 +211,7 @@ class BrokerOptions:
         return f"BrokerOptions({', '.join(changed)})"
 
 
-def _restore(values: dict[str, int | bool]) -> BrokerOptions:
+def _restore(values: dict[str, Value]) -> BrokerOptions:
     return BrokerOptions(**values)
 
 

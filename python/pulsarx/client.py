@@ -7,30 +7,37 @@ import weakref
 
 from pulsarx import errors
 from pulsarx.broker import broker as brokers
-from pulsarx.broker.subscribe_request import ReceiverSettings, SubscribeRequest
+from pulsarx.broker.partitioned_topic import partition_count_of, partition_names
+from pulsarx.broker.topic import Topic
 from pulsarx.consumer import Consumer
 from pulsarx.enumerations import (
     BatchingType,
     CompressionType,
     ConsumerCryptoFailureAction,
     ConsumerType,
+    HashingScheme,
     InitialPosition,
     PartitionsRoutingMode,
     ProducerAccessMode,
     RegexSubscriptionMode,
+    SubscriptionMode,
 )
+from pulsarx.listener_pool import ListenerPool
 from pulsarx.not_yet import refuse_call
 from pulsarx.options import ClientOptions, ConsumerOptions, ProducerOptions, ReaderOptions
 from pulsarx.producer import Producer
 from pulsarx.reader import Reader
 from pulsarx.schema import BytesSchema
+from pulsarx.subscribing import subscribe
 from pulsarx.topic_name import TopicName, check_subscription_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar
 
-    Member = TypeVar("Member", Producer, Consumer, Reader)
+    from pulsarx.partitioned_producer import PartitionedProducer
+
+    Member = TypeVar("Member", Producer | PartitionedProducer, Consumer, Reader)
 
     from pulsarx.admin import Admin
     from pulsarx.broker.broker import Broker
@@ -89,7 +96,9 @@ class Client:
         given = {name: value for name, value in locals().items() if name != "self"}
         self._closed = True  # until it has its broker
         self._forgotten = False
-        self._members: weakref.WeakSet[Producer | Consumer | Reader] = weakref.WeakSet()
+        self._members: weakref.WeakSet[Producer | PartitionedProducer | Consumer | Reader] = (
+            weakref.WeakSet()
+        )
         self._open_producers: set[int] = set()
         self._consumer_count = 0
         self.read_only = read_only
@@ -98,6 +107,7 @@ class Client:
 
     def _open(self, options: ClientOptions) -> None:
         """Find or open the broker."""
+        self._pool = ListenerPool(options.message_listener_threads)
         self._url = options.service_url
         folder, name = self._url.folder, self._url.memory_name
         self._key = f"memory:{name}" if folder is None else os.path.realpath(folder)
@@ -147,21 +157,30 @@ class Client:
         crypto_key_reader: Any = None,
         access_mode: ProducerAccessMode = ProducerAccessMode.Shared,
         message_router: Any = None,
-    ) -> Producer:
+        hashing_scheme: HashingScheme = HashingScheme.JavaStringHash,
+    ) -> Producer | PartitionedProducer:
         """Make a producer on a topic, which is created when it does not exist.
 
-        Arguments and defaults are the official client's. ProducerBusy: the name is taken on this
-        topic.
+        Arguments and defaults are the official client's, and hashing_scheme: how a key chooses its
+        partition. ProducerBusy: the name is taken on this topic.
         """
         given = {name: value for name, value in locals().items() if name != "self"}
         options = ProducerOptions(**given)
         broker = self._writable("create a producer")
-        found = broker.topic(TopicName.of(topic))
+        found = broker.lookup(TopicName.of(topic))
+        producer: Producer | PartitionedProducer
+        if isinstance(found, Topic):
+            whole = found
 
-        def make(name: str) -> Producer:
-            return Producer(broker, found, options, name)
+            def make(name: str) -> Producer:
+                return Producer(broker, whole, options, name)
 
-        producer: Producer = found.add_producer(options.producer_name, make)
+            producer = whole.add_producer(options.producer_name, make)
+        else:
+            from pulsarx.partitioned_producer import PartitionedProducer
+
+            name = options.producer_name or broker.next_producer_name()
+            producer = PartitionedProducer(broker, found, options, name)
         self._open_producers.add(id(producer))
         return self._adopt(producer)
 
@@ -193,43 +212,34 @@ class Client:
         regex_subscription_mode: RegexSubscriptionMode = RegexSubscriptionMode.PersistentOnly,
         dead_letter_policy: Any = None,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
+        *,
+        retry_enable: bool = False,
+        nack_backoff: Any = None,
+        ack_timeout_backoff: Any = None,
+        ack_timeout_tick_ms: int = 1000,
+        priority_level: int = 0,
+        subscription_mode: SubscriptionMode = SubscriptionMode.Durable,
+        consumer_event_listener: Any = None,
+        expire_time_of_incomplete_chunked_message_ms: int = 60000,
     ) -> Consumer:
-        """Attach to a durable subscription of a topic; both are made when they do not exist.
+        """Attach to a subscription of a topic, a partitioned topic or a list of topics, made when
+        it does not exist.
 
-        Arguments and defaults are the official client's. initial_position: where a new subscription
-        begins; an
-        existing one goes on at its first unacknowledged message. ConsumerBusy: it has its consumer
-        already.
+        Arguments and defaults are the official client's; those behind `*` it has not, see
+        ConsumerOptions. initial_position: where a new subscription begins; an existing one goes on.
+        message_listener: called with the consumer and each message in one of the client's
+            message_listener_threads; when it raises, the message is negatively acknowledged.
+        ConsumerBusy: it has its consumer already; of several topics none is attached then.
         """
         given = {name: value for name, value in locals().items() if name != "self"}
         options = ConsumerOptions(**given)
         check_subscription_name(options.subscription_name)
         broker = self._writable("subscribe")
-        found = broker.topic(TopicName.of(options.topic))
         self._consumer_count += 1
         name = options.consumer_name or f"{self._consumer_count:x}-{broker.randomness.token(5)}"
-
-        def make(receiver: Any, subscription: Any) -> Consumer:
-            return Consumer(receiver, subscription, options, name)
-
-        earliest = options.initial_position == InitialPosition.Earliest
-        settings = ReceiverSettings(
-            options.receiver_queue_size,
-            nack_delay_ms=options.negative_ack_redelivery_delay_ms,
-            ack_timeout_ms=options.unacked_messages_timeout_ms or 0,
-            properties=options.properties,
-        )
-        request = SubscribeRequest(
-            options.subscription_name,
-            options.consumer_type,
-            options.schema,
-            name,
-            found.ledger.first_position if earliest else found.ledger.end_position,
-            settings,
-            key_shared=options.key_shared_policy and options.key_shared_policy.policy(),
-        )
-        consumer: Consumer = found.subscribe(request, make)
-        return self._adopt(consumer)
+        consumer = self._adopt(subscribe(self, broker, options, name, self._pool))
+        consumer.start_listener()
+        return consumer
 
     def create_reader(
         self,
@@ -248,18 +258,22 @@ class Client:
         """Read a topic from behind a message id (at it with start_message_id_inclusive), or
         `MessageId.earliest`
         or `MessageId.latest`. Nothing is acknowledged and no ledger is held. Arguments as of the
-        official client.
+        official client. reader_listener: called with the reader and each message, in one of the
+        client's message_listener_threads; not with read_only, where nobody tells of new messages.
         """
         given = {name: value for name, value in locals().items() if name != "self"}
         options = ReaderOptions(**given)
         self._check_open()
+        if options.reader_listener is not None and self._broker.read_only:
+            raise errors.OperationNotSupported("a reader_listener in a client opened read_only")
         found = self._broker.topic(TopicName.of(topic), create=not self.read_only)
         cursor = found.reader_cursor(options.schema)
         position = found.ledger.position_of(
             options.start_message_id, options.start_message_id_inclusive
         )
-        reader = Reader(cursor.attach(position), cursor, options)
-        return self._adopt(reader)
+        reader = self._adopt(Reader(cursor.attach(position), cursor, options, self._pool))
+        reader.start_listener()
+        return reader
 
     def create_table_view(
         self, topic: str, subscription_name: str | None = None, schema: Any = _BYTES
@@ -272,10 +286,12 @@ class Client:
         raise refuse_call("get_service_info", "service discovery")
 
     def get_topic_partitions(self, topic: str) -> list[str]:
-        """The names of a topic's partitions: the topic itself, as topics have none in this
-        version."""
+        """The names of a topic's partitions; the topic itself when it has none."""
         self._check_open()
-        return [str(TopicName.of(topic))]
+        self._broker.refresh()
+        name = TopicName.of(topic)
+        count = partition_count_of(self._broker.catalogue.state, name)
+        return partition_names(name, count) if count else [str(name)]
 
     @property
     def admin(self) -> Admin:
@@ -283,7 +299,7 @@ class Client:
         from pulsarx.admin import Admin
 
         self._check_open()
-        return Admin(self._broker)
+        return Admin(self._broker, self.read_only)
 
     def _adopt(self, member: Member) -> Member:
         """Close it with the client, and keep the client as long as somebody uses it."""
@@ -315,6 +331,7 @@ class Client:
             if member.is_connected():
                 failure = brokers.attempt(member.close) or failure
         failure = brokers.attempt(self._release) or failure
+        self._pool.close()
         if failure is not None:
             raise failure
 
@@ -329,7 +346,7 @@ class Client:
         if not self._closed:
             self.close()
 
-    def _producer_closed(self, producer: Producer) -> None:
+    def _producer_closed(self, producer: Producer | PartitionedProducer) -> None:
         """The last producer of a forgotten client closes it."""
         self._open_producers.discard(id(producer))
         if self._forgotten:

@@ -5,7 +5,7 @@ Each option is accepted at the values that mean "off"; any other raises Operatio
 
 from __future__ import annotations
 
-from pulsarx.enumerations import BatchingType, ProducerAccessMode
+from pulsarx.enumerations import ProducerAccessMode
 from pulsarx.errors import OperationNotSupported
 
 _UNSET = (None,)
@@ -20,19 +20,13 @@ NOT_YET: dict[tuple[str, str], tuple[tuple[object, ...], str]] = {
         (ProducerAccessMode.Shared,),
         "a producer that has a topic to itself",
     ),
-    ("create_producer", "batching_type"): ((BatchingType.Default,), "batches by key"),
-    ("create_producer", "message_router"): (_UNSET, "a partitioned topic"),
-    ("subscribe", "message_listener"): (_UNSET, "a message listener"),
     ("subscribe", "is_read_compacted"): (_OFF, "reading a compacted topic"),
     ("subscribe", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
-    ("subscribe", "dead_letter_policy"): (_UNSET, "a dead letter topic"),
-    ("create_reader", "reader_listener"): (_UNSET, "a reader listener"),
     ("create_reader", "is_read_compacted"): (_OFF, "reading a compacted topic"),
     ("create_reader", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
 }
 # Topics of subscribe that are no single name, by the type of the argument.
 NOT_YET_TOPICS: dict[str, str] = {
-    "list": "a consumer of several topics",
     "Pattern": "a consumer of all topics that match a pattern",
 }
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from pulsarx.argument_check import (
     INT32_MAX,
     INT64_MAX,
+    check_callable,
+    check_method,
     check_properties,
     check_type,
     check_type_or_none,
@@ -23,10 +25,12 @@ from pulsarx.enumerations import (
     CompressionType,
     ConsumerCryptoFailureAction,
     ConsumerType,
+    HashingScheme,
     InitialPosition,
     PartitionsRoutingMode,
     ProducerAccessMode,
     RegexSubscriptionMode,
+    SubscriptionMode,
 )
 from pulsarx.loggers import check_logger
 from pulsarx.message_id import MessageId
@@ -44,14 +48,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from logging import Logger
-    from typing import Any, ClassVar
+    from typing import Any, ClassVar, Protocol
 
     from pulsarx.loggers import ConsoleLogger, FileLogger
+    from pulsarx.routed_message import RoutedMessage
+
+    class RedeliveryBackoff(Protocol):
+        def next(self, redelivery_count: int) -> int:
+            """After how many milliseconds a message comes again."""
 
     Row = tuple[str, type, Any, bool]
 
 BYTES_SCHEMA = BytesSchema()  # holds no state, so all calls share it
 SYSTEM_RANDOMNESS = Randomness()  # one, so that clients that were given none agree
+ACK_TIMEOUT_TICK_MS_MIN = 100
 DURABILITIES = ("sync", "interval", "os")
 
 
@@ -188,6 +198,7 @@ class ProducerOptions(Options):
         "batching_max_allowed_size_in_bytes", "batching_max_publish_delay_ms", "chunking_enabled",
         "message_routing_mode", "lazy_start_partitioned_producers", "properties", "batching_type",
         "encryption_key", "crypto_key_reader", "access_mode", "message_router",
+        "hashing_scheme",
     )
     CALL = "create_producer"
     ROWS = (
@@ -213,6 +224,7 @@ class ProducerOptions(Options):
         ("crypto_key_reader", CryptoKeyReader, None, True),
         ("access_mode", ProducerAccessMode, ProducerAccessMode.Shared, False),
         ("message_router", object, None, True),
+        ("hashing_scheme", HashingScheme, HashingScheme.JavaStringHash, False),
     )
     topic: str
     producer_name: str | None
@@ -229,7 +241,16 @@ class ProducerOptions(Options):
     batching_max_publish_delay_ms: int
     chunking_enabled: bool
     message_routing_mode: PartitionsRoutingMode
+    batching_type: BatchingType
+    lazy_start_partitioned_producers: bool
+    message_router: Callable[[RoutedMessage, int], int] | None
+    hashing_scheme: HashingScheme
     properties: dict[str, str] | None
+
+    @property
+    def is_batching_by_key(self) -> bool:
+        """Whether a batch holds messages of one key alone."""
+        return bool(self.batching_type == BatchingType.KeyBased)
 
     @property
     def schema_is_bytes(self) -> bool:
@@ -251,6 +272,11 @@ class ProducerOptions(Options):
             )
         native_type(PartitionsRoutingMode, self.message_routing_mode, "message_routing_mode")
         check_properties(self.properties)
+        if self.message_router is not None:
+            if not callable(self.message_router):
+                raise ValueError("message_router must be a function of a message and the number "
+                                 f"of partitions, not {type(self.message_router).__name__}")
+            self.message_routing_mode = PartitionsRoutingMode.CustomPartition
         if self.batching_enabled and self.chunking_enabled:
             raise ValueError("batching_enabled and chunking_enabled exclude each other")
         # An empty name is none, as in the official client; a dict of the caller may change later.
@@ -259,7 +285,18 @@ class ProducerOptions(Options):
 
 
 class ConsumerOptions(Options):
-    """Arguments of `Client.subscribe`."""
+    """Arguments of `Client.subscribe`. The official client has none of these:
+
+    retry_enable: receive also what `reconsume_later` sent to the retry letter topic;
+    nack_backoff, ack_timeout_backoff: objects with next(redelivery_count) -> milliseconds, such as
+        MultiplierRedeliveryBackoff: in place of negative_ack_redelivery_delay_ms, and on top of
+        unacked_messages_timeout_ms;
+    ack_timeout_tick_ms: how exactly unacked_messages_timeout_ms is kept, from 100;
+    priority_level: consumers with a lower one come first;
+    subscription_mode: a NonDurable subscription is gone with its last consumer;
+    consumer_event_listener: an object with became_active(consumer, partition) and
+        became_inactive(consumer, partition); partition -1: of a topic without partitions.
+    """
 
     __slots__ = (
         "topic", "subscription_name", "consumer_type", "schema", "message_listener",
@@ -270,7 +307,10 @@ class ConsumerOptions(Options):
         "replicate_subscription_state_enabled", "max_pending_chunked_message",
         "auto_ack_oldest_chunked_message_on_queue_full", "start_message_id_inclusive",
         "batch_receive_policy", "key_shared_policy", "batch_index_ack_enabled",
-        "regex_subscription_mode", "dead_letter_policy", "crypto_failure_action",
+        "regex_subscription_mode", "dead_letter_policy", "crypto_failure_action", "retry_enable",
+        "nack_backoff", "ack_timeout_backoff", "ack_timeout_tick_ms", "priority_level",
+        "subscription_mode", "consumer_event_listener",
+        "expire_time_of_incomplete_chunked_message_ms",
     )
     CALL = "subscribe"
     ROWS = (
@@ -302,8 +342,16 @@ class ConsumerOptions(Options):
         ("dead_letter_policy", ConsumerDeadLetterPolicy, None, True),
         ("crypto_failure_action", ConsumerCryptoFailureAction, ConsumerCryptoFailureAction.FAIL,
          False),
+        ("retry_enable", bool, False, False),
+        ("nack_backoff", object, None, True),
+        ("ack_timeout_backoff", object, None, True),
+        ("ack_timeout_tick_ms", int, 1000, False),
+        ("priority_level", int, 0, False),
+        ("subscription_mode", SubscriptionMode, SubscriptionMode.Durable, False),
+        ("consumer_event_listener", object, None, True),
+        ("expire_time_of_incomplete_chunked_message_ms", int, 60000, False),
     )
-    topic: str
+    topic: str | list[str]
     subscription_name: str
     consumer_type: ConsumerType
     schema: Schema
@@ -318,26 +366,74 @@ class ConsumerOptions(Options):
     max_pending_chunked_message: int
     start_message_id_inclusive: bool
     batch_receive_policy: ConsumerBatchReceivePolicy | None
+    dead_letter_policy: ConsumerDeadLetterPolicy | None
     key_shared_policy: ConsumerKeySharedPolicy | None
+    retry_enable: bool
+    nack_backoff: RedeliveryBackoff | None
+    ack_timeout_backoff: RedeliveryBackoff | None
+    ack_timeout_tick_ms: int
+    priority_level: int
+    subscription_mode: SubscriptionMode
+    consumer_event_listener: object
+    expire_time_of_incomplete_chunked_message_ms: int
+
+    def part_of(self, topic_count: int) -> ConsumerOptions:
+        """The options of one of so many topics: without listeners, and its share of the queue."""
+        values = self.as_dict() | {"message_listener": None, "consumer_event_listener": None}
+        share = self.max_total_receiver_queue_size_across_partitions // max(topic_count, 1)
+        values["receiver_queue_size"] = max(1, min(self.receiver_queue_size, share))
+        return ConsumerOptions(**values)
+
+    def from_the_start(self) -> ConsumerOptions:
+        """The same for a subscription that is to miss nothing."""
+        return ConsumerOptions(
+            **(self.as_dict() | {"initial_position": InitialPosition.Earliest})
+        )
 
     def _check(self) -> None:
         refuse_topics_not_there_yet(self.topic)
-        check_type(str, self.topic, "topic")
+        self._check_topic()
+        self._check_redelivery()
         self._at_least_0("receiver_queue_size", "max_total_receiver_queue_size_across_partitions",
-                         "negative_ack_redelivery_delay_ms", "pattern_auto_discovery_period")
+                         "pattern_auto_discovery_period", "priority_level",
+                         "expire_time_of_incomplete_chunked_message_ms")
         self._native(0, INT32_MAX, "receiver_queue_size", "pattern_auto_discovery_period",
                      "max_total_receiver_queue_size_across_partitions")
+        self._native(0, INT32_MAX, "priority_level")
         self._native(0, INT64_MAX, "max_pending_chunked_message",
-                     "negative_ack_redelivery_delay_ms")
+                     "expire_time_of_incomplete_chunked_message_ms")
         self._native(-INT64_MAX - 1, INT64_MAX, "broker_consumer_stats_cache_time_ms")
+        check_callable(self.message_listener, "message_listener")
+        for method in ("became_active", "became_inactive"):
+            check_method(self.consumer_event_listener, method, "consumer_event_listener")
+        check_properties(self.properties)
+        self.consumer_name = self.consumer_name or None
+        self.properties = dict(self.properties) if self.properties else None
+
+    def _check_topic(self) -> None:
+        if not isinstance(self.topic, list):
+            check_type(str, self.topic, "topic")
+            return
+        if not self.topic:
+            raise ValueError("topic is an empty list; name at least one topic")
+        for each in self.topic:
+            native_type(str, each, "a topic of the list")
+        self.topic = list(self.topic)
+
+    def _check_redelivery(self) -> None:
+        self._at_least_0("negative_ack_redelivery_delay_ms")
+        self._native(0, INT64_MAX, "negative_ack_redelivery_delay_ms")
+        if self.ack_timeout_tick_ms < ACK_TIMEOUT_TICK_MS_MIN:
+            raise ValueError(f"ack_timeout_tick_ms must be {ACK_TIMEOUT_TICK_MS_MIN} or more, "
+                             f"not {self.ack_timeout_tick_ms}")
+        self._native(0, INT64_MAX, "ack_timeout_tick_ms")
+        for name in ("nack_backoff", "ack_timeout_backoff"):
+            check_method(getattr(self, name), "next", name)
         if self.unacked_messages_timeout_ms is not None:
             self._native(0, INT64_MAX, "unacked_messages_timeout_ms")
             if 0 < self.unacked_messages_timeout_ms < 1000:
                 raise ValueError("unacked_messages_timeout_ms must be 0, or 1000 and more, "
                                  f"not {self.unacked_messages_timeout_ms}")
-        check_properties(self.properties)
-        self.consumer_name = self.consumer_name or None
-        self.properties = dict(self.properties) if self.properties else None
 
 
 class ReaderOptions(Options):
@@ -370,8 +466,10 @@ class ReaderOptions(Options):
     reader_name: str | None
     subscription_role_prefix: str | None
     start_message_id_inclusive: bool
+    reader_listener: Callable[..., object] | None
 
     def _check(self) -> None:
+        check_callable(self.reader_listener, "reader_listener")
         self._at_least_0("receiver_queue_size")
         self._native(0, INT32_MAX, "receiver_queue_size")
         self.reader_name = self.reader_name or None

@@ -13,6 +13,7 @@ from pulsarx.enumerations import KeySharedMode
 
 STICKY_HASH_MAX = 65535
 BATCH_BYTES_DEFAULT = 10 * 1024 * 1024
+MAX_REDELIVER_COUNT_DEFAULT = 16  # of a consumer with retry_enable and no policy
 
 
 class BatchReceivePolicy:
@@ -61,17 +62,24 @@ class ConsumerBatchReceivePolicy:
 class DeadLetterPolicy:
     """When a message is given up, and where it goes then."""
 
-    __slots__ = ("_dead_letter_topic", "_initial_subscription_name", "_max_redeliver_count")
+    __slots__ = (
+        "_dead_letter_topic",
+        "_initial_subscription_name",
+        "_max_redeliver_count",
+        "_retry_letter_topic",
+    )
 
     def __init__(
         self,
         max_redeliver_count: int = INT32_MAX,
         dead_letter_topic: str = "",
         initial_subscription_name: str = "",
+        retry_letter_topic: str = "",
     ) -> None:
         self._max_redeliver_count = max_redeliver_count
         self._dead_letter_topic = dead_letter_topic
         self._initial_subscription_name = initial_subscription_name
+        self._retry_letter_topic = retry_letter_topic
 
     def getMaxRedeliverCount(self) -> int:
         return self._max_redeliver_count
@@ -82,11 +90,16 @@ class DeadLetterPolicy:
     def getInitialSubscriptionName(self) -> str:
         return self._initial_subscription_name
 
+    def getRetryLetterTopic(self) -> str:
+        return self._retry_letter_topic
+
 
 class ConsumerDeadLetterPolicy:
     """After how many redeliveries a message goes to a dead letter topic, and to which.
 
-    Names that were not given read as empty: the topic is then `<topic>-<subscription>-DLQ`.
+    Names that were not given read as empty: the topic is then `<topic>-<subscription>-DLQ`, that of
+    `reconsume_later` `<topic>-<subscription>-RETRY`, and the dead letter topic keeps everything
+    until somebody subscribes to it. The official client has no retry_letter_topic.
     """
 
     __slots__ = ("_policy",)
@@ -96,6 +109,7 @@ class ConsumerDeadLetterPolicy:
         max_redeliver_count: int,
         dead_letter_topic: str | None = None,
         initial_subscription_name: str | None = None,
+        retry_letter_topic: str | None = None,
     ) -> None:
         if max_redeliver_count is None:
             raise ValueError("max_redeliver_count must be given")
@@ -105,11 +119,15 @@ class ConsumerDeadLetterPolicy:
         for name, text in (
             ("dead_letter_topic", dead_letter_topic),
             ("initial_subscription_name", initial_subscription_name),
+            ("retry_letter_topic", retry_letter_topic),
         ):
             if text is not None:
                 native_type(str, text, name)
         self._policy = DeadLetterPolicy(
-            count, dead_letter_topic or "", initial_subscription_name or ""
+            count,
+            dead_letter_topic or "",
+            initial_subscription_name or "",
+            retry_letter_topic or "",
         )
 
     @property
@@ -123,6 +141,10 @@ class ConsumerDeadLetterPolicy:
     @property
     def initial_subscription_name(self) -> str:
         return self._policy.getInitialSubscriptionName()
+
+    @property
+    def retry_letter_topic(self) -> str:
+        return self._policy.getRetryLetterTopic()
 
     def policy(self) -> DeadLetterPolicy:
         return self._policy

@@ -3,16 +3,20 @@ acknowledges nothing."""
 
 from __future__ import annotations
 
+from pulsarx import errors
 from pulsarx._pycore.consumer_arrow import ConsumerArrow
-from pulsarx.consumer import seek_position
+from pulsarx.listener_loop import ListenerLoop
+from pulsarx.listener_pool import SerialWork
 from pulsarx.message_id import MessageId
+from pulsarx.topic_consumer import seek_position
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NoReturn
 
     from pulsarx._pycore.message import Message
     from pulsarx.broker.reader_cursor import ReaderCursor
+    from pulsarx.listener_pool import ListenerPool
     from pulsarx.options import ReaderOptions
 
 
@@ -22,13 +26,38 @@ class Reader:
 
     _client: object = None  # kept alive by what it made
 
-    def __init__(self, core: ConsumerArrow, cursor: ReaderCursor, options: ReaderOptions) -> None:
+    def __init__(
+        self,
+        core: ConsumerArrow,
+        cursor: ReaderCursor,
+        options: ReaderOptions,
+        pool: ListenerPool,
+    ) -> None:
         self._core = core
         self._cursor = cursor
         self._options = options
         # Over the methods of the class: a read of this object enters the core without a frame.
-        for name, method in (("read_next", core.receive), ("read_many", core.receive_many)):
-            setattr(self, name, method)
+        setattr(self, "read_next", core.receive)  # noqa: B010  # mypy: a method is no attribute
+        setattr(self, "read_many", core.receive_many)  # noqa: B010
+        if options.reader_listener is not None:
+            for name in ("read_next", "read_many", "read_arrow"):
+                setattr(self, name, _refuse_beside_listener)
+            pool.grow()
+            self._loop = ListenerLoop(pool, core, options.reader_listener, None)
+            self._work = SerialWork(pool, self._step)
+
+    def start_listener(self) -> None:
+        """Everything is in place: the listener may be called. It keeps the reader until closed."""
+        if self._options.reader_listener is not None:
+            self._core.watch(self._work.due)
+            self._work.due()
+
+    def _step(self) -> bool:
+        try:
+            return self._loop.turn(self)
+        except errors.AlreadyClosed:
+            self._core.unwatch(self._work.due)
+            return False
 
     def read_next(self, timeout_millis: int | None = None) -> Message:
         """The next message; waits at most timeout_millis (real), None: for ever.
@@ -72,7 +101,8 @@ class Reader:
         )
 
     def close(self) -> None:
-        """Stop reading. A second call raises AlreadyClosed."""
+        """Stop reading. A second call raises AlreadyClosed. Does not wait for a listener that
+        runs."""
         self._core.require_open()
         self._core.shut()
 
@@ -85,3 +115,7 @@ class Reader:
 
     def __repr__(self) -> str:
         return f"Reader(topic={self.topic()!r}, open={self.is_connected()})"
+
+
+def _refuse_beside_listener(*_: object, **__: object) -> NoReturn:
+    raise errors.InvalidConfiguration("a reader with a reader_listener does not read besides")

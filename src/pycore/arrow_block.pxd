@@ -77,4 +77,4 @@ Room is made here. Any other status: the message at index[0] is damaged.
 """
 
 cdef int arrow_block_take_single(ArrowBlock* self, const BlockEntry* entry) noexcept nogil
-cdef int arrow_block_finish(ArrowBlock* self) noexcept nogil
+cdef int arrow_block_finish(ArrowBlock* self, int32_t partition) noexcept nogil

@@ -425,12 +425,14 @@ cdef int arrow_block_take_single(ArrowBlock* self, const BlockEntry* entry) noex
     return STATUS_OK
 
 
-cdef int arrow_block_finish(ArrowBlock* self) noexcept nogil:
+cdef int arrow_block_finish(ArrowBlock* self, int32_t partition) noexcept nogil:
     """Fill in what is the same in all rows, and give back room that was not needed."""
     cdef size_t rows = <size_t>self.row_count
+    cdef size_t row
     if grow(<void**>&self.partitions, 0, 4 * rows, False) != STATUS_OK:
         return STATUS_NO_MEMORY
-    memset(self.partitions, 0xFF, 4 * rows)
+    for row in range(rows):
+        self.partitions[row] = partition
     if grow(<void**>&self.zeros, 0, 8 * rows + 8, True) != STATUS_OK:
         return STATUS_NO_MEMORY
     if self.value_size + <int64_t>SHRINK_FROM < self.value_capacity // 2:

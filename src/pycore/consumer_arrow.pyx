@@ -62,7 +62,7 @@ cdef class ConsumerArrow(ConsumerCore):
                     deadline = self.deadline(timeout_millis)
                 if not self.wait(deadline):
                     break
-            if arrow_block_finish(block) != STATUS_OK:
+            if arrow_block_finish(block, self.dispatcher.tail.partition) != STATUS_OK:
                 raise MemoryError(f"the columns of {block.row_count} messages")
         except BaseException:
             arrow_block_release(block)

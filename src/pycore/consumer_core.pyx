@@ -263,6 +263,17 @@ cdef class ConsumerCore:
         this and all later ones that are not acknowledged, in order. message: a Message or a
         MessageId; a message that is acknowledged or was never delivered stays as it is.
         """
+        self.refuse(message, -1)
+
+    def owns(self, Message message not None) -> bool:
+        """Whether the message is of this consumer's topic."""
+        return message.entry.context.topic is self.dispatcher.tail
+
+    def redeliver_at_once(self, message) -> None:
+        """negative_acknowledge without a delay."""
+        self.refuse(message, 0)
+
+    cdef int refuse(self, object message, int64_t delay_ms) except -1:
         cdef uint64_t ledger_id = 0
         cdef uint64_t first = 0
         cdef uint64_t count = 0
@@ -273,10 +284,10 @@ cdef class ConsumerCore:
         mutex_lock(&self.core.mutex)
         try:
             for at in range(first, first + count):
-                self.dispatcher.nack(self.receiver, ledger_id, at, -1)
+                self.dispatcher.nack(self.receiver, ledger_id, at, delay_ms)
         finally:
             mutex_unlock(&self.core.mutex)
-        self.after()
+        return self.after()
 
     def redeliver_unacknowledged(self) -> None:
         """Have everything delivered again that this consumer was given and did not acknowledge."""
@@ -289,26 +300,12 @@ cdef class ConsumerCore:
             mutex_unlock(&self.core.mutex)
         self.after()
 
-    def revive(self, Message message not None) -> None:
-        """A dead message could not be given up: have it delivered again later, whatever is
-        closed."""
-        cdef uint64_t ledger_id = 0
-        cdef uint64_t first = 0
-        cdef uint64_t count = 0
-        self.find(message, &ledger_id, &first, &count)
-        mutex_lock(&self.core.mutex)
-        try:
-            self.dispatcher.revive(self.receiver, ledger_id, first)
-        finally:
-            mutex_unlock(&self.core.mutex)
-        self.after()
-
     def set_dead_letters(self, max_redeliver_count: int, handler) -> None:
         """Call handler(messages) instead of delivering a message more than 1 + max_redeliver_count
         times.
 
         handler: called with a list of Message, without any mutex, by whoever noticed. It keeps them
-        elsewhere and calls acknowledge for each, or revive.
+        elsewhere and calls acknowledge for each, or receiver.revive.
         """
         mutex_lock(&self.core.mutex)
         self.receiver.set_dead_letters(max_redeliver_count, handler)

@@ -19,6 +19,7 @@ cdef class EntryContext:
     cdef object decompress               # (kind, data, uncompressed size, limit) -> bytes
     # the topic's LedgerTail: tells messages of one topic from another's
     cdef readonly object topic
+    cdef readonly int partition          # of that topic; part of each message id
 
 
 cdef class EntryView:

@@ -20,6 +20,7 @@ cdef class EntryContext:
         self.topic_name = topic_name
         self.schema = schema
         self.topic = topic
+        self.partition = topic.partition
 
 
 @cython.final

@@ -19,6 +19,7 @@ cdef class LedgerTail:
     # the open ledger; None while nothing was published in this session
     cdef readonly LedgerWriter writer
     cdef readonly object managed_ledger  # rolls over, gives the next span
+    cdef readonly int partition          # index among its topic's partitions; -1: it is none
     cdef list attached                   # writers that wake c_event
     # what readers of the topic sleep on; woken by every publish
     cdef WaitEvent* c_event

@@ -26,8 +26,9 @@ cdef class LedgerTail:
         self.own_event.waiters = 0
         self.c_event = &self.own_event
 
-    def __init__(self, object managed_ledger):
+    def __init__(self, object managed_ledger, int partition=-1):
         self.managed_ledger = managed_ledger
+        self.partition = partition
         self.roll_over_at_ms = INT64_MAX
         self.attached = []
         self.watchers = ()

@@ -147,8 +147,8 @@ cdef class Message:
 
 
 cdef object message_id_of(Message self):
-    return message_id_new(<long long>self.entry.ledger_id, <long long>self.entry.entry_id, -1,
-                          self.batch_index,
+    return message_id_new(<long long>self.entry.ledger_id, <long long>self.entry.entry_id,
+                          self.entry.context.partition, self.batch_index,
                           self.entry.message_count if self.batch_index >= 0 else 0)
 
 

@@ -31,5 +31,5 @@ class MessageId:
     def __deepcopy__(self, memo: Any) -> MessageId: ...
 
 def message_id_in_batch(
-    ledger_id: int, entry_id: int, batch_index: int, batch_size: int
+    ledger_id: int, entry_id: int, batch_index: int, batch_size: int, partition: int = -1
 ) -> MessageId: ...

@@ -218,9 +218,9 @@ cdef MessageId message_id_new(int64_t ledger_id, int64_t entry_id, int32_t parti
 
 
 def message_id_in_batch(int64_t ledger_id, int64_t entry_id, int32_t batch_index,
-                        int32_t batch_size):
+                        int32_t batch_size, int32_t partition=-1):
     """The id of a message of a batch; batch index -1 and size 0: of an entry of its own."""
-    return message_id_new(ledger_id, entry_id, -1, batch_index, batch_size)
+    return message_id_new(ledger_id, entry_id, partition, batch_index, batch_size)
 
 
 def _message_id_restore(int64_t ledger_id, int64_t entry_id, int32_t partition,

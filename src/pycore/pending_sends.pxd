@@ -13,6 +13,7 @@ cdef class PendingSends:
     cdef object entries
     cdef object completions              # where callbacks are run
     cdef readonly uint64_t message_count
+    cdef int partition                   # of the topic, for the ids that callbacks are told
 
     cdef int add(self, LedgerWriter writer, uint64_t entry_id, uint64_t messages,
                  list callbacks) except -1

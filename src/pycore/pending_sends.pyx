@@ -12,8 +12,9 @@ from pulsarx._pycore.ledger_writer cimport LedgerWriter
 cdef class PendingSends:
     """Belongs to one producer core, which calls it with its mutex held."""
 
-    def __init__(self, object completions):
+    def __init__(self, object completions, int partition):
         self.entries = deque()
+        self.partition = partition
         self.completions = completions
 
     cdef int add(self, LedgerWriter writer, uint64_t entry_id, uint64_t messages,
@@ -32,7 +33,8 @@ cdef class PendingSends:
             self.entries.popleft()
             self.message_count -= <uint64_t>messages
             if callbacks:
-                self.completions.post(callbacks, writer.ledger_id, entry_id, messages, None)
+                self.completions.post(
+                    callbacks, writer.ledger_id, entry_id, messages, None, self.partition)
         return 0
 
     cdef tuple oldest(self):
@@ -49,6 +51,7 @@ cdef class PendingSends:
             writer, _, messages, callbacks, entry_id = self.entries.popleft()
             untold = untold or <uint64_t>messages > <uint64_t>len(callbacks or ())
             if callbacks:
-                self.completions.post(callbacks, writer.ledger_id, entry_id, messages, error)
+                self.completions.post(
+                    callbacks, writer.ledger_id, entry_id, messages, error, self.partition)
         self.message_count = 0
         return untold

@@ -1,6 +1,6 @@
 """Publishing tables, on top of producer_bulk. Beneath pulsarx.Producer."""
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from pulsarx._pycore.arrow_import cimport ArrowImport
 from pulsarx._pycore.producer_bulk cimport ProducerBulk
@@ -13,4 +13,5 @@ cdef struct SentRows:
 
 
 cdef class ProducerArrow(ProducerBulk):
-    cdef int send_rows(self, ArrowImport source, SentRows* sent, list writers) except -1
+    cdef int send_rows(self, ArrowImport source, SentRows* sent, list writers,
+                       const int32_t* partitions) except -1

@@ -11,6 +11,7 @@ import pulsarx._pycore.send_entry  # gives ProducerCore its send_async
 from pulsarx._core.batch_encode cimport batch_encode_add, batch_encode_payload_size
 from pulsarx._core.single_metadata cimport METADATA_SEQUENCE_ID, SingleMetadata
 from pulsarx._core.status cimport STATUS_OK
+from pulsarx._pycore.key_batches cimport StoredBatch
 from pulsarx._pycore.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.message_id cimport message_id_new
 from pulsarx._pycore.mutex cimport mutex_lock, mutex_unlock
@@ -47,6 +48,8 @@ cdef class ProducerBulk(ProducerCore):
                 raise ValueError(f"{name} is a str; give a list, one element a message")
             if column is not None and len(column) != count:
                 raise ValueError(f"{name} has {len(column)} elements and payloads {count}")
+        if self.by_key:
+            return self.send_many_by_key(contents, keys, properties, event_timestamps)
         mutex_lock(&self.mutex)
         self.caller_waits = True
         try:
@@ -115,6 +118,57 @@ cdef class ProducerBulk(ProducerCore):
             at += 1
         return at
 
+    cdef list send_many_by_key(self, list contents, object keys, object properties,
+                               object event_timestamps):
+        """send_many where batches are of one key each."""
+        cdef StoredBatch stored
+        cdef LedgerWriter writer = None
+        cdef uint64_t entry_id = 0
+        cdef uint32_t index
+        cdef list places = []                # of each message: its batch, and its index there
+        cdef list ids = []
+        cdef object refused = None
+        mutex_lock(&self.mutex)
+        cdef uint32_t pending_max = self.pending_max
+        self.caller_waits = True
+        self.pending_max = 0                 # the caller waits for all of it
+        try:
+            if self.state != PRODUCER_OPEN:
+                self.check_open()
+            self.close_open()
+            for at, content in enumerate(contents):
+                self.accept(content, None, None if properties is None else properties[at],
+                            None if keys is None else keys[at], None, None, None, False,
+                            None if event_timestamps is None else event_timestamps[at], None, None)
+                places.append((self.last_batch.stored, self.last_batch.batch.message_count - 1))
+                if self.keyed_count >= self.batch_messages_max:
+                    self.close_open()
+            self.close_open()
+        except Exception as error:
+            refused = error
+            self.close_open()
+        finally:
+            self.caller_waits = False
+            self.pending_max = pending_max
+            if places:
+                writer = self.stored_writer
+                entry_id = self.stored_entry_id
+            mutex_unlock(&self.mutex)
+        for stored, index in places:
+            if stored.message_count == 1:
+                ids.append(message_id_new(<int64_t>stored.ledger_id, <int64_t>stored.entry_id,
+                                          self.tail.partition, -1, 0))
+            elif stored.message_count:
+                ids.append(message_id_new(<int64_t>stored.ledger_id, <int64_t>stored.entry_id,
+                                          self.tail.partition, <int>index,
+                                          <int>stored.message_count))
+        if writer is not None and self.durability == DURABILITY_SYNC:
+            self.wait_durable(writer, entry_id)
+        if refused is not None:
+            refused.add_note(f"{len(ids)} of {len(contents)} messages were published")
+            raise refused
+        return ids
+
     cdef int close_filled(self, list ids) except -1:
         """Store what fill_batch added and append its message ids."""
         cdef uint32_t count = self.batch.message_count
@@ -122,11 +176,11 @@ cdef class ProducerBulk(ProducerCore):
         self.close_batch()
         if count == 1:
             ids.append(message_id_new(<int64_t>self.stored_ledger_id,
-                                      <int64_t>self.stored_entry_id, -1, -1, 0))
+                                      <int64_t>self.stored_entry_id, self.tail.partition, -1, 0))
             return 0
         for index in range(count):
             ids.append(message_id_new(<int64_t>self.stored_ledger_id,
-                                      <int64_t>self.stored_entry_id, -1,
+                                      <int64_t>self.stored_entry_id, self.tail.partition,
                                       <int>index, <int>count))
         return 0
 

@@ -6,16 +6,17 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsarx._core.single_metadata cimport METADATA_SEQUENCE_ID, SingleMetadata
+from pulsarx._pycore.key_batches cimport KeyBatches
 from pulsarx._pycore.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.message_id cimport message_id_new
 from pulsarx._pycore.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.outgoing_message cimport (
     outgoing_check_replication, outgoing_content, outgoing_deliver_at, outgoing_describe,
 )
-from pulsarx._pycore.producer_store cimport DURABILITY_SYNC, PRODUCER_OPEN, ProducerStore
+from pulsarx._pycore.producer_store cimport DURABILITY_SYNC, PRODUCER_OPEN
 
 
-cdef class ProducerCore(ProducerStore):
+cdef class ProducerCore(KeyBatches):
     """Takes messages from callers, one at a time. Any thread may call."""
 
     def send(self, content, properties=None, partition_key=None, ordering_key=None,
@@ -34,7 +35,7 @@ cdef class ProducerCore(ProducerStore):
         cdef LedgerWriter writer
         cdef uint64_t ledger_id
         cdef uint64_t entry_id
-        cdef uint32_t index
+        cdef uint32_t index = 0
         cdef uint32_t count = 1
         cdef bint alone
         mutex_lock(&self.mutex)
@@ -43,9 +44,11 @@ cdef class ProducerCore(ProducerStore):
             alone = self.accept(content, None, properties, partition_key, ordering_key, sequence_id,
                                 replication_clusters, disable_replication, event_timestamp,
                                 deliver_at, deliver_after)
-            index = self.batch.message_count - 1 if not alone else 0
-            if not alone:
+            if not alone and self.by_key:
+                self.close_with_last(&index, &count)
+            elif not alone:
                 count = self.batch.message_count
+                index = count - 1
                 self.close_batch()
             writer = self.stored_writer
             ledger_id = self.stored_ledger_id
@@ -56,8 +59,9 @@ cdef class ProducerCore(ProducerStore):
         if self.durability == DURABILITY_SYNC:
             self.wait_durable(writer, entry_id)
         if count == 1:
-            return message_id_new(<int64_t>ledger_id, <int64_t>entry_id, -1, -1, 0)
-        return message_id_new(<int64_t>ledger_id, <int64_t>entry_id, -1, <int>index, <int>count)
+            return message_id_new(<int64_t>ledger_id, <int64_t>entry_id, self.tail.partition, -1, 0)
+        return message_id_new(<int64_t>ledger_id, <int64_t>entry_id, self.tail.partition,
+                              <int>index, <int>count)
 
     def send_async_described(
             self, content, callback, properties=None, partition_key=None, ordering_key=None,
@@ -71,8 +75,9 @@ cdef class ProducerCore(ProducerStore):
             self.accept(content, callback, properties, partition_key, ordering_key, sequence_id,
                         replication_clusters, disable_replication, event_timestamp, deliver_at,
                         deliver_after)
-            if self.batching and self.batch.message_count >= self.batch_messages_max:
-                self.close_batch()
+            if self.batching and (
+                    self.batch.message_count + self.keyed_count >= self.batch_messages_max):
+                self.close_open()
         finally:
             mutex_unlock(&self.mutex)
 
@@ -137,11 +142,13 @@ cdef class ProducerCore(ProducerStore):
             metadata.sequence_id = self.next_sequence_id
             self.next_sequence_id += 1
         if not self.batching or deliver_at_ms:
-            if self.batch.message_count:
-                self.close_batch()
+            self.close_open()
             if callback is not None:
                 self.callbacks = [(-1, callback)]
             self.store_single(&metadata, payload, deliver_at_ms)
             return True
-        self.add(&metadata, payload, callback)
+        if self.by_key:
+            self.add_by_key(&metadata, payload, callback)
+        else:
+            self.add(&metadata, payload, callback)
         return False

@@ -54,6 +54,10 @@ cdef class ProducerStore:
     cdef uint64_t stored_ledger_id       # where the last entry went
     cdef uint64_t stored_entry_id
     cdef LedgerWriter stored_writer
+    cdef readonly uint64_t entry_count   # tried to store: a step says that a batch was closed
+    cdef uint32_t keyed_count            # messages in batches of one key each
+    cdef bint by_key                     # batches are of one key each
+    cdef bint plain_sends                # bytes go into the one open batch: the everyday case
     cdef bint bytes_schema
     cdef bint batching
     cdef bint block_if_queue_full
@@ -63,6 +67,7 @@ cdef class ProducerStore:
     cdef int add(self, SingleMetadata* metadata, const uint8_t* payload, object callback) except -1
     cdef int begin_batch(self) except -1
     cdef int close_batch(self) except -1
+    cdef int close_open(self) except -1
     cdef int store_single(self, SingleMetadata* single, const uint8_t* payload,
                           int64_t deliver_at_ms) except -1
     cdef LedgerWriter store(self, EntryFrame* frame, uint8_t* entry)

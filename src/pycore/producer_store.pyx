@@ -53,12 +53,14 @@ cdef class ProducerStore:
         self.topic = topic
         self.tail = tail
         self.clock = clock
-        self.pending = PendingSends(completions)
+        self.pending = PendingSends(completions, tail.partition)
         self.compress = compress
         self.schema = options.schema
         self.bytes_schema = options.schema_is_bytes
         self.name_utf8 = name.encode()
         self.batching = options.batching_enabled
+        self.by_key = self.batching and options.is_batching_by_key
+        self.plain_sends = self.batching and self.bytes_schema and not self.by_key
         self.batch_messages_max = options.batching_max_messages
         self.batch_bytes_max = options.batching_max_allowed_size_in_bytes
         self.batch_delay_ms = options.batching_max_publish_delay_ms
@@ -117,17 +119,21 @@ cdef class ProducerStore:
         mutex_lock(&self.mutex)
         try:
             self.timer = None
-            if self.batch.message_count == 0:
+            if self.batch.message_count + self.keyed_count == 0:
                 return
             if <int64_t>self.clock.now_ms() - self.batch_publish_ms < self.batch_delay_ms:
                 self.timer = self.topic.arm_batch(self, self.batch_publish_ms + self.batch_delay_ms)
                 return
             try:
-                self.close_batch()
+                self.close_open()
             except Exception as error:
                 self.failure = error
         finally:
             mutex_unlock(&self.mutex)
+
+    cdef int close_open(self) except -1:
+        """Store all that waits for company: one batch here, several where batches are by key."""
+        return self.close_batch()
 
     cdef int close_batch(self) except -1:
         """Store the open batch as one entry. Mutex held. On failure its callbacks are told and it
@@ -222,6 +228,7 @@ cdef class ProducerStore:
         cdef uint64_t offset
         cdef uint32_t state
         cdef int status
+        self.entry_count += 1
         while True:
             writer = self.tail.writer
             if writer is None:
@@ -258,7 +265,7 @@ cdef class ProducerStore:
         else:
             if callbacks:
                 self.pending.completions.post(callbacks, writer.ledger_id, frame.entry_id,
-                                              frame.message_count, None)
+                                              frame.message_count, None, self.tail.partition)
             if self.durability == DURABILITY_INTERVAL:
                 self.tail.managed_ledger.arm_flush()
             if self.tail.watchers:
@@ -274,7 +281,7 @@ cdef class ProducerStore:
             error = errors.Interrupted(f"{error!r} while a batch was being stored")
         if callbacks:
             told += <uint32_t>len(callbacks)
-            self.pending.completions.post(callbacks, 0, 0, 0, error)
+            self.pending.completions.post(callbacks, 0, 0, 0, error, self.tail.partition)
         if self.batch.message_count > told:
             self.failure = error
         return 0
@@ -305,13 +312,13 @@ cdef class ProducerStore:
     cdef inline bint is_crowded(self) noexcept:
         """Whether max_pending_messages are on their way."""
         return self.pending_max != 0 and (
-            self.batch.message_count + self.pending.message_count >= self.pending_max)
+            self.batch.message_count + self.keyed_count + self.pending.message_count
+            >= self.pending_max)
 
     cdef int make_room(self) except -1:
         """Too many messages are on their way: send the open batch, then wait or refuse. Mutex
         held."""
-        if self.batch.message_count:
-            self.close_batch()
+        self.close_open()
         self.pending.settle()
         while self.pending.message_count >= self.pending_max:
             if not self.block_if_queue_full:
@@ -401,7 +408,7 @@ cdef class ProducerStore:
         mutex_lock(&self.mutex)
         self.caller_waits = True
         try:
-            self.close_batch()
+            self.close_open()
         finally:
             self.caller_waits = False
             mutex_unlock(&self.mutex)
@@ -447,6 +454,12 @@ cdef class ProducerStore:
     @property
     def is_open(self) -> bool:
         return self.state == PRODUCER_OPEN
+
+    def limit_pending(self, uint32_t message_count) -> None:
+        """Change max_pending_messages: the share of one partition shrinks when its topic grows."""
+        mutex_lock(&self.mutex)
+        self.pending_max = message_count
+        mutex_unlock(&self.mutex)
 
     def last_sequence_id(self) -> int:
         """Sequence id of the last message that was stored, -1 before the first."""

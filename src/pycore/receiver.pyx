@@ -223,6 +223,20 @@ cdef class Receiver:
         self.max_redeliver_count = max_redeliver_count
         self.dead_letters = handler
 
+    def revive(self, Message message not None) -> None:
+        """A dead message could not be given up: have it delivered again later, whatever is closed
+        or forgotten. Takes the mutex."""
+        cdef SubscriptionCore core = self.dispatcher.core
+        cdef uint64_t first = message.entry.first_message
+        if message.batch_index > 0:
+            first += <uint32_t>message.batch_index
+        mutex_lock(&core.mutex)
+        try:
+            self.dispatcher.revive(self, message.entry.ledger_id, first)
+        finally:
+            mutex_unlock(&core.mutex)
+        self.dispatcher.settle()
+
 
 cdef class Dispatcher:
     """Hands the messages of a subscription or reader to its receivers; base of all kinds."""

@@ -55,7 +55,7 @@ cdef object send_async(object self, PyObject** arguments, Py_ssize_t count, PyOb
         key = arguments[2]
     else:
         return described(self, arguments, count, names)
-    if not (core.batching and core.bytes_schema and type(<object>arguments[0]) is bytes):
+    if not (core.plain_sends and type(<object>arguments[0]) is bytes):
         return described(self, arguments, count, names)
     core.send_plain(<object>arguments[0], <object>arguments[1], <object>key)
     return None

@@ -7,7 +7,8 @@ from pulsarx import errors
 from pulsarx._core.ack_bits cimport ack_bits_count
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
 from pulsarx._core.pending_acks cimport (
-    PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY, PendingAck,
+    PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY,
+    PendingAck,
     pending_acks_find, pending_acks_next, pending_acks_remove, pending_acks_set_state,
 )
 from pulsarx._core.timer_wheel cimport TIMER_NONE

@@ -45,6 +45,8 @@ def test_a_client_closes_while_all_its_calls_are_running(
     single = client.create_producer("t")
     batched = client.create_producer("t", batching_enabled=True, block_if_queue_full=True)
     consumer = client.subscribe("t", "s")
+    several = client.subscribe(["t", "u"], "several", pulsarx.ConsumerType.Shared)
+    client.subscribe("t", "listening", message_listener=pulsarx.Consumer.acknowledge)
     reader = client.create_reader("t", MessageId.earliest)
     counts = iter(range(10**9))
 
@@ -78,6 +80,9 @@ def test_a_client_closes_while_all_its_calls_are_running(
         lambda: consumer.acknowledge(consumer.receive()),
         lambda: consumer.acknowledge_many(consumer.receive_many(10, 5)),
         consumer.redeliver_unacknowledged_messages,
+        lambda: several.acknowledge(several.receive()),
+        lambda: several.acknowledge_many(several.receive_many(10, 5)),
+        lambda: several.negative_acknowledge(several.receive_async().result(30)),
         reader.read_next,
         lambda: client.admin.topics.stats("t"),
     ]

@@ -18,12 +18,20 @@ client = pulsarx.Client(url, durability=durability)
 producer = client.create_producer("t", producer_name="p")
 batched = client.create_producer("t", batching_enabled=True, batching_max_publish_delay_ms=10**6)
 consumer = client.subscribe("t", "s", initial_position=pulsarx.InitialPosition.Earliest)
+several = client.subscribe(["u", "v"], "s")
 reader = client.create_reader("t", MessageId.earliest)
 for number in range(5):
     producer.send(b"%d" % number)
 batched.send_async(b"5", None)
 message = consumer.receive(0)
+client.admin.topics.create_partitioned_topic("x", 2)
+spread = client.create_producer("x", lazy_start_partitioned_producers=True)
 calls = {
+    "spread": lambda: spread.send(b"child"),
+    "spread by key": lambda: spread.send_async(b"child", None, partition_key="k"),
+    "spread list": lambda: spread.send_many([b"child"]),
+    "flush spread": lambda: spread.flush(),
+    "close spread": lambda: spread.close(),
     "send": lambda: producer.send(b"child"),
     "send_async": lambda: producer.send_async(b"child", None),
     "send_many": lambda: producer.send_many([b"child"]),
@@ -33,6 +41,12 @@ calls = {
     "receive": lambda: consumer.receive(),
     "receive_many": lambda: consumer.receive_many(10),
     "batch_receive": lambda: consumer.batch_receive(),
+    "receive_async": lambda: consumer.receive_async(),
+    "receive of several": lambda: several.receive(),
+    "receive_many of several": lambda: several.receive_many(5),
+    "receive_async of several": lambda: several.receive_async(),
+    "has_message of several": lambda: several.has_message(),
+    "close several": lambda: several.close(),
     "acknowledge": lambda: consumer.acknowledge(message),
     "acknowledge by id": lambda: consumer.acknowledge(message.message_id()),
     "cumulative": lambda: consumer.acknowledge_cumulative(message),
@@ -76,7 +90,7 @@ if pid == 0:
         except BaseException as error:
             print(name, repr(error))
     assert message.data() == b"0"
-    del calls, producer, batched, consumer, reader, client
+    del calls, producer, batched, spread, consumer, reader, client
     sys.stdout.flush()
     sys.exit(0)
 _, status = os.waitpid(pid, 0)

@@ -18,6 +18,7 @@ producer = client.create_producer("t", max_pending_messages=1, block_if_queue_fu
 producer.send(b"warm up")
 policy = pulsarx.ConsumerBatchReceivePolicy(10, -1, 60_000)
 consumer = client.subscribe("t", "s", batch_receive_policy=policy)
+several = client.subscribe(["t", "u"], "several")
 reader = client.create_reader("t", MessageId.latest)
 """
 WAIT_AND_TELL = """
@@ -69,6 +70,10 @@ def interrupt(child: ChildProcess) -> float:
         "consumer.receive_many(10)",
         "consumer.receive_many(10, 60_000)",
         "consumer.batch_receive()",
+        "several.receive()",
+        "several.receive(60_000)",
+        "several.receive_many(10)",
+        "several.receive_arrow(10)",
         "reader.read_next()",
         "reader.read_next(60_000)",
         "reader.read_many(5)",

@@ -13,9 +13,7 @@ from pulsarx.authentication import AuthenticationToken, CryptoKeyReader
 from pulsarx.broker_options import BrokerOptions
 from pulsarx.clock import ManualClock, system_clock
 from pulsarx.enumerations import (
-    BatchingType,
     CompressionType,
-    ConsumerType,
     InitialPosition,
     PartitionsRoutingMode,
     ProducerAccessMode,
@@ -32,8 +30,6 @@ from pulsarx.options import (
 )
 from pulsarx.policies import (
     ConsumerBatchReceivePolicy,
-    ConsumerDeadLetterPolicy,
-    ConsumerKeySharedPolicy,
 )
 from pulsarx.randomness import Randomness
 from pulsarx.schema import BytesSchema, StringSchema
@@ -49,16 +45,8 @@ NOT_YET_VALUES: dict[tuple[str, str], Any] = {
     ("create_producer", "encryption_key"): "k",
     ("create_producer", "crypto_key_reader"): CryptoKeyReader("a", "b"),
     ("create_producer", "access_mode"): ProducerAccessMode.Exclusive,
-    ("create_producer", "batching_type"): BatchingType.KeyBased,
-    ("create_producer", "message_router"): print,
-    ("subscribe", "consumer_type"): ConsumerType.Shared,
-    ("subscribe", "message_listener"): print,
-    ("subscribe", "unacked_messages_timeout_ms"): 10_000,
     ("subscribe", "is_read_compacted"): True,
     ("subscribe", "crypto_key_reader"): CryptoKeyReader("a", "b"),
-    ("subscribe", "key_shared_policy"): ConsumerKeySharedPolicy(),
-    ("subscribe", "dead_letter_policy"): ConsumerDeadLetterPolicy(1),
-    ("create_reader", "reader_listener"): print,
     ("create_reader", "is_read_compacted"): True,
     ("create_reader", "crypto_key_reader"): CryptoKeyReader("a", "b"),
 }
@@ -117,8 +105,6 @@ def test_a_wrong_type_is_refused_by_every_argument(kind: type[Options], name: st
     if name == "replicate_subscription_state_enabled":
         return  # the official client takes anything
     expected: tuple[type[Exception], ...] = (ValueError, TypeError)
-    if name in ("message_listener", "reader_listener", "message_router"):
-        expected = (errors.OperationNotSupported,)
     with pytest.raises(expected) as caught:
         make(kind, **{name: Stranger()})
     assert name in str(caught.value)
@@ -133,6 +119,9 @@ def test_a_wrong_type_is_refused_by_every_argument(kind: type[Options], name: st
         (ProducerOptions, {"max_pending_messages_across_partitions": -1}),
         (ProducerOptions, {"batching_max_messages": 1}),
         (ProducerOptions, {"batching_max_messages": 0}),
+        (ConsumerOptions, {"ack_timeout_tick_ms": 99}),
+        (ConsumerOptions, {"priority_level": -1}),
+        (ConsumerOptions, {"expire_time_of_incomplete_chunked_message_ms": -1}),
         (ProducerOptions, {"batching_max_messages": 2.5}),
         (ProducerOptions, {"compression_type": 1}),
         (ProducerOptions, {"batching_enabled": 1}),
@@ -232,10 +221,31 @@ def test_what_is_not_there_yet_is_said(call: str, name: str) -> None:
         make(kind, **{name: NOT_YET_VALUES[call, name]})
 
 
-@pytest.mark.parametrize("topic", [["a", "b"], re.compile("a.*")])
-def test_several_topics_are_not_there_yet(topic: object) -> None:
+def test_a_pattern_of_topics_is_not_there_yet() -> None:
     with pytest.raises(errors.OperationNotSupported, match="not there in this version"):
+        make(ConsumerOptions, topic=re.compile("a.*"))
+
+
+@pytest.mark.parametrize("topic", [[], ["a", 1], ("a", "b"), [b"a"]])
+def test_topics_are_named_in_a_list_of_text(topic: object) -> None:
+    with pytest.raises((ValueError, TypeError), match="topic"):
         make(ConsumerOptions, topic=topic)
+
+
+@pytest.mark.parametrize(
+    ("queue", "total", "topics", "share"),
+    [(1000, 50000, 4, 1000), (1000, 50000, 100, 500), (1000, 10, 100, 1), (7, 0, 2, 1)],
+)
+def test_topics_share_the_receiver_queue(queue: int, total: int, topics: int, share: int) -> None:
+    options = make(
+        ConsumerOptions,
+        receiver_queue_size=queue,
+        max_total_receiver_queue_size_across_partitions=total,
+        message_listener=print,
+    )
+    part = options.part_of(topics)
+    assert part.receiver_queue_size == share
+    assert part.message_listener is None
 
 
 def test_repr_shows_what_is_not_the_default() -> None:

@@ -54,6 +54,9 @@ def test_dead_letter_policy() -> None:
     assert full.dead_letter_topic == full.policy().getDeadLetterTopic() == "t"
     assert full.initial_subscription_name == full.policy().getInitialSubscriptionName() == "s"
     assert full.policy().getMaxRedeliverCount() == 3
+    assert full.retry_letter_topic == ""
+    retrying = ConsumerDeadLetterPolicy(3, retry_letter_topic="r")
+    assert retrying.retry_letter_topic == retrying.policy().getRetryLetterTopic() == "r"
 
 
 @pytest.mark.parametrize("count", [None, 0, -1])
@@ -62,7 +65,7 @@ def test_a_dead_letter_policy_needs_a_count(count: Any) -> None:
         ConsumerDeadLetterPolicy(count)
 
 
-@pytest.mark.parametrize("given", [("a",), (1.5,), (1, 5), (1, "t", 5)])
+@pytest.mark.parametrize("given", [("a",), (1.5,), (1, 5), (1, "t", 5), (1, "t", "s", 5)])
 def test_a_dead_letter_policy_of_wrong_types_is_a_type_error(given: Any) -> None:
     with pytest.raises(TypeError):
         ConsumerDeadLetterPolicy(*given)

@@ -17,17 +17,26 @@ from pulsarx.options import ClientOptions, ConsumerOptions, Options, ProducerOpt
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 WITH_EFFECT = {
-    "Client": "service_url clock randomness durability flush_interval_ms broker_options read_only",
+    "Client": (
+        "service_url clock randomness durability flush_interval_ms broker_options read_only "
+        "message_listener_threads"
+    ),
     "create_producer": (
         "topic producer_name schema initial_sequence_id compression_type max_pending_messages "
         "block_if_queue_full batching_enabled batching_max_messages "
-        "batching_max_allowed_size_in_bytes batching_max_publish_delay_ms"
+        "batching_max_allowed_size_in_bytes batching_max_publish_delay_ms batching_type "
+        "max_pending_messages_across_partitions message_routing_mode message_router "
+        "lazy_start_partitioned_producers hashing_scheme"
     ),
     "subscribe": (
         "topic subscription_name schema consumer_name initial_position start_message_id_inclusive "
-        "batch_receive_policy"
+        "batch_receive_policy dead_letter_policy retry_enable consumer_type message_listener "
+        "receiver_queue_size max_total_receiver_queue_size_across_partitions properties "
+        "unacked_messages_timeout_ms negative_ack_redelivery_delay_ms key_shared_policy "
+        "nack_backoff ack_timeout_backoff ack_timeout_tick_ms priority_level subscription_mode "
+        "consumer_event_listener"
     ),
-    "create_reader": "topic start_message_id schema start_message_id_inclusive",
+    "create_reader": "topic start_message_id schema start_message_id_inclusive reader_listener",
 }
 
 
@@ -49,9 +58,10 @@ def test_every_block_of_python_runs(tmp_path: Path):
     for number, block in enumerate(code_blocks(), 1):
         script = tmp_path / f"block{number}.py"
         script.write_text(block, encoding="utf-8")
-        run = subprocess.run(
-            [sys.executable, script], cwd=tmp_path, env=environment, capture_output=True, text=True
-        )
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "pytest_pulsarx", script]
+        if "def test_" not in block:
+            command = [sys.executable, script]
+        run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert (run.returncode, run.stderr) == (0, ""), f"{block}\n{run.stdout}{run.stderr}"
         if "arrived.most_common" in block:
             assert "('AA', 1250)" in run.stdout

@@ -127,7 +127,7 @@ def test_no_flipped_bit_makes_an_acknowledgement(tmp_path: Path) -> None:
             assert acknowledged(tracker, ledger_id, 300) <= held[ledger_id], bit
         if not tracker.damage:
             assert all(acknowledged(tracker, at, 300) == held[at] for at in (3, 5, 6)), bit
-        tracker.abandon()
+        tracker.close()
     assert noticed > 96 * 8
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmh3
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsarx._pycore.entry_codec import murmur3_32
@@ -98,6 +98,7 @@ def test_the_schemes_have_the_numbers_of_the_enumeration() -> None:
     }
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_text(key: str) -> None:
     units = key.encode("utf-16-be")

@@ -17,14 +17,15 @@ SUFFIXES = {".py", ".pyi", ".pyx", ".pxd", ".h"}
 
 
 def files(folders: tuple[str, ...] = EVERYWHERE, suffixes: set[str] = SUFFIXES) -> list[Path]:
-    """Every source file below the folders; setup.py too when all are asked for."""
+    """Every source file below the folders; what stands alone too when all are asked for."""
     found = [
         path
         for folder in folders
         for path in sorted((ROOT / folder).rglob("*"))
         if path.suffix in suffixes and path.is_file() and "scratch" not in path.parts
     ]
-    return [*found, ROOT / "setup.py"] if folders == EVERYWHERE else found
+    alone = [ROOT / "setup.py", *sorted((ROOT / "python").glob("*.py"))]
+    return [*found, *alone] if folders == EVERYWHERE else found
 
 
 def shown(path: Path) -> str:

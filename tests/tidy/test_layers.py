@@ -29,7 +29,7 @@ FORMATS = "entry_frame message_metadata single_metadata cursor_record ledger_foo
 GROUND = "errors clock randomness topic_name argument_check authentication service_url"
 VALUES = (
     "message message_* options *_options schema schema.* compression enumerations policies "
-    "*_policy loggers not_yet"
+    "*_policy redelivery_backoff loggers not_yet"
 )
 
 # From the ground up; the first row that names a module is its row.

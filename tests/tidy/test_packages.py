@@ -24,14 +24,18 @@ def folder_of(package: str) -> Path:
     return folders.get(package) or ROOT / "python" / package.replace(".", "/")
 
 
-def listed() -> list[str]:
+def listed(kind: str = "packages") -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    packages: list[str] = project["tool"]["setuptools"]["packages"]
-    return packages
+    names: list[str] = project["tool"]["setuptools"][kind]
+    return names
 
 
 def test_every_package_is_listed_and_exists():
     assert sorted(listed()) == sorted(packages_of(ROOT))
+
+
+def test_every_module_beside_the_package_is_listed_and_exists():
+    assert sorted(listed("py-modules")) == sorted(p.stem for p in (ROOT / "python").glob("*.py"))
 
 
 def test_every_package_has_an_init():

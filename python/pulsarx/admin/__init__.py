@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 class Admin:
     """The groups. Any thread may call."""
 
-    def __init__(self, broker: Broker | ForeignBroker) -> None:
-        self.namespaces = Namespaces(broker)
-        self.topics = Topics(broker)
+    def __init__(self, broker: Broker | ForeignBroker, read_only: bool) -> None:
+        """read_only: the client may change nothing, whoever the broker belongs to."""
+        self.namespaces = Namespaces(broker, read_only)
+        self.topics = Topics(broker, read_only)

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 class Namespaces:
     """Any thread may call. TopicNotFound: there is no such namespace."""
 
-    def __init__(self, broker: Broker | ForeignBroker) -> None:
+    def __init__(self, broker: Broker | ForeignBroker, read_only: bool) -> None:
         self._broker = broker
+        self._read_only = read_only
 
     def get_namespaces(self, tenant: str = "public") -> list[str]:
         """Names of the namespaces of a tenant, as `tenant/namespace`."""
@@ -34,7 +35,7 @@ class Namespaces:
         on return.
         """
         self._broker.check_open()
-        if self._broker.read_only:
+        if self._read_only:
             raise errors.OperationNotSupported("set_retention: the client was opened read_only")
         for name, value in (("time_minutes", time_minutes), ("size_mb", size_mb)):
             if not isinstance(value, int) or isinstance(value, bool):

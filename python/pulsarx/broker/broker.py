@@ -25,6 +25,15 @@ from pulsarx.broker.completions import Completions
 from pulsarx.broker.cursor_listing import CursorListing
 from pulsarx.broker.data_directory import DataDirectory
 from pulsarx.broker.memory_directory import MemoryDirectory
+from pulsarx.broker.partitioned_topic import (
+    PartitionedTopic,
+    check_is_whole,
+    check_may_be_created,
+    check_partition_count,
+    creation,
+    growth,
+    partition_count_of,
+)
 from pulsarx.broker.retention import RetentionPolicy
 from pulsarx.broker.topic import Topic
 from pulsarx.clock import system_clock
@@ -77,6 +86,7 @@ class Broker:
         self.decompressed_size_max = max(settings.options.max_message_size, 1 << 27)
         self.lock = threading.RLock()
         self.topics: dict[str, Topic] = {}
+        self._partitioned: dict[str, PartitionedTopic] = {}
         self.reference_count = 0
         self.state = "OPEN"
         self._producer_count = 0
@@ -127,8 +137,20 @@ class Broker:
 
     # Topics ---------------------------------------------------------------------------------------
 
+    def lookup(self, name: TopicName, *, create: bool = True) -> Topic | PartitionedTopic:
+        """The topic of this name, with partitions or without, made when it is missing and allowed
+        to be."""
+        self.check_open()
+        with self.lock:
+            if str(name) not in self.catalogue.state.topics:
+                self._create_topic(name, create)
+            if partition_count_of(self.catalogue.state, name):
+                return self.partitioned_topic(name)
+            return self.topic(name, create=create)
+
     def topic(self, name: TopicName, *, create: bool = True) -> Topic:
-        """The topic of this name, made when it is missing and allowed to be."""
+        """The topic of this name that holds messages itself, made when it is missing and allowed
+        to be. OperationNotSupported: it has partitions."""
         self.check_open()  # before the lock: in a forked child nobody would ever release it
         with self.lock:
             self.check_open()
@@ -139,30 +161,76 @@ class Broker:
             record = self.catalogue.state.topics.get(full)
             if record is None:
                 record = self._create_topic(name, create)
+            check_is_whole(self.catalogue.state, name)
             self.topics[full] = Topic(self, record)
             return self.topics[full]
 
     def _create_topic(self, name: TopicName, create: bool) -> TopicRecord:
+        """As the options say that a topic is to be, which somebody names."""
+        self._check_namespace(name)
+        check_may_be_created(self.catalogue.state, name)
+        if not create or not self.options.allow_auto_topic_creation:
+            raise errors.TopicNotFound(
+                f"{name}, and allow_auto_topic_creation is off" if create else str(name)
+            )
+        kind = self.options.allow_auto_topic_creation_type
+        if kind == "partitioned" and name.partition_index < 0:
+            self.create_partitioned_topic(name, self.options.default_num_partitions)
+        else:
+            self.create_non_partitioned_topic(name)
+        return self.catalogue.state.topics[str(name)]
+
+    def _check_namespace(self, name: TopicName) -> None:
         if name.domain != "persistent":
             raise errors.OperationNotSupported(
                 f"{name}: non-persistent topics are not there in this version"
             )
         if name.namespace_name not in self.catalogue.state.namespaces:
             raise errors.TopicNotFound(f"{name}: there is no namespace {name.namespace_name}")
-        if not create or not self.options.allow_auto_topic_creation:
-            raise errors.TopicNotFound(
-                f"{name}, and allow_auto_topic_creation is off" if create else str(name)
-            )
-        self.catalogue.commit(
-            [
-                {
-                    "op": "create_topic",
-                    "topic": str(name),
-                    "topic_id": self.catalogue.allocate_id(),
-                }
-            ]
-        )
-        return self.catalogue.state.topics[str(name)]
+
+    def create_non_partitioned_topic(self, name: TopicName) -> None:
+        """NotAllowedError: it exists. TopicNotFound: its topic has no such partition."""
+        self._check_namespace(name)
+        with self.lock:
+            if str(name) in self.catalogue.state.topics:
+                raise errors.NotAllowedError(f"create {name}: it exists already")
+            check_may_be_created(self.catalogue.state, name)
+            head = {"op": "create_topic", "topic": str(name)}
+            self.catalogue.commit([{**head, "topic_id": self.catalogue.allocate_id()}])
+
+    # Partitioned topics ---------------------------------------------------------------------------
+
+    def partitioned_topic(self, name: TopicName) -> PartitionedTopic:
+        """TopicNotFound: there is no topic of this name, or it has no partitions."""
+        with self.lock:
+            record = self.catalogue.state.topics.get(str(name))
+            if record is None or not record.partition_count:
+                raise errors.TopicNotFound(f"there is no partitioned topic {name}")
+            found = self._partitioned.get(record.name)
+            if found is None:
+                found = self._partitioned[record.name] = PartitionedTopic(self, record)
+            return found
+
+    def create_partitioned_topic(self, name: TopicName, partition_count: int) -> None:
+        """Create it with its partitions, all or nothing. NotAllowedError: it exists."""
+        check_partition_count(partition_count, name)
+        self._check_namespace(name)
+        with self.lock:
+            self.catalogue.commit(creation(self, name, partition_count))
+
+    def update_partitioned_topic(self, name: TopicName, partition_count: int) -> None:
+        """Give it more partitions. NotAllowedError: they would become fewer."""
+        check_partition_count(partition_count, name)
+        topic = self.partitioned_topic(name)
+        first = topic.partition(0)
+        # The first lock keeps the subscriptions as they are; it always comes before the broker's.
+        with first.lock, self.lock:
+            record = self.catalogue.state.topics[topic.name]
+            operations = growth(self, record, partition_count)
+            if partition_count == record.partition_count:
+                return
+            self.catalogue.commit(operations)
+        topic.has_grown(partition_count)
 
     def check_subscription_creation(self, topic: str, name: str) -> None:
         if not self.options.allow_auto_subscription_creation:
@@ -244,7 +312,10 @@ class Broker:
             topics = list(self.topics.values())
         failure: Exception | None = None
         for producer in [each for topic in topics for each in topic.producers()]:
-            failure = attempt(producer.shut) or failure
+            error = attempt(producer.shut)
+            # One that was forgotten may be closed in the background at the same time.
+            if not isinstance(error, errors.AlreadyClosed):
+                failure = error or failure
         self.completions.close()
         self.background.close()
         while self._flush_timers:

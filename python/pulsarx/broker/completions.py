@@ -36,10 +36,11 @@ class Completions:
         entry_id: int,
         message_count: int,
         error: Exception | None,
+        partition: int,
     ) -> None:
         """Run the callbacks of one entry; error: why it failed, None for success."""
         self._background.put(
-            lambda: run_callbacks(callbacks, ledger_id, entry_id, message_count, error)
+            lambda: run_callbacks(callbacks, ledger_id, entry_id, message_count, error, partition)
         )
 
     def expect(self, producer: ProducerCore) -> None:
@@ -67,6 +68,7 @@ def run_callbacks(
     entry_id: int,
     message_count: int,
     error: Exception | None,
+    partition: int,
 ) -> None:
     result = Result.Ok if error is None else result_of(error)
     for index, callback in callbacks:
@@ -74,7 +76,7 @@ def run_callbacks(
         if error is None:
             batch_index = -1 if message_count == 1 else index
             size = 0 if message_count == 1 else message_count
-            message_id = message_id_in_batch(ledger_id, entry_id, batch_index, size)
+            message_id = message_id_in_batch(ledger_id, entry_id, batch_index, size, partition)
         try:
             callback(result, message_id)
         except Exception:

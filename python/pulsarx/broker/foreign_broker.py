@@ -13,6 +13,7 @@ from pulsarx._pycore.published_ends import PublishedEnds
 from pulsarx.broker.catalogue import Catalogue
 from pulsarx.broker.data_directory import DataDirectory
 from pulsarx.broker.foreign_topic import ForeignTopic
+from pulsarx.broker.partitioned_topic import check_is_whole
 from pulsarx.broker.retention import RetentionPolicy
 
 TYPE_CHECKING = False
@@ -66,6 +67,7 @@ class ForeignBroker:
                     raise errors.TopicNotFound(
                         f"{full} in {self.directory.path}, which is opened read_only"
                     )
+                check_is_whole(self.catalogue.state, name)
                 found = self.topics[full] = ForeignTopic(self, record)
             return found
 

@@ -34,7 +34,7 @@ class ForeignLedger(LedgerList):
     def __init__(self, broker: ForeignBroker, record: TopicRecord) -> None:
         super().__init__(record.name, broker.catalogue)
         self.broker = broker
-        self.tail = LedgerTail(self)
+        self.tail = LedgerTail(self, self.partition)
         self._recovered: dict[int, tuple[LedgerSpan, int, int]] = {}
         self._listen()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import weakref
 
 from pulsarx._pycore.message_id import MessageId
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class LedgerList:
 
     def __init__(self, name: str, catalogue: Catalogue) -> None:
         self.name = name
+        self.partition: int = TopicName.of(name).partition_index
         self.catalogue = catalogue
         self._spans: weakref.WeakValueDictionary[int, LedgerSpan] = weakref.WeakValueDictionary()
 
@@ -170,7 +172,7 @@ class LedgerList:
             batch_index = -1
             if frame is not None and frame["flags"] & ENTRY_BATCH:
                 batch_index = frame["message_count"] - 1
-            return MessageId(-1, ledger.ledger_id, entries - 1, batch_index)
+            return MessageId(self.partition, ledger.ledger_id, entries - 1, batch_index)
         return MessageId()
 
     def message_count(self) -> int:

@@ -39,7 +39,7 @@ class ManagedLedger(LedgerList):
         super().__init__(name, broker.catalogue)
         self.broker = broker
         self.lock = threading.RLock()
-        self.tail = LedgerTail(self)
+        self.tail = LedgerTail(self, self.partition)
         self._on_change = on_change
         self._writers: dict[int, LedgerWriter] = {}
         self._in_memory: dict[int, LedgerWriter] = {}  # sealed ones that no file holds

@@ -35,3 +35,32 @@ def topic_statistics(topic: Topic | ForeignTopic) -> dict[str, Any]:
         "publishers": topic.publisher_count(),
         "subscriptions": topic.subscription_statistics(),
     }
+
+
+def partitioned_statistics(name: str, partitions: list[dict[str, Any]]) -> dict[str, Any]:
+    """Numbers of the partitions added up. Producers are counted once, as each has the same name on
+    all partitions."""
+    subscriptions: dict[str, dict[str, Any]] = {}
+    for each in partitions:
+        for subscription, figures in each["subscriptions"].items():
+            _add(subscriptions.setdefault(subscription, {}), figures)
+    publishers = [each["publishers"] for each in partitions if each["publishers"] is not None]
+    return {
+        "topic": name,
+        "metadata": {"partitions": len(partitions)},
+        "storage_size": sum(each["storage_size"] for each in partitions),
+        "entries": sum(each["entries"] for each in partitions),
+        "messages": sum(each["messages"] for each in partitions),
+        "publishers": max(publishers, default=None),
+        "subscriptions": subscriptions,
+        "partitions": {each["topic"]: each for each in partitions},
+    }
+
+
+def _add(total: dict[str, Any], figures: dict[str, Any]) -> None:
+    """Add numbers; texts and flags are those of the first partition, positions are left out."""
+    for name, value in figures.items():
+        if isinstance(value, (bool, str)):
+            total.setdefault(name, value)
+        elif isinstance(value, int | float):
+            total[name] = total.get(name, 0) + value

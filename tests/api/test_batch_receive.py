@@ -1,0 +1,102 @@
+"""Facts about batch_receive: a batch ends with its number, its bytes or its time."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from topic_reading import numbers
+
+import pulsarx
+from pulsarx import ConsumerBatchReceivePolicy, ConsumerType, InitialPosition, errors
+
+NEVER = -1
+LONG_MS = 60_000
+
+
+@pytest.fixture(params=["t", ["t", "u"]], ids=["one topic", "two topics"])
+def topic(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def collecting(client: pulsarx.Client, topic: Any, *policy: int, **options: Any) -> Any:
+    return client.subscribe(
+        topic,
+        "s",
+        initial_position=InitialPosition.Earliest,
+        batch_receive_policy=ConsumerBatchReceivePolicy(*policy),
+        **options,
+    )
+
+
+def publish(client: pulsarx.Client, count: int, size: int = 1) -> list[bytes]:
+    payloads = [number.ljust(size) for number in numbers(count)]
+    client.create_producer("t").send_many(payloads)
+    return payloads
+
+
+def data(messages: list[Any]) -> list[bytes]:
+    return [message.data() for message in messages]
+
+
+@pytest.mark.parametrize("kind", [ConsumerType.Exclusive, ConsumerType.Shared])
+def test_the_number_comes_first(
+    memory_client: pulsarx.Client, topic: Any, kind: ConsumerType
+) -> None:
+    consumer = collecting(memory_client, topic, 4, 1000, LONG_MS, consumer_type=kind)
+    sent = publish(memory_client, 10)
+    assert data(consumer.batch_receive()) == sent[:4]
+    assert data(consumer.batch_receive()) == sent[4:8]
+
+
+def test_the_bytes_come_first(memory_client: pulsarx.Client, topic: Any) -> None:
+    consumer = collecting(memory_client, topic, 100, 40, LONG_MS)
+    sent = publish(memory_client, 8, 20)
+    assert data(consumer.batch_receive()) == sent[:2]
+    assert data(consumer.batch_receive()) == sent[2:4]
+
+
+def test_the_time_comes_first(memory_client: pulsarx.Client, topic: Any) -> None:
+    consumer = collecting(memory_client, topic, 100, 1000, 10)
+    sent = publish(memory_client, 3)
+    assert data(consumer.batch_receive()) == sent
+    assert consumer.batch_receive() == []
+
+
+def test_without_a_time_it_waits_for_the_number(memory_client: pulsarx.Client, topic: Any) -> None:
+    consumer = collecting(memory_client, topic, 6, NEVER, NEVER)
+    found: list[bytes] = []
+    thread = threading.Thread(target=lambda: found.extend(data(consumer.batch_receive())))
+    thread.start()
+    sent = publish(memory_client, 3)
+    sent += publish(memory_client, 3)
+    thread.join(30)
+    assert found == sent
+
+
+def test_closing_ends_a_batch_that_waits(memory_client: pulsarx.Client, topic: Any) -> None:
+    consumer = collecting(memory_client, topic, 6, NEVER, NEVER)
+    raised: list[Exception] = []
+
+    def collect() -> None:
+        try:
+            consumer.batch_receive()
+        except errors.AlreadyClosed as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=collect)
+    thread.start()
+    consumer.close()
+    thread.join(30)
+    assert raised
+
+
+def test_a_receiver_queue_of_0_is_refused(memory_client: pulsarx.Client) -> None:
+    consumer = collecting(memory_client, "t", 1, NEVER, NEVER, receiver_queue_size=0)
+    with pytest.raises(errors.InvalidConfiguration):
+        consumer.batch_receive()
+    with pytest.raises(errors.InvalidConfiguration):
+        consumer.receive(1)
+    publish(memory_client, 1)
+    assert consumer.receive().data() == b"0"

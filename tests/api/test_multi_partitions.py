@@ -1,0 +1,198 @@
+"""Facts about a consumer of partitions, and about several consumers of several topics."""
+
+from __future__ import annotations
+
+import gc
+import queue
+import threading
+from typing import Any
+
+import pytest
+from topic_reading import drain, numbers, payloads
+from topics_steps import TOPICS, in_thread, publish, subscribe
+
+import pulsarx
+from pulsarx import ConsumerType, InitialPosition, MessageId, errors
+
+# Partitions --------------------------------------------------------------------------------------
+
+
+def partitioned(client: pulsarx.Client, partitions: int = 3, **options: Any) -> Any:
+    client.admin.topics.create_partitioned_topic("p", partitions)
+    options.setdefault("initial_position", InitialPosition.Earliest)
+    return client.subscribe("p", "s", **options)
+
+
+def test_a_partitioned_topic_is_received_with_all_its_partitions(
+    memory_client: pulsarx.Client,
+) -> None:
+    consumer = partitioned(memory_client)
+    producer = memory_client.create_producer("p")
+    ids = [producer.send(number) for number in numbers(30)]
+    messages = drain(consumer)
+    assert sorted(message.data() for message in messages) == sorted(numbers(30))
+    assert {each.partition() for each in ids} == {0, 1, 2}
+    assert consumer.topic() == "persistent://public/default/p"
+    for message_id in ids:
+        consumer.acknowledge(message_id)
+    consumer.seek(MessageId.latest)
+    assert drain(consumer) == []
+    consumer.close()
+    assert (
+        memory_client.admin.topics.partitioned_stats("p")["subscriptions"]["s"]["msg_backlog"] == 0
+    )
+
+
+def test_a_consumer_grows_with_its_topic(memory_client: pulsarx.Client) -> None:
+    consumer = partitioned(memory_client, 1)
+    thread, result = in_thread(lambda: [consumer.receive().data() for _ in range(8)])
+    memory_client.admin.topics.update_partitioned_topic("p", 4)
+    for index in range(4):
+        memory_client.create_producer(f"p-partition-{index}").send_many(numbers(2, 2 * index))
+    thread.join(30)
+    assert sorted(result[0]) == numbers(8)  # type: ignore[call-overload]
+    assert len(consumer.members()) == 4
+    consumer.close()
+    memory_client.admin.topics.update_partitioned_topic("p", 5)
+    for index in range(5):
+        memory_client.subscribe(f"p-partition-{index}", "s")
+
+
+def test_a_forgotten_consumer_does_not_grow(memory_client: pulsarx.Client) -> None:
+    consumer = partitioned(memory_client, 1)
+    del consumer
+    gc.collect()
+    memory_client.admin.topics.update_partitioned_topic("p", 2)
+    memory_client.subscribe("p-partition-1", "s")
+
+
+def test_partitions_refuse_a_receiver_queue_of_0(memory_client: pulsarx.Client) -> None:
+    with pytest.raises(errors.InvalidConfiguration, match="receiver_queue_size"):
+        partitioned(memory_client, receiver_queue_size=0)
+
+
+def test_partitions_and_topics_go_together_in_a_list(memory_client: pulsarx.Client) -> None:
+    memory_client.admin.topics.create_partitioned_topic("p", 2)
+    consumer = subscribe(memory_client, ["p", "a"])
+    producer = memory_client.create_producer("p")
+    for number in numbers(4):
+        producer.send(number)
+    publish(memory_client, "a", 1)
+    assert sorted(payloads(consumer)) == [*numbers(4), b"a0"]
+
+
+# Types -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [ConsumerType.Shared, ConsumerType.KeyShared])
+def test_consumers_share_several_topics(memory_client: pulsarx.Client, kind: ConsumerType) -> None:
+    consumers = [subscribe(memory_client, consumer_type=kind) for _ in range(3)]
+    for topic in TOPICS:
+        with memory_client.create_producer(topic) as producer:
+            for number in numbers(60):
+                producer.send(topic.encode() + number, partition_key=number.decode())
+    found = []
+    for consumer in consumers:
+        messages = drain(consumer)
+        assert messages
+        consumer.acknowledge_many(messages)
+        found += [message.data() for message in messages]
+    assert sorted(found) == sorted(topic.encode() + n for topic in TOPICS for n in numbers(60))
+
+
+def test_what_a_leaver_had_wakes_one_who_waits(memory_client: pulsarx.Client) -> None:
+    first = subscribe(memory_client, consumer_type=ConsumerType.Shared)
+    publish(memory_client, "b", 4)
+    assert len(drain(first)) == 4
+    second = subscribe(memory_client, consumer_type=ConsumerType.Shared)
+    thread, result = in_thread(lambda: {second.receive().data() for _ in range(4)})
+    first.close()
+    thread.join(30)
+    assert result == [{b"b0", b"b1", b"b2", b"b3"}]
+
+
+@pytest.mark.parametrize("kind", [ConsumerType.Shared, ConsumerType.Exclusive])
+def test_a_negatively_acknowledged_message_comes_again_after_its_delay(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock, kind: ConsumerType
+) -> None:
+    consumer = subscribe(clocked_client, consumer_type=kind)
+    publish(clocked_client, "a", 1)
+    publish(clocked_client, "b", 1)
+    by_payload = {message.data(): message for message in drain(consumer)}
+    consumer.negative_acknowledge(by_payload[b"a0"])
+    consumer.negative_acknowledge(by_payload[b"b0"].message_id())
+    manual_clock.advance(59)
+    assert drain(consumer) == []
+    thread, result = in_thread(lambda: {consumer.receive().data() for _ in range(2)})
+    manual_clock.advance(2)
+    thread.join(30)
+    assert result == [{b"a0", b"b0"}]
+
+
+def test_members_of_a_failover_subscription_are_told_who_is_active(
+    memory_client: pulsarx.Client,
+) -> None:
+    told: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
+
+    class Events:
+        def became_active(self, consumer: Any, partition: int) -> None:
+            told.put((f"{consumer.consumer_name()} active", partition))
+
+        def became_inactive(self, consumer: Any, partition: int) -> None:
+            told.put((f"{consumer.consumer_name()} inactive", partition))
+
+    options: Any = {"consumer_type": ConsumerType.Failover, "consumer_event_listener": Events()}
+    memory_client.admin.topics.create_partitioned_topic("p", 2)
+    first = memory_client.subscribe("p", "s", consumer_name="a", **options)
+    assert {told.get(timeout=30) for _ in range(2)} == {("a active", 0), ("a active", 1)}
+    memory_client.subscribe("p", "s", consumer_name="b", **options)
+    first.close()
+    found = set()
+    while not {("b active", 0), ("b active", 1)} <= found:
+        found.add(told.get(timeout=30))
+
+
+def test_consumers_come_and_go_while_others_listen_and_wait(memory_client: pulsarx.Client) -> None:
+    """Listeners, futures and receivers of one Shared subscription; everyone closes in the middle.
+    Nothing is lost, and nobody hangs."""
+    count = 3000
+    acknowledged: set[bytes] = set()
+    done = threading.Event()
+
+    def process(consumer: Any, message: Any) -> None:
+        try:
+            consumer.acknowledge(message)
+        except errors.AlreadyClosed:
+            return  # it comes again to another
+        acknowledged.add(message.data())
+        if len(acknowledged) == count * len(TOPICS):
+            done.set()
+
+    def listen() -> Any:
+        return subscribe(memory_client, consumer_type=ConsumerType.Shared, message_listener=process)
+
+    def receive(number: int) -> None:
+        while not done.is_set():
+            with subscribe(memory_client, consumer_type=ConsumerType.Shared) as consumer:
+                for turn in range(20):
+                    if (number + turn) % 2:
+                        future = consumer.receive_async()
+                        if not future.cancel():
+                            process(consumer, future.result())
+                    else:
+                        for message in consumer.receive_many(13, 1):
+                            process(consumer, message)
+            if number == 0:
+                listen().close()
+
+    listener = listen()
+    threads = [in_thread(lambda n=number: receive(n)) for number in range(3)]
+    threads += [in_thread(lambda t=topic: publish(memory_client, t, count)) for topic in TOPICS]
+    for thread, _ in threads:
+        thread.join(50)
+        assert not thread.is_alive()
+    assert [result for _, result in threads if isinstance(result[0], Exception)] == []
+    assert len(acknowledged) == count * len(TOPICS)
+    listener.close()
+    rest = subscribe(memory_client, consumer_type=ConsumerType.Shared)
+    assert drain(rest) == []
