@@ -72,6 +72,9 @@ class TopicConsumer(ConsumerArrow, Consumer):
     def _receiver_of(self, message: Message) -> TopicConsumer | None:
         return self if self.owns(message) else None
 
+    def _require_last(self) -> None:
+        self._subscription.require_last(self.receiver)
+
     def _remove_subscription(self) -> None:
         self._subscription.unsubscribe(self.receiver)
 

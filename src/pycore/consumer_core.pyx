@@ -229,6 +229,7 @@ cdef class ConsumerCore:
             try:
                 below = self.core.tracker.c_state.acknowledged_below
                 status = self.core.tracker.acknowledge_through(ledger_id, first + count)
+                self.receiver.look_out(ledger_id, first + count)
                 below = self.core.tracker.c_state.acknowledged_below - below
                 if status == STATUS_OK and self.core.pending.count:
                     self.dispatcher.acknowledged_through(ledger_id, first + count)
@@ -369,6 +370,7 @@ cdef class ConsumerCore:
             mutex_lock(&self.core.mutex)
             try:
                 status = self.core.tracker.acknowledge(ledger_id, first, count, &newly)
+                self.receiver.look_out(ledger_id, first + count)
                 if status == STATUS_OK and self.core.pending.count:
                     self.dispatcher.acknowledged(ledger_id, first, count)
             finally:

@@ -152,6 +152,8 @@ cdef class PendingDispatcher(Dispatcher):
             holder.queued -= 1
             holder.give_permit()
         holder.unacknowledged -= 1
+        if self.unacknowledged == self.unacknowledged_max and self.core.pending.due_count:
+            self.wakes = True
         self.unacknowledged -= 1
         if holder.blocked and 2 * holder.unacknowledged <= self.receiver_max:
             holder.blocked = False

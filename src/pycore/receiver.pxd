@@ -91,6 +91,14 @@ cdef class Receiver:
     cdef int push(self, const Slice* slice) except -1
     """Queue a slice; its view and items are the queue's from now on."""
 
+    cdef inline void look_out(self, uint64_t ledger_id, uint64_t end) noexcept:
+        """Something before end was acknowledged: if that is ahead in the current slice, what is
+        still to be handed out must be asked about."""
+        cdef EntryView view = self.view
+        if view is not None and ledger_id >= view.ledger_id and (
+                ledger_id > view.ledger_id or end > view.first_message + self.view_index):
+            self.view_filtered = True
+
     cdef inline void give_permit(self) noexcept:
         """One message may be pushed again. A queue of 0 gets a permit only when it is asked."""
         if self.queue_size:

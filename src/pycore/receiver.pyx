@@ -57,19 +57,21 @@ cdef class Receiver:
         cdef uint32_t at
         cdef uint32_t index
         cdef uint32_t flags
-        cdef int count = 0
+        cdef int count
         cdef int status
         while True:
+            count = 0
             if self.view is None or self.view_generation != self.dispatcher.generation:
                 if not self.fill():
                     return None
             view = self.view
+            # It is claimed before it is passed: a claim that raises leaves it the next.
             if view.metadata_flags & METADATA_BATCH == 0:
-                self.drop_view()
                 if self.view_filtered:
                     count = self.dispatcher.claim(self, view, 0)
-                    if count < 0:
-                        continue
+                self.drop_view()
+                if count < 0:
+                    continue
                 return message_new(view, view.c_payload, view.payload_size, -1, 0,
                                    view.metadata_flags | (<uint32_t>count << REDELIVERY_SHIFT))
             self.locate_next(&at, &index)
@@ -79,11 +81,11 @@ cdef class Receiver:
                 self.drop_view()
                 raise_status(status, 0, f"read message {index} of entry {view.entry_id} of ledger "
                                         f"{view.ledger_id}")
-            self.step(at, index)
             if self.view_filtered:
                 count = self.dispatcher.claim(self, view, index)
-                if count < 0:
-                    continue
+            self.step(at, index)
+            if count < 0:
+                continue
             if found.flags & METADATA_COMPACTED_OUT:
                 if self.view_filtered:
                     self.dispatcher.pass_over(self, view, index)

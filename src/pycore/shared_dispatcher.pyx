@@ -127,6 +127,11 @@ cdef class SharedDispatcher(PendingDispatcher):
         room = <uint64_t>receiver.permits
         if self.receiver_max and self.receiver_max - receiver.unacknowledged < room:
             room = self.receiver_max - receiver.unacknowledged
+        if self.unacknowledged_max:
+            if self.unacknowledged >= self.unacknowledged_max:
+                return 0
+            if self.unacknowledged_max - self.unacknowledged < room:
+                room = self.unacknowledged_max - self.unacknowledged
         return room
 
     cdef Receiver next_receiver(self):

@@ -246,19 +246,21 @@ class Subscription:
 
     # Life -----------------------------------------------------------------------------------------
 
-    def unsubscribe(self, receiver: Receiver) -> None:
-        """A consumer deletes the subscription: the last one alone may.
-
-        BrokerMetadataError: others are attached; nothing changed.
-        """
+    def require_last(self, receiver: Receiver) -> None:
+        """BrokerMetadataError: other consumers are attached, so this one may not unsubscribe."""
         with self.topic.lock:
             self.detach_forgotten()
             others = len(self._consumers.keys() - {receiver})
-            if others:
-                raise errors.BrokerMetadataError(
-                    f"unsubscribe {self.name} of {self.topic.name}: {others} other consumers are "
-                    "attached; close them first"
-                )
+        if others:
+            raise errors.BrokerMetadataError(
+                f"unsubscribe {self.name} of {self.topic.name}: {others} other consumers are "
+                "attached; close them first"
+            )
+
+    def unsubscribe(self, receiver: Receiver) -> None:
+        """A consumer deletes the subscription. See require_last."""
+        with self.topic.lock:
+            self.require_last(receiver)
             if self.durable:
                 self.topic.unsubscribe(self.name)
             else:
