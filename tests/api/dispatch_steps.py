@@ -16,9 +16,7 @@ def join(client: pulsarx.Client, kind: ConsumerType, name: str = "", **options: 
     """A consumer of subscription s of topic t, which begins at the first message."""
     options.setdefault("initial_position", InitialPosition.Earliest)
     topic = options.pop("topic", "t")
-    return client.subscribe(
-        topic, "s", consumer_type=kind, consumer_name=name or None, **options
-    )
+    return client.subscribe(topic, "s", consumer_type=kind, consumer_name=name or None, **options)
 
 
 def publish(client: pulsarx.Client, *payloads: str, topic: str = "t") -> None:
@@ -78,5 +76,9 @@ def slot(key: str) -> int:
 def keys_between(first: int, last: int, count: int = 3) -> list[str]:
     """Keys whose slots lie in first..last."""
     found = (f"k{number}" for number in range(1_000_000))
-    return [key for key, _ in zip((key for key in found if first <= slot(key) <= last),
-                                  range(count), strict=False)]
+    return [
+        key
+        for key, _ in zip(
+            (key for key in found if first <= slot(key) <= last), range(count), strict=False
+        )
+    ]

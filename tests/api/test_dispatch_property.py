@@ -186,12 +186,13 @@ class History:
             for consumer in self.consumers:
                 if consumer._options.unacked_messages_timeout_ms:
                     self.gave_back(consumer)
-            came = len(self.held)
-            while self.held:
-                self.acknowledge(0)
+            came = 0
             for place in range(len(self.consumers)):
                 came += self.receive(place, 1000)
                 assert self.consumers[0].dispatcher.check() == []
+            came += len(self.held)
+            while self.held:
+                self.acknowledge(0)
             quiet = 0 if came else quiet + 1
         assert self.acknowledged == set(range(len(self.keys)))
         for consumer in self.consumers:
@@ -199,9 +200,9 @@ class History:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@given(history=st.lists(steps, min_size=10, max_size=60))
+@given(history=st.lists(steps, min_size=20, max_size=100))
 @settings(
-    max_examples=150,
+    max_examples=200,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     print_blob=True,

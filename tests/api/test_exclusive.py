@@ -180,9 +180,7 @@ def test_a_non_durable_subscription_survives_that_its_messages_are_trimmed(
 
 
 @all_types
-def test_seek_delivers_again_from_there(
-    memory_client: pulsarx.Client, kind: ConsumerType
-) -> None:
+def test_seek_delivers_again_from_there(memory_client: pulsarx.Client, kind: ConsumerType) -> None:
     consumer = join(memory_client, kind, receiver_queue_size=4, start_message_id_inclusive=True)
     publish(memory_client, *(f"{number}" for number in range(8)))
     publish_batch(memory_client, *(f"{number}" for number in range(8, 12)))

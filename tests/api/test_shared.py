@@ -16,9 +16,7 @@ from pulsarx import ConsumerType, errors
 
 
 def join(client: pulsarx.Client, name: str = "", queue_size: int = 1000, **options: Any) -> Any:
-    return join_any(
-        client, ConsumerType.Shared, name, receiver_queue_size=queue_size, **options
-    )
+    return join_any(client, ConsumerType.Shared, name, receiver_queue_size=queue_size, **options)
 
 
 def numbers(count: int, start: int = 0) -> list[str]:
