@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dispatch_steps import check, join, publish, publish_batch, statistics
 from topic_reading import OpenClient
+from type_steps import check, join, publish, publish_batch, statistics
 
 import pulsarx
 from pulsarx import ConsumerType, errors

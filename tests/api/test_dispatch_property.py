@@ -11,9 +11,9 @@ import itertools
 from typing import Any
 
 import pytest
-from dispatch_steps import publish, publish_batch, take_messages
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from type_steps import publish, publish_batch, take_messages
 
 import pulsarx
 from pulsarx import ConsumerKeySharedPolicy, ConsumerType, InitialPosition, KeySharedMode

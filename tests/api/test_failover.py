@@ -6,8 +6,8 @@ import gc
 from typing import Any
 
 import pytest
-from dispatch_steps import (
-    join as join_any,
+from type_steps import join as join_any
+from type_steps import (
     publish,
     publish_batch,
     statistics,

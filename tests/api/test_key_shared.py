@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dispatch_steps import (
+from topic_reading import OpenClient
+from type_steps import (
     KEY_SHARED,
     check,
     keys_between,
@@ -19,8 +20,7 @@ from dispatch_steps import (
     take,
     take_messages,
 )
-from dispatch_steps import join as join_any
-from topic_reading import OpenClient
+from type_steps import join as join_any
 
 import pulsarx
 from pulsarx import ConsumerKeySharedPolicy, ConsumerType, KeySharedMode, errors

@@ -8,8 +8,8 @@ import threading
 from typing import Any
 
 import pytest
-from dispatch_steps import check, publish, publish_batch, statistics, take, take_messages
-from dispatch_steps import join as join_any
+from type_steps import check, publish, publish_batch, statistics, take, take_messages
+from type_steps import join as join_any
 
 import pulsarx
 from pulsarx import ConsumerType, errors
