@@ -329,7 +329,10 @@ class Client:
         failure: Exception | None = None
         for member in list(self._members):
             if member.is_connected():
-                failure = brokers.attempt(member.close) or failure
+                error = brokers.attempt(member.close)
+                # Others may close it too: a listener, or whoever closes what is forgotten.
+                if not isinstance(error, errors.AlreadyClosed):
+                    failure = error or failure
         failure = brokers.attempt(self._release) or failure
         self._pool.close()
         if failure is not None:

@@ -56,11 +56,13 @@ cdef class ConsumerArrow(ConsumerCore):
                     self.subscription.log_damage()
                 finally:
                     mutex_unlock(&self.core.mutex)
+                self.after()
                 if block.row_count:
                     break
                 if deadline is None:
                     deadline = self.deadline(timeout_millis)
                 if not self.wait(deadline):
+                    self.stop_asking()
                     break
             if arrow_block_finish(block, self.dispatcher.tail.partition) != STATUS_OK:
                 raise MemoryError(f"the columns of {block.row_count} messages")

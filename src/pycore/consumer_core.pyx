@@ -83,6 +83,8 @@ cdef class ConsumerCore:
         mutex_lock(&self.core.mutex)
         try:
             message = self.receiver.take()
+            if message is None:
+                self.receiver.stop_asking()
         finally:
             mutex_unlock(&self.core.mutex)
         if self.dispatcher.dead is not None:
@@ -137,19 +139,31 @@ cdef class ConsumerCore:
             if deadline is None:
                 deadline = self.deadline(timeout_millis)
             if not self.wait(deadline):
+                self.stop_asking()
                 return found
 
     def has_message(self) -> bool:
         """Whether receive would return at once."""
-        cdef bint found
+        cdef bint found = self.look()
+        if not found:
+            self.stop_asking()
+        return found
+
+    cdef bint look(self) except -1:
+        """Whether there is a message; who has no queue asks for one by this."""
         if self.state != CONSUMER_OPEN:
             self.check_open()
         mutex_lock(&self.core.mutex)
         try:
-            found = self.dispatcher.is_ready(self.receiver)
+            return self.dispatcher.is_ready(self.receiver)
         finally:
             mutex_unlock(&self.core.mutex)
-        return found
+
+    cdef int stop_asking(self) except -1:
+        mutex_lock(&self.core.mutex)
+        self.receiver.stop_asking()
+        mutex_unlock(&self.core.mutex)
+        return 0
 
     cdef object deadline(self, object timeout_millis):
         if timeout_millis is not None and not isinstance(timeout_millis, int):
@@ -173,7 +187,7 @@ cdef class ConsumerCore:
         cdef WaitEvent* event = tail.c_event
         cdef uint32_t seen = wait_event_enter(event)
         try:
-            if self.has_message() or tail.c_event != event:
+            if self.look() or tail.c_event != event:
                 return True
             if tail.poll_ms > 0 and (left_ns < 0 or left_ns > <int64_t>tail.poll_ms * 1000000):
                 left_ns = <int64_t>tail.poll_ms * 1000000
@@ -229,9 +243,9 @@ cdef class ConsumerCore:
             try:
                 below = self.core.tracker.c_state.acknowledged_below
                 status = self.core.tracker.acknowledge_through(ledger_id, first + count)
-                self.receiver.look_out(ledger_id, first + count)
                 below = self.core.tracker.c_state.acknowledged_below - below
-                if status == STATUS_OK and self.core.pending.count:
+                if status == STATUS_OK and (self.core.pending.count
+                                            or not self.dispatcher.shares):
                     self.dispatcher.acknowledged_through(ledger_id, first + count)
             finally:
                 mutex_unlock(&self.core.mutex)
@@ -370,8 +384,8 @@ cdef class ConsumerCore:
             mutex_lock(&self.core.mutex)
             try:
                 status = self.core.tracker.acknowledge(ledger_id, first, count, &newly)
-                self.receiver.look_out(ledger_id, first + count)
-                if status == STATUS_OK and self.core.pending.count:
+                if status == STATUS_OK and (self.core.pending.count
+                                            or not self.dispatcher.shares):
                     self.dispatcher.acknowledged(ledger_id, first, count)
             finally:
                 mutex_unlock(&self.core.mutex)

@@ -32,6 +32,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
     cdef int64_t blocked_now_ms(self, uint32_t key) except -1
     cdef int own(self, uint32_t key, int64_t now_ms) except -1
     cdef int assign_all(self) except -1
+    cdef bint was_given(self, uint64_t ledger_id, uint64_t message) noexcept
     cdef bint give_waiting(self, Receiver receiver) except -1
     cdef bint route(self) except -1
     cdef int route_key(self, uint32_t key_hash) except -1

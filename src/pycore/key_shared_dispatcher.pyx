@@ -23,10 +23,9 @@ from pulsarx._core.sticky_key cimport sticky_key_of_encoded
 from pulsarx._pycore.entry_view cimport EntryContext, EntryView, entry_view_new
 from pulsarx._pycore.hash_range_selector cimport HashRangeSelector
 from pulsarx._pycore.ledger_tail cimport LedgerTail
-from pulsarx._pycore.pending_dispatcher cimport ACK_HAS_KEY
 from pulsarx._pycore.raise_status cimport raise_status
 from pulsarx._pycore.receiver cimport Receiver, Slice, SliceItem
-from pulsarx._pycore.shared_dispatcher cimport SharedDispatcher
+from pulsarx._pycore.shared_dispatcher cimport GIVEN, SharedDispatcher
 from pulsarx._pycore.subscription_core cimport SubscriptionCore
 
 
@@ -109,12 +108,18 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                 continue
             each = <Receiver>PyList_GET_ITEM(self.receivers, at)
             if self.room(each):
-                if key_order_peek(&self.c_keys, each.index, &ledger_id, &message):
+                if key_order_peek(&self.c_keys, each.index, &ledger_id, &message) and (
+                        not self.blocked or self.was_given(ledger_id, message)):
                     return self.give_waiting(each)
                 anybody = True
         if not anybody or self.blocked:
             return False
         return self.route()
+
+    cdef bint was_given(self, uint64_t ledger_id, uint64_t message) noexcept:
+        """Whether it goes out again, so that the subscription's limit does not hold it."""
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        return ack == NULL or ack.flags & GIVEN != 0
 
     cdef bint give_waiting(self, Receiver receiver) except -1:
         """Give the receiver what waited for it, as far as it is of one entry."""
@@ -130,6 +135,8 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                                                         &message):
             if self.item_count and (ledger_id != of_ledger or message >= end
                                     or message < self.again_view.first_message):
+                break
+            if self.blocked and not self.was_given(ledger_id, message):
                 break
             ack = pending_acks_find(&self.core.pending, ledger_id, message)
             if not self.find_again(receiver.context, ledger_id, message):
@@ -349,14 +356,6 @@ cdef class KeySharedDispatcher(SharedDispatcher):
             self.key_waits(key_hash, view.ledger_id, at, True)
             self.key_returned(key_hash)
         return 0
-
-    cdef int delayed_due(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
-        if not ack.flags & ACK_HAS_KEY:
-            # Restored from the cursor, which keeps the time alone.
-            if not self.again.read_message(ledger_id, message):
-                return self.lost(ledger_id, message)
-            ack.key_hash = self.again.c_frame.sticky_hash
-        return self.give_back(ledger_id, message, ack)
 
     # For statistics -------------------------------------------------------------------------------
 

@@ -11,9 +11,6 @@ from pulsarx._pycore.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.ledger_reader cimport LedgerReader
 from pulsarx._pycore.receiver cimport Dispatcher, Receiver, SliceItem
 
-cdef enum AckFlag:                       # PendingAck.flags
-    ACK_HAS_KEY = 1                      # a delayed message: its key_hash is known
-
 
 cdef class PendingDispatcher(Dispatcher):
     cdef list receivers                  # by their index; None where nobody is
@@ -22,7 +19,8 @@ cdef class PendingDispatcher(Dispatcher):
     cdef uint64_t unacknowledged_max     # of the subscription; 0: no limit
     cdef uint64_t receiver_max           # of one receiver; 0: no limit
     cdef bint all_go_back                # of one receiver: nothing is recalled one by one
-    cdef bint blocked                    # no new messages until half of them are acknowledged
+    cdef bint blocked                    # nothing that was never delivered until half of them are
+                                         # acknowledged
 
     # what is delivered again: the entry read last, and how far it was walked
     cdef EntryView again_view
@@ -46,6 +44,9 @@ cdef class PendingDispatcher(Dispatcher):
     cdef int again_or_dead(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
     """It goes out again, counted, or is given up when that was done often enough."""
 
+    cdef int delay_over(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
+    """The deliver-at time of a message has come."""
+
     cdef int give_up(self, uint64_t ledger_id, uint64_t message, PendingAck* ack,
                      Receiver receiver) except -1
     cdef int drop(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
@@ -63,7 +64,6 @@ cdef class PendingDispatcher(Dispatcher):
                         const SliceItem* items, uint32_t count) except -1
     """Queue picked messages of a view; items are copied."""
 
-    cdef int delayed_due(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
 
     # What Key_Shared adds; nothing here.
     cdef int key_waits(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message,

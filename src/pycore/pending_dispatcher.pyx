@@ -59,9 +59,7 @@ cdef class PendingDispatcher(Dispatcher):
             return CLAIM_STALE
         if receiver.ack_timeout_ms:
             # First, for it calls Python: what raises there leaves the message in the queue.
-            due_ms = self.core.now_ms() + receiver.ack_timeout_ms
-            due_ms += -due_ms % receiver.ack_timeout_tick_ms
-            timer = self.core.arm(due_ms, view.ledger_id, message)
+            timer = self.core.arm(receiver.ack_due_ms(), view.ledger_id, message)
         receiver.queued -= 1
         receiver.taken += 1
         # As Pulsar's clients: permits go back when half of the queue was taken.
@@ -153,7 +151,7 @@ cdef class PendingDispatcher(Dispatcher):
             holder.give_permit()
         holder.unacknowledged -= 1
         if self.unacknowledged == self.unacknowledged_max and self.core.pending.due_count:
-            self.wakes = True
+            self.wakes = True      # there is room again for what goes out although it is blocked
         self.unacknowledged -= 1
         if holder.blocked and 2 * holder.unacknowledged <= self.receiver_max:
             holder.blocked = False
@@ -206,20 +204,21 @@ cdef class PendingDispatcher(Dispatcher):
     cdef int due(self, uint64_t ledger_id, uint64_t message) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
         cdef Receiver holder
+        cdef int64_t delay_ms
         if ack == NULL or (ack.state != PENDING_HELD and ack.state != PENDING_NACKED
                            and ack.state != PENDING_DELAYED):
             return 0       # the tag of others is none of a timer
         ack.tag = TIMER_NONE
         if ack.state == PENDING_DELAYED:
-            return self.delayed_due(ledger_id, message, ack)
+            return self.delay_over(ledger_id, message, ack)
         if ack.state == PENDING_HELD:
             holder = self.holder_of(ack)
-            delay_ms = holder.timeout_delay(ack.redelivery_count) if holder is not None else 0
-            if delay_ms > 0:
+            delay_ms = holder.overdue_delay(ack.redelivery_count) if holder is not None else 0
+            if delay_ms:
                 return self.postpone(ledger_id, message, delay_ms)
         return self.again_or_dead(ledger_id, message, ack)
 
-    cdef int delayed_due(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
+    cdef int delay_over(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
         return self.give_back(ledger_id, message, ack)
 
     cdef int again_or_dead(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:

@@ -91,14 +91,6 @@ cdef class Receiver:
     cdef int push(self, const Slice* slice) except -1
     """Queue a slice; its view and items are the queue's from now on."""
 
-    cdef inline void look_out(self, uint64_t ledger_id, uint64_t end) noexcept:
-        """Something before end was acknowledged: if that is ahead in the current slice, what is
-        still to be handed out must be asked about."""
-        cdef EntryView view = self.view
-        if view is not None and ledger_id >= view.ledger_id and (
-                ledger_id > view.ledger_id or end > view.first_message + self.view_index):
-            self.view_filtered = True
-
     cdef inline void give_permit(self) noexcept:
         """One message may be pushed again. A queue of 0 gets a permit only when it is asked."""
         if self.queue_size:
@@ -115,12 +107,18 @@ cdef class Receiver:
     cdef void clear(self) noexcept
     """Throw away what is queued; permits and counts are the dispatcher's business."""
 
+    cdef inline void stop_asking(self) noexcept
+    """Nobody asks for a message any more: without a queue it is not to be sent one."""
+
     cdef int64_t redelivery_delay(self, uint32_t redelivery_count) except -1
     """After how many milliseconds a negatively acknowledged message comes again."""
 
-    cdef int64_t timeout_delay(self, uint32_t redelivery_count) except -1
-    """As redelivery_delay, of a message whose acknowledgement timeout has passed. A backoff that
-    raises counts as 0 and is said in the log: nobody is there to be told."""
+    cdef int64_t ack_due_ms(self) except -1
+    """When the acknowledgement of a message received now is overdue: at a tick."""
+
+    cdef int64_t overdue_delay(self, uint32_t redelivery_count) except -1
+    """After how many milliseconds more an overdue message comes again. A backoff that raises is
+    none, said in the log."""
 
 
 cdef class Dispatcher:

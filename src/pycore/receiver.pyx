@@ -60,11 +60,11 @@ cdef class Receiver:
         cdef int count
         cdef int status
         while True:
-            count = 0
             if self.view is None or self.view_generation != self.dispatcher.generation:
                 if not self.fill():
                     return None
             view = self.view
+            count = 0
             # It is claimed before it is passed: a claim that raises leaves it the next.
             if view.metadata_flags & METADATA_BATCH == 0:
                 if self.view_filtered:
@@ -189,14 +189,23 @@ cdef class Receiver:
             PyMem_Free(slice.items)
             Py_DECREF(<object>slice.view)
 
+    cdef inline void stop_asking(self) noexcept:
+        if self.queue_size == 0:
+            self.permits = 0
+
     cdef int64_t redelivery_delay(self, uint32_t redelivery_count) except -1:
         cdef int64_t delay_ms = self.nack_delay_ms
         if self.nack_backoff is not None:
             delay_ms = self.nack_backoff.next(redelivery_count)
         return max(delay_ms, 0)
 
-    cdef int64_t timeout_delay(self, uint32_t redelivery_count) except -1:
-        cdef int64_t delay_ms = 0
+    cdef int64_t ack_due_ms(self) except -1:
+        cdef int64_t tick_ms = self.ack_timeout_tick_ms
+        cdef int64_t due_ms = self.dispatcher.core.now_ms() + self.ack_timeout_ms
+        return (due_ms + tick_ms - 1) // tick_ms * tick_ms
+
+    cdef int64_t overdue_delay(self, uint32_t redelivery_count) except -1:
+        cdef int64_t delay_ms
         if self.ack_timeout_backoff is None:
             return 0
         try:
@@ -205,7 +214,9 @@ cdef class Receiver:
             import logging
 
             logging.getLogger("pulsarx").exception(
-                "the acknowledgement timeout backoff of consumer %s failed", self.consumer_name)
+                "%s: the ack_timeout_backoff of consumer %s failed; the message comes again now",
+                self.dispatcher.topic_name, self.consumer_name)
+            return 0
         return max(delay_ms, 0)
 
     def statistics(self, uint64_t unacknowledged) -> dict:
@@ -232,12 +243,17 @@ cdef class Receiver:
         cdef uint64_t first = message.entry.first_message
         if message.batch_index > 0:
             first += <uint32_t>message.batch_index
+        cdef Dispatcher dispatcher
         mutex_lock(&core.mutex)
         try:
-            self.dispatcher.revive(self, message.entry.ledger_id, first)
+            # The type of the subscription may have changed since the message was buried.
+            dispatcher = core.dispatcher
+            if dispatcher is None:
+                return       # closed: it is unread for whoever opens it again
+            dispatcher.revive(self, message.entry.ledger_id, first)
         finally:
             mutex_unlock(&core.mutex)
-        self.dispatcher.settle()
+        dispatcher.settle()
 
 
 cdef class Dispatcher:
@@ -249,6 +265,10 @@ cdef class Dispatcher:
         self.tail = tail
         self.topic_name = topic_name
         self.decompressed_size_max = decompressed_size_max
+        if core.tracker is not None:
+            mutex_lock(&core.mutex)
+            core.dispatcher = self
+            mutex_unlock(&core.mutex)
 
     cdef bint supply(self, Receiver receiver) except -1:
         raise NotImplementedError
@@ -304,21 +324,28 @@ cdef class Dispatcher:
         """The clock reached the earliest deadline. Called unlocked, by the clock's thread."""
         cdef TimerNode node
         cdef SubscriptionCore core = self.core
+        cdef Dispatcher other = None
         mutex_lock(&core.mutex)
         try:
-            core.timer = None
-            core.armed_ms = UINT64_MAX
             if core.on_due is None:
                 return
-            now_ms = core.now_ms()
-            try:
-                while timer_wheel_pop(&core.wheel, now_ms, &node):
-                    self.due(node.first, node.second)
-            finally:
-                core.rearm()       # whatever went wrong, the others must not wait for ever
+            if core.dispatcher is not self:
+                other = core.dispatcher      # the type changed a moment ago
+            else:
+                core.timer = None
+                core.armed_ms = UINT64_MAX
+                now_ms = core.now_ms()
+                try:
+                    while timer_wheel_pop(&core.wheel, now_ms, &node):
+                        self.due(node.first, node.second)
+                finally:
+                    core.rearm()
         finally:
             mutex_unlock(&core.mutex)
-        self.settle()
+        if other is not None:
+            other.deadlines_due()
+        else:
+            self.settle()
 
     cdef int settle(self) except -1:
         cdef list told

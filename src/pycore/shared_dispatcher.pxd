@@ -15,6 +15,9 @@ from pulsarx._pycore.ledger_reader cimport LedgerReader
 from pulsarx._pycore.pending_dispatcher cimport PendingDispatcher
 from pulsarx._pycore.receiver cimport Receiver
 
+cdef enum:
+    GIVEN = 1                            # PendingAck.flags: it was in a receiver queue before
+
 
 cdef class SharedDispatcher(PendingDispatcher):
     cdef readonly LedgerReader reader
@@ -29,7 +32,6 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef int64_t early_ms                # how much before its time a message may be delivered
 
     cdef int dispatch(self, Receiver target) except -1
-    cdef int dispatch_for(self, Receiver receiver) except -1
     cdef bint step(self) except -1
     """Deliver something, or pass over something; False: nothing can be done."""
 

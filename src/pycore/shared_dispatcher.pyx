@@ -9,8 +9,8 @@ from libc.string cimport memset
 from pulsarx import errors
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_NOBODY, PENDING_NONE, PENDING_QUEUED,
-    PendingAck, pending_acks_next, pending_acks_next_absent, pending_acks_next_due,
-    pending_acks_set_state,
+    PENDING_RESTORED, PendingAck, pending_acks_next, pending_acks_next_absent,
+    pending_acks_next_due, pending_acks_set_state,
 )
 from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._pycore.entry_view cimport (
@@ -20,7 +20,7 @@ from pulsarx._pycore.ledger_reader cimport LedgerReader
 from pulsarx._pycore.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message_at cimport message_place
 from pulsarx._pycore.mutex cimport mutex_lock, mutex_unlock
-from pulsarx._pycore.pending_dispatcher cimport ACK_HAS_KEY, PendingDispatcher
+from pulsarx._pycore.pending_dispatcher cimport PendingDispatcher
 from pulsarx._pycore.receiver cimport Receiver, Slice
 from pulsarx._pycore.subscription_core cimport SubscriptionCore
 
@@ -255,24 +255,17 @@ cdef class SharedDispatcher(PendingDispatcher):
         receiver.drop_view()
         if receiver.index == PENDING_NOBODY:
             return False
-        self.dispatch_for(receiver)
+        if receiver.queue_size == 0 and receiver.queued == 0:
+            receiver.permits = 1
+        self.dispatch(receiver)
         return receiver.next_slice()
 
     cdef bint is_ready(self, Receiver receiver) except -1:
         if receiver.queued == 0 and receiver.index != PENDING_NOBODY:
-            self.dispatch_for(receiver)
+            if receiver.queue_size == 0:
+                receiver.permits = 1
+            self.dispatch(receiver)
         return receiver.queued != 0
-
-    cdef int dispatch_for(self, Receiver receiver) except -1:
-        """A receiver without a queue has a permit only while it asks: nothing may be pushed to it
-        that it would never come for."""
-        if receiver.queue_size:
-            return self.dispatch(receiver)
-        receiver.permits = 1 if receiver.queued == 0 else 0
-        try:
-            return self.dispatch(receiver)
-        finally:
-            receiver.permits = 0
 
     cdef int keys_cleared(self) except -1:
         return 0
@@ -357,9 +350,22 @@ cdef class SharedDispatcher(PendingDispatcher):
             pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_DELAYED)
             ack.tag = timer
             ack.key_hash = reader.c_frame.sticky_hash
-            ack.flags = ACK_HAS_KEY
             self.core.delayed_changed += 1
         return self.core.keep_delayed(False)
+
+    cdef int delay_over(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
+        cdef LedgerReader reader = self.reader
+        if ledger_id > reader.passed_ledger_id or (
+                ledger_id == reader.passed_ledger_id and message >= reader.next_message):
+            # Reading began anew meanwhile and will come to it, in its order.
+            self.wakes = True
+            return self.core.unread(ledger_id, message, ack)
+        if ack.flags & PENDING_RESTORED:
+            if not self.again.read_message(ledger_id, message):
+                return self.lost(ledger_id, message)
+            ack.key_hash = self.again.c_frame.sticky_hash
+            ack.flags = 0
+        return self.give_back(ledger_id, message, ack)
 
     cdef bint give_new(self, Receiver receiver) except -1:
         """Give the receiver the next entry, or as much of it as it has room for."""
@@ -425,6 +431,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         else:
             pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_QUEUED)
         ack.tag = tag
+        ack.flags = GIVEN
         ack.consumer = receiver.index
         ack.key_hash = key_hash
         receiver.permits -= 1

@@ -23,6 +23,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef uint64_t skip_messages
 
     cdef EntryView next_view(self, Receiver receiver)
+    cdef void ask_about_view(self, uint64_t ledger_id, uint64_t end) noexcept
     cdef bint is_whole(self, EntryView view) noexcept
     cdef bint is_wanted(self, EntryView view, uint64_t message) noexcept
     cdef Receiver choice(self)

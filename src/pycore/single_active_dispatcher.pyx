@@ -4,12 +4,11 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx import errors
-from pulsarx._core.ack_bits cimport ack_bits_count
+from pulsarx._core.ack_bits cimport ack_bits_count_below
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY,
-    PendingAck,
-    pending_acks_find, pending_acks_next, pending_acks_remove, pending_acks_set_state,
+    PendingAck, pending_acks_find, pending_acks_next, pending_acks_remove, pending_acks_set_state,
 )
 from pulsarx._core.timer_wheel cimport TIMER_NONE
 from pulsarx._pycore.entry_view cimport EntryView, entry_view_new
@@ -176,7 +175,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 break
             acks = cursor_state_find(&self.core.tracker.c_state, ledger_id)
             handed_out = end if ledger_id == end_ledger else self.messages_in(acks)
-            total += handed_out - min(handed_out, ack_bits_count(&acks.bits))
+            total += handed_out - ack_bits_count_below(&acks.bits, handed_out)
         return total
 
     def forget_before(self, uint64_t ledger_id) -> None:
@@ -258,8 +257,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 ack.tag = TIMER_NONE
                 pending_acks_set_state(&self.core.pending, view.ledger_id, message, ack,
                                        PENDING_HELD)
-                ack.tag = self.core.arm(self.core.now_ms() + receiver.ack_timeout_ms,
-                                        view.ledger_id, message)
+                ack.tag = self.core.arm(receiver.ack_due_ms(), view.ledger_id, message)
         else:
             ack = pending_acks_find(&self.core.pending, view.ledger_id, message)
             if ack == NULL:
@@ -277,10 +275,20 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     # Acknowledgements and redelivery --------------------------------------------------------------
 
+    cdef void ask_about_view(self, uint64_t ledger_id, uint64_t end) noexcept:
+        """Up to end something was acknowledged: maybe what the active one has yet to hand out."""
+        cdef Receiver active = self.active
+        if active is not None and active.view is not None and (
+                active.view.ledger_id < ledger_id
+                or (active.view.ledger_id == ledger_id
+                    and active.view.first_message + active.view_index < end)):
+            active.view_filtered = True
+
     cdef int acknowledged(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:
         cdef uint64_t at_ledger = ledger_id
         cdef uint64_t at = first
         cdef PendingAck* ack
+        self.ask_about_view(ledger_id, first + count)
         while self.core.pending.count:
             ack = pending_acks_next(&self.core.pending, &at_ledger, &at)
             if ack == NULL or at_ledger != ledger_id or at >= first + count:
@@ -294,6 +302,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         cdef uint64_t at_ledger = 0
         cdef uint64_t at = 0
         cdef PendingAck* ack
+        self.ask_about_view(ledger_id, end)
         while self.core.pending.count:
             ack = pending_acks_next(&self.core.pending, &at_ledger, &at)
             if ack == NULL or at_ledger > ledger_id or (at_ledger == ledger_id and at >= end):
@@ -334,21 +343,21 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     cdef int due(self, uint64_t ledger_id, uint64_t message) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        cdef int64_t delay_ms
         if ack == NULL:
             return 0
         ack.tag = TIMER_NONE
         if ack.state == PENDING_DELAYED:
             # Of the Shared consumers that were here before: it is read like any other now.
-            pending_acks_remove(&self.core.pending, ledger_id, message)
-            return 0
+            return self.core.unread(ledger_id, message, ack)
         if ack.state != PENDING_NACKED and ack.state != PENDING_HELD:
             return 0
-        if ack.state == PENDING_HELD and self.active is not None and (
-                self.active.ack_timeout_backoff is not None):
-            delay_ms = self.active.timeout_delay(ack.redelivery_count)
-            pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
-            ack.tag = self.core.arm(self.core.now_ms() + delay_ms, ledger_id, message)
-            return 0
+        if ack.state == PENDING_HELD and self.active is not None:
+            delay_ms = self.active.overdue_delay(ack.redelivery_count)
+            if delay_ms:
+                pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
+                ack.tag = self.core.arm(self.core.now_ms() + delay_ms, ledger_id, message)
+                return 0
         return self.rewind_from(ledger_id, message)
 
     cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message) except -1:

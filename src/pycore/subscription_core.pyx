@@ -10,14 +10,14 @@ from pulsarx._core.cursor_sections cimport (
 )
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_COUNT_MAX, PENDING_DEAD, PENDING_DELAYED, PENDING_HELD,
-    PENDING_NACKED, PENDING_NOBODY, PENDING_NONE, PendingAck,
+    PENDING_NACKED, PENDING_NOBODY, PENDING_NONE, PENDING_RESTORED, PendingAck,
     pending_acks_add, pending_acks_free, pending_acks_init, pending_acks_next,
     pending_acks_remove, pending_acks_set_state,
 )
 from pulsarx._core.status cimport STATUS_FOLD, STATUS_OK
 from pulsarx._core.timer_wheel cimport (
-    TIMER_NONE, timer_wheel_cancel, timer_wheel_due_ms, timer_wheel_free, timer_wheel_init, timer_wheel_insert,
-    timer_wheel_next_due,
+    TIMER_NONE, timer_wheel_cancel, timer_wheel_due_ms, timer_wheel_free, timer_wheel_init,
+    timer_wheel_insert, timer_wheel_next_due,
 )
 from pulsarx._pycore.ack_tracker cimport AckTracker
 from pulsarx._pycore.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
@@ -58,7 +58,7 @@ cdef class SubscriptionCore(SectionsSource):
         finally:
             mutex_unlock(&self.mutex)
 
-    # What survives a restart -----------------------------------------------------------------------
+    # What survives a restart ----------------------------------------------------------------------
 
     cdef int restore(self) except -1:
         """Take up what the cursor kept of single messages."""
@@ -82,6 +82,7 @@ cdef class SubscriptionCore(SectionsSource):
                 pending_acks_set_state(&self.pending, due[at].ledger_id, due[at].message, ack,
                                        PENDING_DELAYED)
                 ack.tag = timer
+                ack.flags = PENDING_RESTORED
         finally:
             free(counts)
             free(due)
@@ -174,6 +175,16 @@ cdef class SubscriptionCore(SectionsSource):
             raise MemoryError("remember a delivered message: out of memory")
         return ack
 
+    cdef int unread(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) noexcept:
+        self.cancel_timer(ack)
+        ack.consumer = PENDING_NOBODY
+        ack.flags = 0
+        if ack.redelivery_count:
+            pending_acks_set_state(&self.pending, ledger_id, message, ack, PENDING_COUNTED)
+        else:
+            pending_acks_remove(&self.pending, ledger_id, message)
+        return 0
+
     cdef int cancel_timer(self, PendingAck* ack) noexcept:
         if (ack.state == PENDING_HELD or ack.state == PENDING_NACKED
                 or ack.state == PENDING_DELAYED) and ack.tag != TIMER_NONE:
@@ -204,21 +215,27 @@ cdef class SubscriptionCore(SectionsSource):
             if ack == NULL:
                 break
             if ack.state != PENDING_DEAD and (delayed_too or ack.state != PENDING_DELAYED):
-                self.cancel_timer(ack)
-                ack.consumer = PENDING_NOBODY
-                ack.flags = 0
-                if ack.redelivery_count and not counts_too:
-                    pending_acks_set_state(&self.pending, ledger_id, message, ack, PENDING_COUNTED)
-                else:
-                    pending_acks_remove(&self.pending, ledger_id, message)
+                if counts_too:
+                    ack.redelivery_count = 0
+                self.unread(ledger_id, message, ack)
             message += 1
         self.rearm()
         return 0
+
+    def start(self, object on_due not None) -> None:
+        """Have on_due called, by the clock, when a deadline has come."""
+        mutex_lock(&self.mutex)
+        try:
+            self.on_due = on_due
+            self.rearm()
+        finally:
+            mutex_unlock(&self.mutex)
 
     def stop(self) -> None:
         """No deadline is kept any more; the subscription is closed or removed."""
         mutex_lock(&self.mutex)
         self.on_due = None
+        self.dispatcher = None
         timer, self.timer = self.timer, None
         self.armed_ms = UINT64_MAX
         mutex_unlock(&self.mutex)

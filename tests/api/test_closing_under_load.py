@@ -69,14 +69,11 @@ def test_a_client_closes_while_all_its_calls_are_running(
         single.send_many(payloads)
         confirmed.extend(payloads)
 
-    def flush() -> None:
-        batched.flush()
-
     calls: list[Callable[[], object]] = [
         send,
         send_async,
         send_many,
-        flush,
+        batched.flush,
         lambda: consumer.acknowledge(consumer.receive()),
         lambda: consumer.acknowledge_many(consumer.receive_many(10, 5)),
         consumer.redeliver_unacknowledged_messages,

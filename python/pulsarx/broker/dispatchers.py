@@ -11,12 +11,19 @@ from pulsarx.enumerations import ConsumerType, KeySharedMode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pulsarx._pycore.receiver import Dispatcher
     from pulsarx._pycore.subscription_core import SubscriptionCore
     from pulsarx.broker.subscribe_request import SubscribeRequest
     from pulsarx.broker.topic import Topic
 
 HASH_RANGE, CONSISTENT_HASHING, STICKY = 1, 2, 3  # SelectorKind of the core
+SELECTOR_NAMES = {
+    HASH_RANGE: "auto-split hash range",
+    CONSISTENT_HASHING: "consistent hashing",
+    STICKY: "sticky ranges",
+}
 
 
 def selector_kind(request: SubscribeRequest, consistent_hashing: bool) -> int:
@@ -26,7 +33,7 @@ def selector_kind(request: SubscribeRequest, consistent_hashing: bool) -> int:
     return CONSISTENT_HASHING if consistent_hashing else HASH_RANGE
 
 
-def dispatch_kind(request: SubscribeRequest, consistent_hashing: bool) -> tuple[object, ...]:
+def dispatch_kind(request: SubscribeRequest, consistent_hashing: bool) -> tuple[Any, ...]:
     """What all consumers of a subscription must agree on."""
     if request.type != ConsumerType.KeyShared:
         return (request.type_name,)
@@ -36,7 +43,7 @@ def dispatch_kind(request: SubscribeRequest, consistent_hashing: bool) -> tuple[
 
 
 def make_dispatcher(
-    core: SubscriptionCore, topic: Topic, kind: tuple[object, ...], partition_index: int
+    core: SubscriptionCore, topic: Topic, kind: tuple[Any, ...], partition_index: int
 ) -> Dispatcher:
     """kind: of dispatch_kind."""
     tail, limit = topic.ledger.tail, topic.decompressed_size_max

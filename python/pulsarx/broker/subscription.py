@@ -12,15 +12,18 @@ subscription of one name have nothing to do with each other.
 from __future__ import annotations
 
 import weakref
+from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ack_tracker import AckTracker
 from pulsarx._pycore.consumer_core import ConsumerCore
+from pulsarx._pycore.entry_backlog import open_entries
 from pulsarx._pycore.entry_view import EntryContext
 from pulsarx._pycore.message_id import MessageId
 from pulsarx._pycore.receiver import Receiver
 from pulsarx._pycore.subscription_core import SubscriptionCore
-from pulsarx.broker.dispatchers import dispatch_kind, make_dispatcher
+from pulsarx.broker.dispatchers import SELECTOR_NAMES, dispatch_kind, make_dispatcher
+from pulsarx.broker.ledger_list import LedgerTrimmed
 from pulsarx.clock import Deadline
 from pulsarx.compression import decompress
 from pulsarx.enumerations import KeySharedMode
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.receiver import Dispatcher
-    from pulsarx.broker.catalogue_state import SubscriptionRecord
+    from pulsarx.broker.catalogue_state import LedgerRecord, SubscriptionRecord
     from pulsarx.broker.ledger_list import Position
     from pulsarx.broker.subscribe_request import SubscribeRequest
     from pulsarx.broker.topic import Topic
@@ -52,12 +55,11 @@ class Subscription:
         self.name = name
         self.tracker = tracker
         self.core = SubscriptionCore(tracker, topic.broker.clock)
-        self.core.on_due = WeakCall(self, "deadlines_due")
-        self._kind: tuple[object, ...] = ("Exclusive",)
+        self._kind: tuple[Any, ...] = ("Exclusive",)
         self._partition_index = TopicName.of(topic.name).partition_index
-        self.dispatcher: Dispatcher = make_dispatcher(
-            self.core, topic, self._kind, self._partition_index
-        )
+        self.dispatcher = self._make_dispatcher()
+        self.core.start(WeakCall(self, "deadlines_due"))
+        self.dispatcher.deadlines_due()  # of what fell due while nobody was here
         self._consumers: dict[Receiver, weakref.ref[ConsumerCore]] = {}
         self.removed = False
 
@@ -107,8 +109,11 @@ class Subscription:
                 f"{len(self._consumers)} consumers; a consumer of {described(wanted)} can attach "
                 "when they have left"
             )
-        self.dispatcher = make_dispatcher(self.core, self.topic, wanted, self._partition_index)
         self._kind = wanted
+        self.dispatcher = self._make_dispatcher()
+
+    def _make_dispatcher(self) -> Dispatcher:
+        return make_dispatcher(self.core, self.topic, self._kind, self._partition_index)
 
     def _forget_later(self, receiver: Receiver) -> Callable[[object], None]:
         """A consumer that nobody refers to any more leaves: in the background, for the collector
@@ -217,28 +222,46 @@ class Subscription:
         position: Position = self.core.locked(self.tracker.mark_delete)
         return position
 
-    def backlog(self) -> int:
-        """Messages that are not acknowledged."""
+    def backlog(self) -> tuple[int, int]:
+        """(entries, messages): messages that are not acknowledged, and entries that hold one."""
+        ledger_list = self.topic.ledger
 
-        def count() -> int:
-            total = 0
-            known = set(self.tracker.ledger_ids)  # all but one that is being added right now
-            for ledger in self.topic.ledger.ledgers():
-                messages = self.topic.ledger.published_counts(ledger)[1]
-                if ledger.ledger_id in known:
-                    messages -= self.tracker.acknowledged_count(ledger.ledger_id)
-                total += max(messages, 0)
-            return total
+        def count() -> tuple[int, int]:
+            # All but one that is being added right now; one below the first is being removed.
+            known = self.tracker.ledger_ids
+            counts = [
+                self._open_counts(ledger, ledger.ledger_id in known)
+                for ledger in ledger_list.ledgers()
+                if not known or ledger.ledger_id >= known[0]
+            ]
+            return sum(each[0] for each in counts), sum(each[1] for each in counts)
 
-        return int(self.core.locked(count))
+        found: tuple[int, int] = self.core.locked(count)
+        return found
+
+    def _open_counts(self, ledger: LedgerRecord, known: bool) -> tuple[int, int]:
+        """(entries, messages) of one ledger; mutex held. known: the tracker was told of it."""
+        ledger_list = self.topic.ledger
+        entries, messages = ledger_list.published_counts(ledger)
+        if not known:
+            return entries, messages
+        span = partial(ledger_list.span, ledger)
+        acknowledged = self.tracker.acknowledged_count(ledger.ledger_id)
+        try:
+            entries = open_entries(self.tracker, span, ledger.ledger_id, entries, messages)
+        except LedgerTrimmed:
+            return 0, 0
+        return entries, max(messages - acknowledged, 0)
 
     def statistics(self) -> dict[str, Any]:
         """As Pulsar's subscription stats, in snake_case. Key_Shared: which keys are held back, by
         whom, since when."""
+        entries, messages = self.backlog()
         found: dict[str, Any] = {
             "type": self._kind[0] if self._consumers else "",
             "is_durable": self.durable,
-            "msg_backlog": self.backlog(),
+            "msg_backlog": messages,
+            "backlog_entries": entries,
             "mark_delete_position": self.mark_delete(),
         }
         found |= self.dispatcher.statistics()
@@ -326,10 +349,10 @@ def sticky_ranges(request: SubscribeRequest) -> list[tuple[int, int]] | None:
     return policy.get_sticky_ranges()
 
 
-def described(kind: tuple[object, ...]) -> str:
+def described(kind: tuple[Any, ...]) -> str:
     """A type of subscription in words."""
     if len(kind) == 1:
         return str(kind[0])
     _, selector, out_of_order = kind
-    mapping = {1: "auto-split hash range", 2: "consistent hashing", 3: "sticky ranges"}[selector]  # type: ignore[index]
+    mapping = SELECTOR_NAMES[selector]
     return f"Key_Shared ({mapping}{', out of order' if out_of_order else ''})"

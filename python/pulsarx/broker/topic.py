@@ -237,7 +237,7 @@ class Topic:
         return len(self.producers())
 
     def subscription_statistics(self) -> dict[str, dict[str, Any]]:
-        """By name; a non-durable one whose name a durable one has is called `name (non-durable)`."""
+        """By name; `name (non-durable)` where a durable one has the name too."""
         for each in self.all_subscriptions():
             each.detach_forgotten()
         found = {name: each.statistics() for name, each in sorted(self.subscriptions.items())}
