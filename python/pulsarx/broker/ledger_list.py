@@ -206,7 +206,7 @@ class LedgerList:
         if ledger.state == "sealed":
             return ledger.size
         try:
-            return self.span(ledger).end
+            return int(self.span(ledger).end)
         except LedgerTrimmed:
             return 0
 
