@@ -4,7 +4,7 @@ The active receiver takes entries straight from the ledger when it is asked for 
 is queued. With the subscription's mutex held unless a method says otherwise.
 """
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from pulsarx._core.cursor_state cimport LedgerAcks
 from pulsarx._pycore.entry_view cimport EntryView
@@ -31,6 +31,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef int go(self, uint64_t ledger_id, uint64_t message) except -1
     cdef int rewind_to_mark_delete(self) except -1
     cdef int rewind_from(self, uint64_t ledger_id, uint64_t message) except -1
+    cdef int redeliver_later(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+                             int64_t delay_ms) except -1
     cdef uint64_t held_count(self) except? 0
     cdef int delivered_end(self, uint64_t* ledger_id, uint64_t* message) except -1
     cdef uint64_t messages_in(self, LedgerAcks* acks) except? 0
