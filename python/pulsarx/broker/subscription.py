@@ -133,7 +133,7 @@ class Subscription:
         return gone
 
     def detach_forgotten(self) -> None:
-        """Let go of consumers that nobody refers to any more; a non-durable one may go with them."""
+        """Let go of consumers nobody refers to any more; a non-durable one may go with its last."""
         for receiver, reference in list(self._consumers.items()):
             if reference() is None:
                 self.detach(receiver)
