@@ -67,6 +67,13 @@ cdef class SingleActiveDispatcher(Dispatcher):
         finally:
             mutex_unlock(&self.core.mutex)
 
+    def release(self) -> None:
+        cdef Receiver each
+        mutex_lock(&self.core.mutex)
+        for each in self.receivers:
+            each.clear()
+        mutex_unlock(&self.core.mutex)
+
     cdef Receiver choice(self):
         """Highest priority first (the lowest number). A topic alone: who came first; partitions:
         spread over the names."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from topic_reading import OpenClient
+from topic_reading import OpenClient, open_paths
 from type_steps import check, join, publish, publish_batch, statistics, take, take_messages
 
 import pulsarx
@@ -184,6 +184,31 @@ def test_a_non_durable_subscription_survives_that_its_messages_are_trimmed(
     assert take(consumer)[-1] == "6"
     check(consumer)
     client.close()
+
+
+@pytest.mark.parametrize("closed", [False, True])
+@all_types
+def test_no_entry_outlives_its_client(kind: ConsumerType, closed: bool) -> None:
+    """Shared subscriptions kept the entry read last, and with it their whole topic, for ever."""
+
+    def use() -> None:
+        client = pulsarx.Client("memory:outlived")
+        consumer = join(client, kind, receiver_queue_size=3)
+        publish_batch(client, *(f"{number}" for number in range(9)))
+        consumer.negative_acknowledge(consumer.receive())
+        consumer.redeliver_unacknowledged_messages()
+        assert take(consumer, 2) == ["0", "1"]
+        if closed:
+            consumer.close()
+        client.close()
+
+    use()
+    gc.collect()
+    before = len(open_paths())
+    for _ in range(3):
+        use()
+    gc.collect()
+    assert len(open_paths()) == before
 
 
 @all_types
