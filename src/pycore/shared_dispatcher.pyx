@@ -94,12 +94,25 @@ cdef class SharedDispatcher(PendingDispatcher):
             receiver.clear()
             self.receivers[receiver.index] = None
             self.receiver_count -= 1
+            if self.receiver_count == 0:
+                self.view = None           # whoever comes next begins with a new dispatcher
+                self.again_view = None
             self.left(receiver)
             receiver.index = PENDING_NOBODY
             self.wakes = True
             self.core.rearm()
         finally:
             mutex_unlock(&self.core.mutex)
+
+    def release(self) -> None:
+        cdef Receiver each
+        mutex_lock(&self.core.mutex)
+        self.view = None
+        self.again_view = None
+        for each in self.receivers:
+            if each is not None:
+                each.clear()
+        mutex_unlock(&self.core.mutex)
 
     cdef int give_all_back(self, Receiver receiver) except -1:
         cdef uint64_t ledger_id = 0

@@ -25,6 +25,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef EntryView next_view(self, Receiver receiver)
     cdef void ask_about_view(self, uint64_t ledger_id, uint64_t end) noexcept
     cdef bint is_whole(self, EntryView view) noexcept
+    cdef bint has_wanted(self, Receiver receiver) noexcept
     cdef bint is_wanted(self, EntryView view, uint64_t message) noexcept
     cdef Receiver choice(self)
     cdef int activate(self) except -1

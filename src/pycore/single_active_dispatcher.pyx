@@ -67,6 +67,13 @@ cdef class SingleActiveDispatcher(Dispatcher):
         finally:
             mutex_unlock(&self.core.mutex)
 
+    def release(self) -> None:
+        cdef Receiver each
+        mutex_lock(&self.core.mutex)
+        for each in self.receivers:
+            each.clear()
+        mutex_unlock(&self.core.mutex)
+
     cdef Receiver choice(self):
         """Highest priority first (the lowest number). A topic alone: who came first; partitions:
         spread over the names."""
@@ -270,8 +277,25 @@ cdef class SingleActiveDispatcher(Dispatcher):
         return <int64_t>ledger_span_end(self.reader.span) - <int64_t>self.reader.offset
 
     cdef bint is_ready(self, Receiver receiver) except -1:
-        return (receiver.view is not None and receiver.view_generation == self.generation
-                ) or self.supply(receiver)
+        while True:
+            if receiver.view is None or receiver.view_generation != self.generation:
+                if not self.supply(receiver):
+                    return False
+            if not receiver.view_filtered or self.has_wanted(receiver):
+                return True
+            receiver.drop_view()       # what is left of it was acknowledged, or is dead
+
+    cdef bint has_wanted(self, Receiver receiver) noexcept:
+        cdef EntryView view = receiver.view
+        cdef uint64_t message
+        cdef PendingAck* ack
+        for message in range(view.first_message + receiver.view_index,
+                             view.first_message + receiver.view_end):
+            if self.is_wanted(view, message):
+                ack = pending_acks_find(&self.core.pending, view.ledger_id, message)
+                if ack == NULL or ack.state != PENDING_DEAD:
+                    return True
+        return False
 
     # Acknowledgements and redelivery --------------------------------------------------------------
 

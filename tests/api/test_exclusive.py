@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from topic_reading import OpenClient
+from topic_reading import OpenClient, open_paths
 from type_steps import check, join, publish, publish_batch, statistics, take, take_messages
 
 import pulsarx
-from pulsarx import ConsumerType, InitialPosition, MessageId, errors
+from pulsarx import CompressionType, ConsumerType, InitialPosition, MessageId, errors
+from pulsarx.compression import decompress
 from pulsarx.enumerations import SubscriptionMode
 
 TYPES = [
@@ -152,9 +153,10 @@ def test_a_non_durable_subscription_is_made_anew_when_its_consumer_was_forgotten
     assert list(memory_client.admin.topics.stats("t")["subscriptions"]) == ["s"]
 
 
+@pytest.mark.parametrize("batched", [False, True])
 @all_types
 def test_a_non_durable_subscription_survives_that_its_messages_are_trimmed(
-    manual_clock: pulsarx.ManualClock, kind: ConsumerType
+    manual_clock: pulsarx.ManualClock, kind: ConsumerType, batched: bool
 ) -> None:
     options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2)
     client = pulsarx.Client("memory:trimmed", clock=manual_clock, broker_options=options)
@@ -162,7 +164,12 @@ def test_a_non_durable_subscription_survives_that_its_messages_are_trimmed(
     consumer = join(
         client, kind, subscription_mode=SubscriptionMode.NonDurable, receiver_queue_size=3
     )
-    publish(client, *(f"{number}" for number in range(7)))
+    if batched:
+        publish_batch(client, "0", "1", "2", "3")
+        publish_batch(client, "4", "5")
+        publish(client, "6")
+    else:
+        publish(client, *(f"{number}" for number in range(7)))
     got = take_messages(consumer, 1)
     for message in take_messages(durable):
         durable.acknowledge(message)
@@ -177,6 +184,55 @@ def test_a_non_durable_subscription_survives_that_its_messages_are_trimmed(
     assert take(consumer)[-1] == "6"
     check(consumer)
     client.close()
+
+
+@pytest.mark.parametrize("closed", [False, True])
+@all_types
+def test_no_entry_outlives_its_client(kind: ConsumerType, closed: bool) -> None:
+    """Shared subscriptions kept the entry read last, and with it their whole topic, for ever."""
+
+    def use() -> None:
+        client = pulsarx.Client("memory:outlived")
+        consumer = join(client, kind, receiver_queue_size=3)
+        publish_batch(client, *(f"{number}" for number in range(9)))
+        consumer.negative_acknowledge(consumer.receive())
+        consumer.redeliver_unacknowledged_messages()
+        assert take(consumer, 2) == ["0", "1"]
+        if closed:
+            consumer.close()
+        client.close()
+
+    use()
+    gc.collect()
+    before = len(open_paths())
+    for _ in range(3):
+        use()
+    gc.collect()
+    assert len(open_paths()) == before
+
+
+@all_types
+def test_ctrl_c_while_an_entry_is_decompressed_loses_nothing(
+    memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch, kind: ConsumerType
+) -> None:
+    """The entry used to be passed over, on shared subscriptions until a restart."""
+    interrupts = [KeyboardInterrupt]
+
+    def interrupted(*arguments: Any) -> bytes:
+        if interrupts:
+            raise interrupts.pop()
+        return decompress(*arguments)
+
+    monkeypatch.setattr("pulsarx.broker.subscription.decompress", interrupted)
+    consumer = join(memory_client, kind)
+    producer = memory_client.create_producer("t", compression_type=CompressionType.ZLib)
+    for payload in (b"1", b"2"):
+        producer.send(payload)
+    with pytest.raises(KeyboardInterrupt):
+        consumer.receive(0)
+    check(consumer)
+    assert take(consumer) == ["1", "2"]
+    check(consumer)
 
 
 @all_types
@@ -211,7 +267,11 @@ def test_what_was_acknowledged_by_id_before_it_came_does_not_come(
     ids = [each.message_id() for each in take_messages(reader_of(memory_client), 8)]
     for number in (2, 5, 6):
         consumer.acknowledge(ids[number])
-    assert [first.data().decode(), *take(consumer)] == ["0", "1", "3", "4", "7"]
+    assert [first.data().decode(), *take(consumer, 3)] == ["0", "1", "3", "4"]
+    assert consumer.has_message()
+    consumer.acknowledge(ids[7])
+    assert not consumer.has_message()
+    assert take(consumer) == []
     check(consumer)
 
 

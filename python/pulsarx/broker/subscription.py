@@ -295,12 +295,14 @@ class Subscription:
         self.core.stop()
         for consumer in self.consumers():
             consumer.shut()
+        self.dispatcher.release()
         self.core.locked(self.tracker.delete)
 
     def close(self) -> None:
         self.core.stop()
         for consumer in self.consumers():
             consumer.shut()
+        self.dispatcher.release()
         if not self.removed:
             self.tracker.flush()
             self.core.close()
