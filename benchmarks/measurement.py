@@ -36,6 +36,8 @@ class Sizes:
     delayed_rounds: int = 3
     timers: int = 10_000_000
     idle_seconds: float = 2.0
+    idle_topics: int = 10_000
+    idle_subscriptions: int = 400
 
 
 FULL = Sizes()
@@ -57,6 +59,8 @@ QUICK = Sizes(
     delayed_rounds=2,
     timers=200_000,
     idle_seconds=0.5,
+    idle_topics=500,
+    idle_subscriptions=40,
 )
 
 

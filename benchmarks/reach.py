@@ -110,6 +110,10 @@ ROWS = (
              "ten million pending timers, resident", "MB", 400),
     _at_most("idle", "bench_idle.py",
              "CPU time of an idle client", "µs a second", 0),
+    _at_most("idle_topics", "bench_idle.py",
+             "an idle topic of 10,000, resident", "bytes", 4096),
+    _at_most("idle_subscriptions", "bench_idle.py",
+             "an idle subscription, resident", "bytes", 4096),
 )
 # fmt: on
 

@@ -46,6 +46,11 @@ if TYPE_CHECKING:
 class Subscription:
     """One subscription of a topic. Any thread may call; topic.lock orders who comes and goes."""
 
+    __slots__ = (
+        "__weakref__", "_consumers", "_kind", "_partition_index", "core", "dispatcher", "name",
+        "record", "removed", "topic", "tracker",
+    )  # fmt: skip
+
     def __init__(
         self, topic: Topic, name: str, record: SubscriptionRecord | None, tracker: AckTracker
     ) -> None:
@@ -89,7 +94,7 @@ class Subscription:
         context = EntryContext(self.topic.name, request.schema, self.topic.ledger.tail, decompress)
         receiver = Receiver(self.dispatcher, context, request.consumer_name, request.settings)
         consumer: ConsumerCore = make(receiver, self)
-        reference = weakref.ref(consumer, self._forget_later(receiver))
+        reference = weakref.ref(consumer, ForgetLater(self, receiver))
         receiver.consumer = reference
         if self._kind[0] == "Key_Shared":
             self.dispatcher.join(receiver, sticky_ranges(request))
@@ -113,24 +118,10 @@ class Subscription:
         self.dispatcher = self._make_dispatcher()
 
     def _make_dispatcher(self) -> Dispatcher:
-        return make_dispatcher(self.core, self.topic, self._kind, self._partition_index)
-
-    def _forget_later(self, receiver: Receiver) -> Callable[[object], None]:
-        """A consumer that nobody refers to any more leaves: in the background, for the collector
-        may run anywhere."""
-        self_reference = weakref.ref(self)
-        background = self.topic.broker.background
-
-        def leave() -> None:
-            found = self_reference()
-            if found is not None and receiver in found._consumers:
-                found.detach(receiver)
-
-        def gone(_: object) -> None:
-            if not background.closed:
-                background.put(leave)
-
-        return gone
+        made = make_dispatcher(self.core, self.topic, self._kind, self._partition_index)
+        # It has read what is kept; whether anybody will acknowledge something is not known.
+        self.core.locked(self.tracker.rest)
+        return made
 
     def detach_forgotten(self) -> None:
         """Let go of consumers nobody refers to any more; a non-durable one may go with them."""
@@ -147,6 +138,8 @@ class Subscription:
                 receiver.dispatcher.leave(receiver)
             if not self._consumers and not self.durable:
                 self.topic.drop_non_durable(self)
+            elif not self._consumers and not self.removed:
+                self.core.locked(self.tracker.rest)
         receiver.dispatcher.settled()
         self.topic.trim()
 
@@ -330,6 +323,27 @@ class WeakCall:
         found = self._reference()
         if found is not None:
             getattr(found, self._name)()
+
+
+class ForgetLater:
+    """A consumer that nobody refers to any more leaves: in the background, for the collector may
+    run anywhere."""
+
+    __slots__ = ("_background", "_receiver", "_subscription")
+
+    def __init__(self, subscription: Subscription, receiver: Receiver) -> None:
+        self._subscription = weakref.ref(subscription)
+        self._receiver = receiver
+        self._background = subscription.topic.broker.background
+
+    def __call__(self, _: object) -> None:
+        if not self._background.closed:
+            self._background.put(self._leave)
+
+    def _leave(self) -> None:
+        found = self._subscription()
+        if found is not None and self._receiver in found._consumers:
+            found.detach(self._receiver)
 
 
 def sync_tracker(tracker: AckTracker, topic: Topic) -> None:

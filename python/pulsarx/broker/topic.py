@@ -38,7 +38,7 @@ class Topic:
         self.subscriptions: dict[str, Subscription] = {}
         self._non_durable: dict[str, Subscription] = {}
         self._producers: dict[str, weakref.ref[ProducerCore]] = {}
-        self._reader_cursors: weakref.WeakSet[ReaderCursor] = weakref.WeakSet()
+        self._reader_cursors: weakref.WeakSet[ReaderCursor] | None = None  # made with the first
         self._trim_timer: Timer | None = None
         self.ledger = ManagedLedger(broker, self.name, self._ledger_changed)
         for each in record.subscriptions.values():
@@ -184,7 +184,10 @@ class Topic:
 
     def reader_cursor(self, schema: object) -> ReaderCursor:
         made = ReaderCursor(self, schema)
-        self._reader_cursors.add(made)
+        with self.lock:
+            if self._reader_cursors is None:
+                self._reader_cursors = weakref.WeakSet()
+            self._reader_cursors.add(made)
         return made
 
     # Ledgers --------------------------------------------------------------------------------------
@@ -265,6 +268,6 @@ class Topic:
                 producer.abandon()
         for subscription in self.all_subscriptions():
             subscription.abandon()
-        for cursor in list(self._reader_cursors):
+        for cursor in list(self._reader_cursors or ()):
             cursor.abandon()
         self.ledger.abandon()
