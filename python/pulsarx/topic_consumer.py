@@ -79,8 +79,11 @@ class TopicConsumer(ConsumerArrow, Consumer):
     def _receiver_of(self, message: Message) -> TopicConsumer | None:
         return self if self.owns(message) else None
 
+    def _require_last(self) -> None:
+        self._subscription.require_last(self.receiver)
+
     def _remove_subscription(self) -> None:
-        self._subscription.unsubscribe()
+        self._subscription.unsubscribe(self.receiver)
 
     def take_back(self) -> None:
         """Close it without a trace: it is part of a consumer that is refused on another topic."""

@@ -24,11 +24,11 @@ cdef class ConsumerCore:
     cdef object __weakref__
 
     cdef bint wait(self, object deadline) except -1
+    cdef bint look(self) except -1
+    cdef int stop_asking(self) except -1
     cdef object deadline(self, object timeout_millis)
     cdef bint settle(self, int status, uint64_t ledger_id, uint64_t message) except -1
     cdef int after(self) except -1
-    cdef int withdraw(self) except -1
-    cdef bint look(self) except -1
     cdef int refuse(self, object message, int64_t delay_ms) except -1
     cdef int refuse_foreign(self, Message message) except -1
     cdef int check_open(self) except -1

@@ -74,7 +74,7 @@ cdef class ConsumerCore:
                 if message is not None:
                     return message
         finally:
-            self.withdraw()
+            self.stop_asking()
         raise errors.Timeout(f"no message on {self.dispatcher.topic_name} within "
                              f"{timeout_millis} ms")
 
@@ -86,22 +86,13 @@ cdef class ConsumerCore:
         mutex_lock(&self.core.mutex)
         try:
             message = self.receiver.take()
+            if message is None:
+                self.receiver.stop_asking()
         finally:
             mutex_unlock(&self.core.mutex)
         if self.dispatcher.wakes or self.dispatcher.dead is not None:
             self.dispatcher.settle()
-        self.withdraw()
         return message
-
-    cdef int withdraw(self) except -1:
-        """With a queue of 0: whoever asked for a message asks no more, so nothing is pushed."""
-        if not self.zero_queue:
-            return 0
-        mutex_lock(&self.core.mutex)
-        if self.receiver.queued == 0:
-            self.receiver.permits = 0
-        mutex_unlock(&self.core.mutex)
-        return 0
 
     def watch(self, object notify not None) -> None:
         """Call notify() whenever a message may have come, until unwatch or the consumer is shut.
@@ -152,16 +143,18 @@ cdef class ConsumerCore:
                 deadline = self.deadline(timeout_millis)
             if not self.wait(deadline):
                 break
-        self.withdraw()
+        self.stop_asking()
         return found
 
     def has_message(self) -> bool:
         """Whether receive would return at once."""
         cdef bint found = self.look()
-        self.withdraw()
+        if not found:
+            self.stop_asking()
         return found
 
     cdef bint look(self) except -1:
+        """Whether there is a message; who has no queue asks for one by this."""
         cdef bint found
         if self.state != CONSUMER_OPEN:
             self.check_open()
@@ -172,6 +165,13 @@ cdef class ConsumerCore:
             mutex_unlock(&self.core.mutex)
         self.after()
         return found
+
+    cdef int stop_asking(self) except -1:
+        if self.zero_queue:
+            mutex_lock(&self.core.mutex)
+            self.receiver.stop_asking()
+            mutex_unlock(&self.core.mutex)
+        return 0
 
     cdef object deadline(self, object timeout_millis):
         if timeout_millis is not None and not isinstance(timeout_millis, int):

@@ -41,6 +41,7 @@ cdef class SubscriptionCore(SectionsSource):
         """tracker: None for a reader. clock: of the broker."""
         self.tracker = tracker
         self.clock = clock
+        self.now_ns = getattr(clock, "now_ns", None)
         if tracker is not None:
             tracker.sections_source = self
             self.restore()
@@ -139,7 +140,11 @@ cdef class SubscriptionCore(SectionsSource):
     # Deadlines ------------------------------------------------------------------------------------
 
     cdef int64_t now_ms(self) except -1:
-        return self.clock.now_ms()
+        cdef int64_t now_ns
+        if self.now_ns is None:
+            return self.clock.now_ms()
+        now_ns = self.now_ns()
+        return now_ns // 1000000
 
     cdef uint32_t arm(self, int64_t due_ms, uint64_t ledger_id,
                       uint64_t message) except? 4294967295:
@@ -170,6 +175,16 @@ cdef class SubscriptionCore(SectionsSource):
         if ack == NULL:
             raise MemoryError("remember a delivered message: out of memory")
         return ack
+
+    cdef int unread(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) noexcept:
+        self.cancel_timer(ack)
+        ack.consumer = PENDING_NOBODY
+        ack.flags = 0
+        if ack.redelivery_count:
+            pending_acks_set_state(&self.pending, ledger_id, message, ack, PENDING_COUNTED)
+        else:
+            pending_acks_remove(&self.pending, ledger_id, message)
+        return 0
 
     cdef int cancel_timer(self, PendingAck* ack) noexcept:
         if (ack.state == PENDING_HELD or ack.state == PENDING_NACKED
@@ -204,13 +219,9 @@ cdef class SubscriptionCore(SectionsSource):
             if ack == NULL:
                 break
             if ack.state != PENDING_DEAD and (delayed_too or ack.state != PENDING_DELAYED):
-                self.cancel_timer(ack)
-                ack.consumer = PENDING_NOBODY
-                ack.flags = 0
-                if ack.redelivery_count and not counts_too:
-                    pending_acks_set_state(&self.pending, ledger_id, message, ack, PENDING_COUNTED)
-                else:
-                    pending_acks_remove(&self.pending, ledger_id, message)
+                if counts_too:
+                    ack.redelivery_count = 0
+                self.unread(ledger_id, message, ack)
             message += 1
         self.rearm()
         return 0

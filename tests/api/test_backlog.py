@@ -16,7 +16,7 @@ from pulsarx.topic_name import TopicName
 
 def backlog(client: pulsarx.Client, name: str = "s") -> tuple[int, int]:
     found = client.admin.topics.stats("t")["subscriptions"][name]
-    return found["entry_backlog"], found["msg_backlog"]
+    return found["backlog_entries"], found["msg_backlog"]
 
 
 def entries_of(messages: list[Any]) -> int:
@@ -68,7 +68,7 @@ def test_partitions_are_added_up(memory_client: pulsarx.Client) -> None:
     memory_client.subscribe("t", "s")
     memory_client.create_producer("t", batching_max_messages=5).send_many(numbers(20))
     found = topics.partitioned_stats("t")["subscriptions"]["s"]
-    assert (found["entry_backlog"], found["msg_backlog"]) == (4, 20)
+    assert (found["backlog_entries"], found["msg_backlog"]) == (4, 20)
 
 
 def test_a_ledger_that_is_sealed_meanwhile_still_counts(open_client: OpenClient) -> None:

@@ -215,16 +215,14 @@ def test_a_consumer_that_left_gets_no_new_partitions(
     assert caplog.text == ""
 
 
-@pytest.mark.parametrize("who", ["itself", "another"])
 def test_new_partitions_do_not_bring_an_unsubscribed_subscription_back(
-    memory_client: pulsarx.Client, who: str
+    memory_client: pulsarx.Client,
 ) -> None:
     """The new partitions used to get it, without a consumer, and to keep their messages for it."""
     topics = memory_client.admin.topics
     topics.create_partitioned_topic("p", 2)
-    shared = pulsarx.ConsumerType.Shared
-    left = memory_client.subscribe("p", "s", shared)
-    (left if who == "itself" else memory_client.subscribe("p", "s", shared)).unsubscribe()
+    left = memory_client.subscribe("p", "s")
+    left.unsubscribe()
     topics.update_partitioned_topic("p", 3)
     assert topics.partitioned_stats("p")["subscriptions"] == {}
     assert not left.is_connected()

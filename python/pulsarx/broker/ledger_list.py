@@ -33,7 +33,8 @@ class LedgerList:
         self.name = name
         self.partition: int = TopicName.of(name).partition_index
         self.catalogue = catalogue
-        self._spans: weakref.WeakValueDictionary[int, LedgerSpan] = weakref.WeakValueDictionary()
+        # Made when somebody reads: most topics of a folder are idle.
+        self._spans: weakref.WeakValueDictionary[int, LedgerSpan] | None = None
 
     def ledgers(self) -> list[LedgerRecord]:
         """All of them as the catalogue has them now, oldest first; the list never changes."""
@@ -57,6 +58,8 @@ class LedgerList:
 
     def span(self, ledger: LedgerRecord) -> LedgerSpan:
         """The ledger as a reader sees it; mapped once while anybody reads it."""
+        if self._spans is None:
+            self._spans = weakref.WeakValueDictionary()
         found = self._spans.get(ledger.ledger_id)
         if found is None or (ledger.state == "sealed" and found.is_growing):
             found = self._spans[ledger.ledger_id] = self.make_span(ledger)

@@ -252,18 +252,19 @@ class ManagedLedger(LedgerList):
             ) from None
         return LedgerSpan.sealed(ledger.ledger_id, file, ledger.size)
 
+    def _as_it_is_now(self, ledger: LedgerRecord) -> LedgerRecord:
+        """Sealed since the caller took its list, its record does not know where it ends."""
+        if ledger.state == "sealed":
+            return ledger
+        return next((each for each in self.ledgers() if each.ledger_id == ledger.ledger_id), ledger)
+
     def published_counts(self, ledger: LedgerRecord) -> tuple[int, int]:
         writer = self._writers.get(ledger.ledger_id)
         if writer is not None:
             entries, messages = published_counts(writer)
             return int(entries), int(messages)
-        if ledger.state != "sealed":
-            ledger = self._newest(ledger)
+        ledger = self._as_it_is_now(ledger)
         return ledger.entry_count, ledger.message_count
-
-    def _newest(self, ledger: LedgerRecord) -> LedgerRecord:
-        """Sealed since the caller took its list, its record does not know where it ends."""
-        return next((each for each in self.ledgers() if each.ledger_id == ledger.ledger_id), ledger)
 
     # Flushing, trimming, closing
     # --------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ class Topic:
         self.subscriptions: dict[str, Subscription] = {}
         self._non_durable: dict[str, Subscription] = {}
         self._producers: dict[str, weakref.ref[ProducerCore]] = {}
-        self._reader_cursors: weakref.WeakSet[ReaderCursor] = weakref.WeakSet()
+        self._reader_cursors: weakref.WeakSet[ReaderCursor] | None = None  # made with the first
         self._trim_timer: Timer | None = None
         self.ledger = ManagedLedger(broker, self.name, self._ledger_changed)
         for each in record.subscriptions.values():
@@ -109,6 +109,8 @@ class Topic:
                     )
                     request.made_subscription = True
             else:
+                for each in list(self._non_durable.values()):
+                    each.detach_forgotten()  # it goes with its last consumer
                 subscription = self._non_durable.get(name)
                 if subscription is None:
                     subscription = self._create_non_durable(name, request.start())
@@ -128,8 +130,7 @@ class Topic:
         if position[0] in tracker.ledger_ids:
             tracker.reset(*position)
         made = self._non_durable[name] = Subscription(self, name, None, tracker)
-        # As in create_subscription: a ledger that came meanwhile was told to the others only.
-        made.ledger_changed(0)
+        made.ledger_changed(0)  # as in create_subscription
         return made
 
     def take_back(self, subscription: Subscription) -> None:
@@ -197,7 +198,10 @@ class Topic:
 
     def reader_cursor(self, schema: object) -> ReaderCursor:
         made = ReaderCursor(self, schema)
-        self._reader_cursors.add(made)
+        with self.lock:
+            if self._reader_cursors is None:
+                self._reader_cursors = weakref.WeakSet()
+            self._reader_cursors.add(made)
         return made
 
     # Ledgers --------------------------------------------------------------------------------------
@@ -251,6 +255,8 @@ class Topic:
 
     def subscription_statistics(self) -> dict[str, dict[str, Any]]:
         """By name; `name (non-durable)` where a durable one has the name too."""
+        for each in self.all_subscriptions():
+            each.detach_forgotten()
         found = {name: each.statistics() for name, each in sorted(self.subscriptions.items())}
         for name, each in sorted(self._non_durable.items()):
             found[f"{name} (non-durable)" if name in found else name] = each.statistics()
@@ -276,6 +282,6 @@ class Topic:
                 producer.abandon()
         for subscription in self.all_subscriptions():
             subscription.abandon()
-        for cursor in list(self._reader_cursors):
+        for cursor in list(self._reader_cursors or ()):
             cursor.abandon()
         self.ledger.abandon()
