@@ -17,6 +17,7 @@ from topic_reading import OpenClient, drain, numbers, payloads
 
 import pulsarx
 from pulsarx import InitialPosition, MessageId, errors
+from pulsarx.broker.subscription import Subscription
 
 REAL = 777  # stands for the id of the topic's ledger
 
@@ -231,18 +232,20 @@ def test_subscriptions_are_independent(memory_client: pulsarx.Client) -> None:
     assert payloads(second) == numbers(3)
 
 
-def test_a_flush_that_begins_at_once_does_not_stop_the_next_one(open_client: OpenClient) -> None:
+def test_a_flush_that_begins_at_once_does_not_stop_the_next_one(
+    open_client: OpenClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What was acknowledged afterwards used to be flushed only when the client closed."""
     client = open_client()
-    consumer: Any = earliest(client)
+    consumer = earliest(client)
     publish_plain(client, 3)
     armed = []
 
-    def arm(core: Any) -> None:
+    def arm(_: Subscription, core: Any) -> None:
         armed.append(core)
         core.flushed()  # the clock's thread was quicker
 
-    consumer._subscription.arm_flush = arm
+    monkeypatch.setattr(Subscription, "arm_flush", arm)
     for message in drain(consumer):
         consumer.acknowledge(message)
     assert len(armed) == 3
