@@ -53,6 +53,8 @@ class History:
         self.held: dict[int, tuple[Any, Any]] = {}  # by payload: (consumer, message)
         self.consumers: list[Any] = []
         self.subscribe(1000).close()
+        # Nothing is trimmed, so that a seek finds it again.
+        client.subscribe(self.topic, "keeper", initial_position=InitialPosition.Earliest).close()
 
     def subscribe(self, queue_size: int, ranges: Any = None) -> Any:
         policy = None
