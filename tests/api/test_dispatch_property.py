@@ -204,7 +204,7 @@ class History:
 @pytest.mark.parametrize("kind", KINDS)
 @given(history=st.lists(steps, min_size=20, max_size=100))
 @settings(
-    max_examples=200,
+    max_examples=60,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     print_blob=True,
