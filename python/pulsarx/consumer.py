@@ -319,8 +319,12 @@ class Consumer:
     # Leaving --------------------------------------------------------------------------------------
 
     def unsubscribe(self) -> None:
-        """Delete the subscription and close the consumer: its messages are no longer held."""
+        """Delete the subscription and close the consumer: its messages are no longer held.
+
+        BrokerMetadataError: other consumers are attached to it; nothing changed.
+        """
         self.require_open()
+        self._require_last()
         try:
             self._close_letters()
         finally:
@@ -349,6 +353,9 @@ class Consumer:
 
     def require_open(self) -> None:
         """AlreadyClosed (ForkedError in a forked child) unless it is open."""
+        raise NotImplementedError
+
+    def _require_last(self) -> None:
         raise NotImplementedError
 
     def _remove_subscription(self) -> None:

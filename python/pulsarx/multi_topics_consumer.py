@@ -83,6 +83,11 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer):
     def _receiver_of(self, message: Message) -> TopicConsumer | None:
         return next((each for each in self.members() if each.owns(message)), None)
 
+    def _require_last(self) -> None:
+        for member in self.members():
+            if member.is_open:
+                member._require_last()
+
     def _remove_subscription(self) -> None:
         with self._growing:
             self._left = True

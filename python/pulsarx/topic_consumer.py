@@ -72,8 +72,11 @@ class TopicConsumer(ConsumerArrow, Consumer):
     def _receiver_of(self, message: Message) -> TopicConsumer | None:
         return self if self.owns(message) else None
 
+    def _require_last(self) -> None:
+        self._subscription.require_last(self.receiver)
+
     def _remove_subscription(self) -> None:
-        self._subscription.topic.unsubscribe(self._subscription.name)
+        self._subscription.unsubscribe(self.receiver)
 
     def _leave(self) -> None:
         if self.shut():

@@ -157,11 +157,13 @@ cdef class ConsumerArrow(ConsumerCore):
         cdef uint32_t at
         cdef uint32_t index
         cdef uint32_t here
+        cdef bint claimed
         cdef int status
         while receiver.view is not None and wanted > 0:
             receiver.locate_next(&at, &index)
             here = index
-            if self.dispatcher.claim(receiver, view, index) >= 0:
+            claimed = self.dispatcher.claim(receiver, view, index) >= 0
+            if claimed:
                 if view.metadata_flags & METADATA_BATCH == 0:
                     status = arrow_block_take_single(block, entry)
                 else:
@@ -176,8 +178,14 @@ cdef class ConsumerArrow(ConsumerCore):
                 status = batch_decode_next(entry.payload, entry.payload_size, &at, &passed)
             else:
                 status = STATUS_OK
-            if status != STATUS_OK:
+            if status == STATUS_NO_MEMORY:
+                self.dispatcher.unclaim(receiver, view, here)
+            elif status != STATUS_OK:
+                if claimed:
+                    self.dispatcher.pass_over(receiver, view, here)
+                self.dispatcher.lose(receiver, view)
                 receiver.drop_view()
+            if status != STATUS_OK:
                 raise_status(status, 0, f"read message {here} of entry {view.entry_id} "
                                         f"of ledger {view.ledger_id}")
             receiver.step(at, here)

@@ -7,8 +7,9 @@ The states are those of pulsarx._core.pending_acks. With the subscription's mute
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 
 from pulsarx._core.pending_acks cimport PendingAck
+from pulsarx._pycore.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.ledger_reader cimport LedgerReader
-from pulsarx._pycore.receiver cimport Dispatcher, Receiver
+from pulsarx._pycore.receiver cimport Dispatcher, Receiver, SliceItem
 
 
 cdef class PendingDispatcher(Dispatcher):
@@ -21,6 +22,15 @@ cdef class PendingDispatcher(Dispatcher):
     cdef bint has_keys
     cdef bint blocked                    # nothing that was never delivered until half of them are
                                          # acknowledged
+
+    # what is delivered again: the entry read last, and how far it was walked
+    cdef EntryView again_view
+    cdef uint32_t again_at
+    cdef uint32_t again_index
+
+    cdef SliceItem* c_items              # owned: a slice being put together
+    cdef uint32_t item_count
+    cdef uint32_t item_capacity
 
     cdef Receiver holder_of(self, PendingAck* ack)
     cdef int let_go(self, PendingAck* ack) except -1
@@ -42,6 +52,18 @@ cdef class PendingDispatcher(Dispatcher):
                      Receiver receiver) except -1
     cdef int drop(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
     """It was acknowledged, or is gone."""
+
+    cdef int lost(self, uint64_t ledger_id, uint64_t message) except -1
+    """It was trimmed, or cannot be read any more."""
+
+    cdef bint find_again(self, EntryContext context, uint64_t ledger_id, uint64_t message) except -1
+    """Make again_view the entry that holds a message, walked to it; False: it is gone."""
+
+    cdef int add_item(self, uint32_t at, uint32_t index) except -1
+    cdef int push_items(self, Receiver receiver, EntryView view, uint32_t tag) except -1
+    cdef int push_slice(self, Receiver receiver, EntryView view, uint32_t tag,
+                        const SliceItem* items, uint32_t count) except -1
+    """Queue picked messages of a view; items are copied."""
 
     # What Key_Shared adds; nothing here. has_keys False: key_held and
     # key_returned need not be called.

@@ -17,7 +17,7 @@ from pulsarx._core.pending_acks cimport (
 from pulsarx._pycore.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.ledger_reader cimport LedgerReader
 from pulsarx._pycore.pending_dispatcher cimport PendingDispatcher
-from pulsarx._pycore.receiver cimport Receiver, SliceItem
+from pulsarx._pycore.receiver cimport Receiver
 
 
 cdef class SharedDispatcher(PendingDispatcher):
@@ -29,13 +29,6 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef EntryView view
     cdef uint32_t view_at
     cdef uint32_t view_index
-    # what is delivered again: the entry read last, and how far it was walked
-    cdef EntryView again_view
-    cdef uint32_t again_at
-    cdef uint32_t again_index
-    cdef SliceItem* c_items              # owned: a slice being put together
-    cdef uint32_t item_count
-    cdef uint32_t item_capacity
     cdef bint delayed_delivery
     cdef int64_t early_ms                # how much before its time a message may be delivered
 
@@ -45,6 +38,7 @@ cdef class SharedDispatcher(PendingDispatcher):
 
     cdef int joined(self, Receiver receiver, object key_shared) except -1
     cdef int left(self, Receiver receiver) except -1
+    cdef int give_all_back(self, Receiver receiver) except -1
     cdef Receiver next_receiver(self)
     cdef inline uint64_t room(self, Receiver receiver) noexcept
     """How many messages may be pushed to it."""
@@ -61,17 +55,11 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef bint give_due(self, Receiver receiver) except -1
     cdef bint give_new(self, Receiver receiver) except -1
     cdef uint32_t give_run(self, Receiver receiver, uint32_t key_hash) except? 4294967295
+    cdef int key_given(self, uint32_t key_hash, uint32_t count) noexcept
+    """Key_Shared: so many messages of one key were queued with its owner."""
+
     cdef int enqueue(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
                      PendingAck* ack, uint32_t key_hash, uint32_t tag) except -1
-    cdef bint find_again(self, EntryContext context, uint64_t ledger_id, uint64_t message) except -1
-    cdef int add_item(self, uint32_t at, uint32_t index) except -1
-    cdef int push_items(self, Receiver receiver, EntryView view, uint32_t tag) except -1
-    cdef int push_slice(self, Receiver receiver, EntryView view, uint32_t tag,
-                        const SliceItem* items, uint32_t count) except -1
-    """Queue picked messages of a view; items are copied."""
-
-    cdef int lost(self, uint64_t ledger_id, uint64_t message) except -1
-
     cdef int restart(self) except -1
 
     cdef int keys_cleared(self) except -1

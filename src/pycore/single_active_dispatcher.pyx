@@ -44,8 +44,14 @@ cdef class SingleActiveDispatcher(Dispatcher):
                     f"{(<Receiver>self.receivers[0]).consumer_name}; close that one first")
             self.receivers.append(receiver)
             receiver.index = 0
-            if not self.activate() and not self.exclusive:
-                self.tell(receiver, False)
+            try:
+                if not self.activate() and not self.exclusive:
+                    self.tell(receiver, False)
+            except BaseException:
+                self.receivers.remove(receiver)
+                receiver.index = PENDING_NOBODY
+                self.active = None       # whoever comes or goes next begins anew
+                raise
         finally:
             mutex_unlock(&self.core.mutex)
 
@@ -60,6 +66,13 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 self.activate()
         finally:
             mutex_unlock(&self.core.mutex)
+
+    def release(self) -> None:
+        cdef Receiver each
+        mutex_lock(&self.core.mutex)
+        for each in self.receivers:
+            each.clear()
+        mutex_unlock(&self.core.mutex)
 
     cdef Receiver choice(self):
         """Highest priority first (the lowest number). A topic alone: who came first; partitions:
@@ -126,8 +139,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
         mutex_unlock(&self.core.mutex)
 
     cdef int go(self, uint64_t ledger_id, uint64_t message) except -1:
-        self.generation += 1
         span, offset = self.reader.locate(ledger_id, message)
+        self.generation += 1
         self.reader.go(span, offset, ledger_id, message)
         self.skip_ledger_id = ledger_id
         self.skip_messages = message
@@ -212,8 +225,14 @@ cdef class SingleActiveDispatcher(Dispatcher):
                     continue
             if reader.span.ledger_id == self.skip_ledger_id and last <= self.skip_messages:
                 continue
-            return entry_view_new(reader.span.file, receiver.context, reader.span.ledger_id,
-                                  &reader.c_frame, reader.c_entry, self.decompressed_size_max)
+            try:
+                return entry_view_new(reader.span.file, receiver.context, reader.span.ledger_id,
+                                      &reader.c_frame, reader.c_entry, self.decompressed_size_max)
+            except errors.CorruptDataError:
+                raise
+            except BaseException:      # Ctrl-C in a codec: nothing is wrong with the entry
+                reader.unread()
+                raise
         return None
 
     cdef bint is_whole(self, EntryView view) noexcept:
@@ -258,8 +277,25 @@ cdef class SingleActiveDispatcher(Dispatcher):
         return <int64_t>ledger_span_end(self.reader.span) - <int64_t>self.reader.offset
 
     cdef bint is_ready(self, Receiver receiver) except -1:
-        return (receiver.view is not None and receiver.view_generation == self.generation
-                ) or self.supply(receiver)
+        while True:
+            if receiver.view is None or receiver.view_generation != self.generation:
+                if not self.supply(receiver):
+                    return False
+            if not receiver.view_filtered or self.has_wanted(receiver):
+                return True
+            receiver.drop_view()       # what is left of it was acknowledged, or is dead
+
+    cdef bint has_wanted(self, Receiver receiver) noexcept:
+        cdef EntryView view = receiver.view
+        cdef uint64_t message
+        cdef PendingAck* ack
+        for message in range(view.first_message + receiver.view_index,
+                             view.first_message + receiver.view_end):
+            if self.is_wanted(view, message):
+                ack = pending_acks_find(&self.core.pending, view.ledger_id, message)
+                if ack == NULL or ack.state != PENDING_DEAD:
+                    return True
+        return False
 
     # Acknowledgements and redelivery --------------------------------------------------------------
 
@@ -302,6 +338,12 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     cdef int nack(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
                   int64_t delay_ms) except -1:
+        # What a consumer had that is active no more went on to the one that is.
+        return self.redeliver_later(receiver, ledger_id, message, delay_ms) if (
+            receiver is self.active) else 0
+
+    cdef int redeliver_later(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+                             int64_t delay_ms) except -1:
         cdef uint64_t end_ledger = 0
         cdef uint64_t end = 0
         cdef PendingAck* ack
@@ -309,12 +351,12 @@ cdef class SingleActiveDispatcher(Dispatcher):
         if ledger_id > end_ledger or (ledger_id == end_ledger and message >= end) or (
                 self.core.tracker.is_acknowledged(ledger_id, message)):
             return 0
-        ack = self.core.add(ledger_id, message)
-        if ack.state == PENDING_DEAD:
+        ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        if ack != NULL and ack.state == PENDING_DEAD:
             return 0
         if delay_ms < 0:
-            delay_ms = receiver.redelivery_delay(ack.redelivery_count)
-            ack = self.core.add(ledger_id, message)
+            delay_ms = receiver.redelivery_delay(ack.redelivery_count if ack != NULL else 0)
+        ack = self.core.add(ledger_id, message)
         self.core.cancel_timer(ack)
         ack.tag = TIMER_NONE
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
@@ -347,7 +389,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         if ack == NULL or ack.state != PENDING_DEAD:
             return 0
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_COUNTED)
-        return self.nack(receiver, ledger_id, message, -1)
+        return self.redeliver_later(receiver, ledger_id, message, -1)
 
     cdef int redeliver(self, Receiver receiver) except -1:
         cdef uint64_t ledger_id = 0
@@ -383,13 +425,15 @@ cdef class SingleActiveDispatcher(Dispatcher):
         self.delivered_end(&end_ledger, &end)
         if ledger_id > end_ledger or (ledger_id == end_ledger and message >= end):
             return 0
-        for at in ledger_ids:
-            if at < ledger_id or at > end_ledger:
-                continue
-            acks = cursor_state_find(&self.core.tracker.c_state, at)
-            first = message if at == ledger_id else 0
-            self.count_again(at, first, end if at == end_ledger else self.messages_in(acks))
-        self.go(ledger_id, message)
+        try:
+            for at in ledger_ids:
+                if at < ledger_id or at > end_ledger:
+                    continue
+                acks = cursor_state_find(&self.core.tracker.c_state, at)
+                first = message if at == ledger_id else 0
+                self.count_again(at, first, end if at == end_ledger else self.messages_in(acks))
+        finally:
+            self.go(ledger_id, message)      # what is buried was read with the same reader
         self.wakes = True
         self.core.rearm()
         return 0
@@ -414,10 +458,12 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 self.core.count_redelivery(ledger_id, at, ack)
                 if active is not None and active.max_redeliver_count and (
                         ack.redelivery_count > active.max_redeliver_count):
-                    pending_acks_set_state(&self.core.pending, ledger_id, at, ack, PENDING_DEAD)
+                    pending_acks_set_state(&self.core.pending, ledger_id, at, ack, PENDING_COUNTED)
                     message = message_at(self.reader, active.context, ledger_id, at,
                                          ack.redelivery_count, self.decompressed_size_max)
                     if message is not None:
+                        pending_acks_set_state(&self.core.pending, ledger_id, at, ack,
+                                               PENDING_DEAD)
                         self.bury(active, message)
                 else:
                     pending_acks_set_state(&self.core.pending, ledger_id, at, ack, PENDING_COUNTED)

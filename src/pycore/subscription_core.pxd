@@ -22,6 +22,7 @@ cdef class SubscriptionCore(SectionsSource):
     cdef TimerWheel wheel
     cdef public object dispatcher        # the one in force; None: a reader's
     cdef object clock
+    cdef object now_ns                   # of the system's clock: as now_ms, without Python code
     cdef object timer                    # of the clock, for the earliest deadline; None: not armed
     cdef uint64_t armed_ms               # when it is due
     cdef object on_due               # what it calls

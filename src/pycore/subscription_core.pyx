@@ -40,6 +40,7 @@ cdef class SubscriptionCore(SectionsSource):
         """tracker: None for a reader. clock: of the broker."""
         self.tracker = tracker
         self.clock = clock
+        self.now_ns = getattr(clock, "now_ns", None)
         if tracker is not None:
             tracker.sections_source = self
             self.restore()
@@ -138,7 +139,11 @@ cdef class SubscriptionCore(SectionsSource):
     # Deadlines ------------------------------------------------------------------------------------
 
     cdef int64_t now_ms(self) except -1:
-        return self.clock.now_ms()
+        cdef int64_t now_ns
+        if self.now_ns is None:
+            return self.clock.now_ms()
+        now_ns = self.now_ns()
+        return now_ns // 1000000
 
     cdef uint32_t arm(self, int64_t due_ms, uint64_t ledger_id,
                       uint64_t message) except? 4294967295:

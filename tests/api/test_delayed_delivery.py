@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from dispatch_steps import alone, comes_after, counted, every_kind, flow, join, sharing, statistics
+from flow_steps import alone, comes_after, counted, every_kind, flow, join, sharing, statistics
 from topic_reading import ONE_DAY_MS, OpenClient, drain, numbers, payloads
 
 import pulsarx

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from dispatch_steps import flow, join, of_consumer, publish, sharing, statistics
+from flow_steps import flow, join, of_consumer, publish, sharing, statistics
 from topic_reading import drain, numbers, payloads
 
 import pulsarx

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dispatch_steps import (
+from flow_steps import (
     Table,
     alone,
     comes_after,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dispatch_steps import (
+from flow_steps import (
     alone,
     counted,
     every_kind,

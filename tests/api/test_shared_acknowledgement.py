@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dispatch_steps import counted, flow, join, publish, sharing, statistics
+from flow_steps import counted, flow, join, publish, sharing, statistics
 from subscription_steps import earliest
 from topic_reading import OpenClient, drain, numbers, payloads
 

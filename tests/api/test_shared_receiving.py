@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow
 import pytest
-from dispatch_steps import flow, join, publish, sharing, statistics
+from flow_steps import flow, join, publish, sharing, statistics
 from topic_reading import OpenClient, drain, numbers, payloads
 
 import pulsarx

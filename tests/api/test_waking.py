@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from dispatch_steps import (
+from flow_steps import (
     Waiting,
     every_kind,
     join,

@@ -89,7 +89,7 @@ class Subscription:
         ConsumerBusy: others are attached that are of another type, or it is Exclusive.
         ConsumerAssignError: sticky ranges that overlap with another's.
         """
-        self._detach_forgotten()
+        self.detach_forgotten()
         self._take_type(request)
         context = EntryContext(self.topic.name, request.schema, self.topic.ledger.tail, decompress)
         receiver = Receiver(self.dispatcher, context, request.consumer_name, request.settings)
@@ -123,7 +123,8 @@ class Subscription:
         self.core.locked(self.tracker.rest)
         return made
 
-    def _detach_forgotten(self) -> None:
+    def detach_forgotten(self) -> None:
+        """Let go of consumers nobody refers to any more; a non-durable one may go with them."""
         for receiver, reference in list(self._consumers.items()):
             if reference() is None:
                 self.detach(receiver)
@@ -248,7 +249,6 @@ class Subscription:
     def statistics(self) -> dict[str, Any]:
         """As Pulsar's subscription stats, in snake_case. Key_Shared: which keys are held back, by
         whom, since when."""
-        self._detach_forgotten()
         entries, messages = self.backlog()
         found: dict[str, Any] = {
             "type": self._kind[0] if self._consumers else "",
@@ -262,18 +262,40 @@ class Subscription:
 
     # Life -----------------------------------------------------------------------------------------
 
+    def require_last(self, receiver: Receiver) -> None:
+        """BrokerMetadataError: other consumers are attached, so this one may not unsubscribe."""
+        with self.topic.lock:
+            self.detach_forgotten()
+            others = len(self._consumers.keys() - {receiver})
+        if others:
+            raise errors.BrokerMetadataError(
+                f"unsubscribe {self.name} of {self.topic.name}: {others} other consumers are "
+                "attached; close them first"
+            )
+
+    def unsubscribe(self, receiver: Receiver) -> None:
+        """A consumer deletes the subscription. See require_last."""
+        with self.topic.lock:
+            self.require_last(receiver)
+            if self.durable:
+                self.topic.unsubscribe(self.name)
+            else:
+                self.topic.drop_non_durable(self)
+
     def remove(self) -> None:
         """Unsubscribe: the position is gone, messages are no longer held for it."""
         self.removed = True
         self.core.stop()
         for consumer in self.consumers():
             consumer.shut()
+        self.dispatcher.release()
         self.core.locked(self.tracker.delete)
 
     def close(self) -> None:
         self.core.stop()
         for consumer in self.consumers():
             consumer.shut()
+        self.dispatcher.release()
         if not self.removed:
             self.tracker.flush()
             self.core.close()

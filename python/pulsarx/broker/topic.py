@@ -107,6 +107,8 @@ class Topic:
                         name, request.start(), request.type_name
                     )
             else:
+                for each in list(self._non_durable.values()):
+                    each.detach_forgotten()  # it goes with its last consumer
                 subscription = self._non_durable.get(name)
                 if subscription is None:
                     subscription = self._create_non_durable(name, request.start())
@@ -121,6 +123,7 @@ class Topic:
         if position[0] in tracker.ledger_ids:
             tracker.reset(*position)
         made = self._non_durable[name] = Subscription(self, name, None, tracker)
+        made.ledger_changed(0)  # as in create_subscription
         return made
 
     def drop_non_durable(self, subscription: Subscription) -> None:
@@ -238,6 +241,8 @@ class Topic:
 
     def subscription_statistics(self) -> dict[str, dict[str, Any]]:
         """By name; `name (non-durable)` where a durable one has the name too."""
+        for each in self.all_subscriptions():
+            each.detach_forgotten()
         found = {name: each.statistics() for name, each in sorted(self.subscriptions.items())}
         for name, each in sorted(self._non_durable.items()):
             found[f"{name} (non-durable)" if name in found else name] = each.statistics()
