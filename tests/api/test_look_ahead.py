@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dispatch_steps import join, statistics
+from flow_steps import join, statistics
 
 import pulsarx
 from pulsarx import ConsumerType
