@@ -32,8 +32,12 @@ class Sizes:
     folder_bytes: tuple[int, int] = (1_000_000_000, 10_000_000_000)
     starts: int = 11
     held: int = 1_000_000
+    delayed: int = 1_000_000
+    delayed_rounds: int = 3
     timers: int = 10_000_000
     idle_seconds: float = 2.0
+    idle_topics: int = 10_000
+    idle_subscriptions: int = 400
 
 
 FULL = Sizes()
@@ -51,8 +55,12 @@ QUICK = Sizes(
     folder_bytes=(1_000_000, 10_000_000),
     starts=3,
     held=50_000,
+    delayed=20_000,
+    delayed_rounds=2,
     timers=200_000,
     idle_seconds=0.5,
+    idle_topics=500,
+    idle_subscriptions=40,
 )
 
 

@@ -68,6 +68,14 @@ ROWS = (
     _at_most("acknowledge_reopen", "bench_acknowledge.py",
              "opening a folder whose subscription has a million holes, and attaching, after a kill",
              "ms", 50),
+    _at_most("dispatch_shared", "bench_dispatch.py",
+             "Shared with 4 consumers, `receive()` + `data()` + `acknowledge()`, against Exclusive",
+             "of the time", 1.5),
+    _at_most("dispatch_key_shared", "bench_dispatch.py",
+             "Key_Shared with 16 consumers and 10,000 keys, the same", "of the time", 2),
+    _at_least("dispatch_delayed", "bench_dispatch.py",
+              "a million delayed messages due at once, against undelayed ones without batches",
+              "of the rate", 0.5),
     _at_least("kib_send_many", "bench_kib.py",
               "1 KiB, `send_many` into prepared space, against checksum + `pwrite` in C",
               "of the rate", 0.75),
@@ -102,6 +110,10 @@ ROWS = (
              "ten million pending timers, resident", "MB", 400),
     _at_most("idle", "bench_idle.py",
              "CPU time of an idle client", "µs a second", 0),
+    _at_most("idle_topics", "bench_idle.py",
+             "an idle topic of 10,000, resident", "bytes", 4096),
+    _at_most("idle_subscriptions", "bench_idle.py",
+             "an idle subscription, resident", "bytes", 4096),
 )
 # fmt: on
 
@@ -111,6 +123,7 @@ FILES = (
     "bench_send.py",
     "bench_receive.py",
     "bench_acknowledge.py",
+    "bench_dispatch.py",
     "bench_arrow.py",
     "bench_kib.py",
     "bench_durable.py",

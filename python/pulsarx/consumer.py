@@ -183,6 +183,7 @@ class Consumer:
         message: a Message of this consumer or a MessageId; the id of a whole batch acknowledges all
             of it.
         A killed process keeps it; a power cut may lose what is younger than the flush interval.
+        NotAllowedError: the topic never had such a message. What was trimmed changes nothing.
         """
         raise NotImplementedError
 
@@ -319,8 +320,12 @@ class Consumer:
     # Leaving --------------------------------------------------------------------------------------
 
     def unsubscribe(self) -> None:
-        """Delete the subscription and close the consumer: its messages are no longer held."""
+        """Delete the subscription and close the consumer: its messages are no longer held.
+
+        BrokerMetadataError: other consumers are attached to it; nothing changed.
+        """
         self.require_open()
+        self._require_last()
         try:
             self._close_letters()
         finally:
@@ -349,6 +354,9 @@ class Consumer:
 
     def require_open(self) -> None:
         """AlreadyClosed (ForkedError in a forked child) unless it is open."""
+        raise NotImplementedError
+
+    def _require_last(self) -> None:
         raise NotImplementedError
 
     def _remove_subscription(self) -> None:

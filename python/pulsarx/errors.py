@@ -31,7 +31,7 @@ class AlreadyClosed(PulsarException):
 
 
 class BrokerMetadataError(PulsarException):
-    """The catalogue could not be read or written."""
+    """The catalogue could not be read or written, or others still use what was to be removed."""
 
     _result = "BrokerMetadataError"
 

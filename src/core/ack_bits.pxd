@@ -75,6 +75,15 @@ cdef uint64_t ack_bits_next_unacknowledged(const AckBits* self, uint64_t message
 cdef inline uint64_t ack_bits_count(const AckBits* self) noexcept nogil:
     return self.contiguous + self.beyond
 
+cdef uint64_t ack_bits_count_below(const AckBits* self, uint64_t end) noexcept nogil
+"""Acknowledged messages below end."""
+
+cdef inline uint64_t ack_bits_end(const AckBits* self) noexcept nogil:
+    """No message from here on is acknowledged."""
+    if self.beyond == 0:
+        return self.contiguous
+    return (self.first_word + self.used_words) << 6
+
 cdef uint64_t ack_bits_hole_count(const AckBits* self) noexcept nogil
 """Runs of unacknowledged messages that have an acknowledged one above them."""
 

@@ -221,6 +221,14 @@ cdef uint64_t ack_bits_next_unacknowledged(const AckBits* self, uint64_t message
     return message if message < end else end
 
 
+cdef uint64_t ack_bits_count_below(const AckBits* self, uint64_t end) noexcept nogil:
+    if end <= self.contiguous:
+        return end
+    if self.beyond == 0:
+        return self.contiguous
+    return self.contiguous + count_range(self, self.contiguous, end)
+
+
 cdef uint64_t ack_bits_hole_count(const AckBits* self) noexcept nogil:
     cdef uint64_t at = (self.contiguous >> 6) - self.first_word
     cdef uint64_t before = 0

@@ -22,6 +22,9 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from pulsarx._core.invariant cimport invariant
 from pulsarx._core.waiting_list cimport WaitingList, WaitingPool
 
+cdef extern from *:
+    void __builtin_prefetch(const void* at) noexcept nogil
+
 cdef enum KeyLimits:
     KEY_NOBODY = 65535                  # no consumer
     KEY_NONE = 4294967295               # no key, no message
@@ -91,6 +94,18 @@ cdef inline uint32_t key_order_find(const KeyOrder* self, uint32_t hash) noexcep
         if key == KEY_NONE or self.keys[key].hash == hash:
             return key
         at += 1
+
+cdef inline void key_order_expect(const KeyOrder* self, uint32_t hash) noexcept nogil:
+    """The key will be asked for soon: have its state brought near meanwhile."""
+    cdef uint32_t key
+    if self.place_count:
+        key = self.places[key_order_spread(hash) & (self.place_count - 1)]
+        if key != KEY_NONE:
+            __builtin_prefetch(&self.keys[key])
+
+cdef inline bint key_order_is(const KeyOrder* self, uint32_t key, uint32_t hash) noexcept nogil:
+    """Whether an index found before is still that of the key."""
+    return key != KEY_NONE and self.keys[key].hash == hash and self.keys[key].in_use != 0
 
 cdef inline uint32_t key_order_key(KeyOrder* self, uint32_t hash) noexcept nogil:
     """The index of the key, made with owner KEY_NOBODY if it is not known; KEY_NONE: out of memory.

@@ -32,6 +32,10 @@ cdef enum PendingState:
     PENDING_DEAD = 6
     PENDING_COUNTED = 7
 
+cdef enum PendingFlags:
+    PENDING_RESTORED = 1                # read back from the cursor: its key_hash is not known
+    PENDING_GIVEN = 2                   # it was in a receiver queue before
+
 cdef enum PendingLimits:
     PENDING_PAGE = 64                   # messages
     PENDING_NOBODY = 65535              # no consumer
@@ -43,7 +47,7 @@ cdef struct PendingAck:                 # 16 bytes
     uint16_t consumer                   # index in the dispatcher, or PENDING_NOBODY
     uint16_t redelivery_count
     uint8_t state                       # PendingState
-    uint8_t flags                       # the dispatcher's
+    uint8_t flags                       # PendingFlags
     uint16_t unused
 
 cdef struct PendingPage:

@@ -32,14 +32,11 @@ from pulsarx._pycore.raise_status cimport raise_status
 
 
 cdef class AckTracker:
-    """Which messages a subscription has acknowledged; one thread at a time, except flush and dirty.
-
+    """Which messages a subscription has acknowledged; one thread, except for flush and dirty.
     store: None for a subscription that leaves nothing behind. fold, reset, close and delete wait
-    for the disk and
-    release the GIL in between: whoever locks the subscription's mutex must not keep the GIL while
-    it waits for it.
-    After opening, tell it the ledgers of the topic: forget_ledgers(first), then add_ledger and
-    seal_ledger for each.
+    for the disk and release the GIL in between: whoever locks the subscription's mutex must not
+    keep the GIL while it waits for it.
+    After opening: forget_ledgers(first), then add_ledger and seal_ledger for each of the topic.
     """
 
     def __init__(self, store: CursorStore | None = None) -> None:
@@ -426,6 +423,11 @@ cdef class AckTracker:
             self.end()
             if self.store is not None:
                 self.store.close()
+
+    def rest(self) -> None:
+        """Hold no memory for the file until somebody acknowledges, with a page fault."""
+        if self.store is not None:
+            self.store.rest()
 
     def abandon(self) -> None:
         """In a forked child: closed, without a look at the file, which is the parent's."""

@@ -56,12 +56,15 @@ cdef class ConsumerArrow(ConsumerCore):
                     self.subscription.log_damage()
                 finally:
                     mutex_unlock(&self.core.mutex)
+                self.after()
                 if block.row_count:
                     break
                 if deadline is None:
                     deadline = self.deadline(timeout_millis)
                 if not self.wait(deadline):
+                    self.stop_asking()
                     break
+            self.stop_asking()
             if arrow_block_finish(block, self.dispatcher.tail.partition) != STATUS_OK:
                 raise MemoryError(f"the columns of {block.row_count} messages")
         except BaseException:
@@ -155,11 +158,13 @@ cdef class ConsumerArrow(ConsumerCore):
         cdef uint32_t at
         cdef uint32_t index
         cdef uint32_t here
+        cdef bint claimed
         cdef int status
         while receiver.view is not None and wanted > 0:
             receiver.locate_next(&at, &index)
             here = index
-            if self.dispatcher.claim(receiver, view, index) >= 0:
+            claimed = self.dispatcher.claim(receiver, view, index) >= 0
+            if claimed:
                 if view.metadata_flags & METADATA_BATCH == 0:
                     status = arrow_block_take_single(block, entry)
                 else:
@@ -174,8 +179,14 @@ cdef class ConsumerArrow(ConsumerCore):
                 status = batch_decode_next(entry.payload, entry.payload_size, &at, &passed)
             else:
                 status = STATUS_OK
-            if status != STATUS_OK:
+            if status == STATUS_NO_MEMORY:
+                self.dispatcher.unclaim(receiver, view, here)
+            elif status != STATUS_OK:
+                if claimed:
+                    self.dispatcher.pass_over(receiver, view, here)
+                self.dispatcher.lose(receiver, view)
                 receiver.drop_view()
+            if status != STATUS_OK:
                 raise_status(status, 0, f"read message {here} of entry {view.entry_id} "
                                         f"of ledger {view.ledger_id}")
             receiver.step(at, here)

@@ -24,6 +24,8 @@ cdef class ConsumerCore:
     cdef object __weakref__
 
     cdef bint wait(self, object deadline) except -1
+    cdef bint look(self) except -1
+    cdef int stop_asking(self) except -1
     cdef object deadline(self, object timeout_millis)
     cdef bint settle(self, int status, uint64_t ledger_id, uint64_t message) except -1
     cdef int after(self) except -1

@@ -23,7 +23,7 @@ cdef class CursorStore:
     cdef str name
     cdef list names                     # until loaded
     cdef bytes identity
-    cdef list damage_texts
+    cdef list damage_texts              # None: nothing is damaged
     cdef readonly uint64_t generation   # 0: nothing is on disk yet
     cdef readonly uint64_t damaged_count
 
@@ -44,4 +44,5 @@ cdef class CursorStore:
     cdef int take_over(self, const CursorHeader* header, int file, uint8_t* room) except -1
     cdef bytes encode(self, bytes snapshot, uint64_t base_ledger_id, CursorHeader* header)
     cdef int discard(self, str path) except -1
+    cdef void rest(self) noexcept
     cdef void unmap(self) noexcept

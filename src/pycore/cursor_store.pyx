@@ -16,6 +16,7 @@ replace it.
 """
 
 import os
+from sys import intern
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.errno cimport ENOSPC, EDQUOT, errno
@@ -44,6 +45,7 @@ from pulsarx._core.status cimport (
 from pulsarx._pycore.raise_status cimport raise_status
 
 cdef enum:
+    MADV_DONTNEED = 4
     MADV_POPULATE_WRITE = 23
     TAIL_SIZE_MIN = 4096
     TAIL_SIZE_MAX = 1048576     # 65,536 records, which may hold 32 messages each
@@ -117,10 +119,10 @@ cdef class CursorStore:
         if len(identity) != CURSOR_IDENTITY_SIZE:
             raise ValueError(f"identity must be {CURSOR_IDENTITY_SIZE} bytes, not {len(identity)}")
         self.files = files
-        self.directory, self.name = os.path.split(prefix)
+        directory, self.name = os.path.split(prefix)
+        self.directory = intern(directory)        # that of all cursors of a folder
         self.identity = identity
         self.names = names
-        self.damage_texts = []
         self.c_file = -1
         pthread_mutex_init(&self.c_flush_mutex, NULL)
 
@@ -132,7 +134,7 @@ cdef class CursorStore:
     @property
     def damage(self) -> tuple[str, ...]:
         """What was found damaged, one sentence each."""
-        return tuple(self.damage_texts)
+        return tuple(self.damage_texts or ())
 
     @property
     def path(self) -> str:
@@ -146,6 +148,8 @@ cdef class CursorStore:
         return os.path.join(self.directory, f"{self.name}.{generation}")
 
     cdef int note_damage(self, str text) except -1:
+        if self.damage_texts is None:
+            self.damage_texts = []
         self.damage_texts.append(text)
         return 0
 
@@ -343,6 +347,12 @@ cdef class CursorStore:
         if error:
             raise_status(status_of(error), error, f"flush cursor file {self.path}")
         return 0
+
+    cdef void rest(self) noexcept:
+        """Leave the pages of the tail to the page cache until they are touched again. What is
+        recorded in them stays in the file, flushed or not."""
+        if self.c_map != NULL:
+            madvise(self.c_map, self.c_map_size, MADV_DONTNEED)
 
     cdef void unmap(self) noexcept:
         cdef uint8_t* old_map

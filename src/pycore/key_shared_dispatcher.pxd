@@ -11,8 +11,16 @@ from pulsarx._core.key_order cimport KeyOrder
 from pulsarx._core.pending_acks cimport PendingAck
 from pulsarx._pycore.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.hash_range_selector cimport HashRangeSelector
-from pulsarx._pycore.receiver cimport Receiver, SliceItem
+from pulsarx._pycore.receiver cimport Receiver, Slice, SliceItem
 from pulsarx._pycore.shared_dispatcher cimport SharedDispatcher
+
+cdef enum:
+    ROUTED_AT_ONCE = 32
+
+cdef struct RoutedMessage:
+    uint32_t at                          # offset in the entry's payload
+    uint32_t key_hash
+    uint32_t key                         # what key_order_find said a moment ago
 
 cdef struct ItemList:
     SliceItem* items                     # owned
@@ -29,15 +37,19 @@ cdef class KeySharedDispatcher(SharedDispatcher):
     cdef uint32_t list_count
 
     cdef uint32_t key_of(self, uint32_t key_hash) except? 4294967295
+    cdef int64_t blocked_now_ms(self, uint32_t key) except -1
     cdef int own(self, uint32_t key, int64_t now_ms) except -1
     cdef int assign_all(self) except -1
+    cdef bint was_given(self, uint64_t ledger_id, uint64_t message) noexcept
     cdef bint give_waiting(self, Receiver receiver) except -1
     cdef bint route(self) except -1
     cdef int route_key(self, uint32_t key_hash) except -1
     cdef int let_wait(self, uint64_t ledger_id, uint64_t message, PendingAck* ack,
                       uint32_t key_hash) except -1
     cdef int route_mixed(self) except -1
+    cdef int route_some(self, uint32_t first, const RoutedMessage* found, uint32_t count,
+                        uint32_t tag) except -1
     cdef int push_lists(self, EntryView view, uint32_t tag) except -1
-    cdef bint offer(self, uint64_t ledger_id, uint64_t message, PendingAck* ack, uint32_t key_hash,
-                    uint32_t tag, uint16_t* owner) except -1
+    cdef int recall_slice(self, uint16_t holder, uint32_t key_hash, uint64_t ledger_id,
+                          uint64_t message, const Slice* slice) except -1
     cdef int list_item(self, uint16_t owner, uint32_t at, uint32_t index) except -1

@@ -17,6 +17,7 @@ cdef class LedgerReader:
     cdef uint64_t passed_ledger_id       # the last ledger that was read to its end, or skipped
     cdef uint64_t offset                 # of the next frame in span
     cdef uint64_t next_message           # ordinal in span of the message it begins with
+    cdef uint64_t entry_offset           # of the entry read last
     cdef uint64_t told_ledger_id         # the cut ledger whose missing end was told
     cdef EntryFrame c_frame              # of the entry read last
     cdef const uint8_t* c_entry          # its bytes; NULL: none since the last move
@@ -26,6 +27,9 @@ cdef class LedgerReader:
 
     CorruptDataError for a damaged entry, once; the call after it goes on behind the damage.
     """
+
+    cdef void unread(self) noexcept
+    """Nothing came of the entry read last: the next call reads it again."""
 
     cdef bint read_message(self, uint64_t ledger_id, uint64_t message) except -1
     """Read the entry that holds a message, and go on behind it; False: it is gone, or damaged."""

@@ -70,9 +70,15 @@ cdef class LedgerReader:
             if status != STATUS_OK:
                 self.c_entry = NULL
                 self.pass_damage(status, self.c_frame.entry_id, next_offset, end)
+            self.entry_offset = self.offset
             self.offset = next_offset
             self.next_message = self.c_frame.first_message + self.c_frame.message_count
             return True
+
+    cdef void unread(self) noexcept:
+        self.offset = self.entry_offset
+        self.next_message = self.c_frame.first_message
+        self.c_entry = NULL
 
     cdef bint read_message(self, uint64_t ledger_id, uint64_t message) except -1:
         cdef bint near = self.span is not None and self.span.ledger_id == ledger_id

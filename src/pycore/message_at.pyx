@@ -3,6 +3,7 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 
+from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._core.status cimport STATUS_OK
@@ -25,14 +26,17 @@ cdef Message message_at(LedgerReader reader, EntryContext context, uint64_t ledg
     cdef uint32_t index
     if not reader.read_message(ledger_id, message):
         return None
-    view = entry_view_new(reader.span.file, context, ledger_id, &reader.c_frame, reader.c_entry,
-                          decompressed_size_max)
-    if view.metadata_flags & METADATA_BATCH == 0:
-        return message_new(view, view.c_payload, view.payload_size, -1, 0,
-                           view.metadata_flags | (redelivery_count << REDELIVERY_SHIFT))
-    index = <uint32_t>(message - view.first_message)
-    message_place(view, index, &at, &walked)
-    read_next(view, &at, &found, index)
+    try:
+        view = entry_view_new(reader.span.file, context, ledger_id, &reader.c_frame,
+                              reader.c_entry, decompressed_size_max)
+        if view.metadata_flags & METADATA_BATCH == 0:
+            return message_new(view, view.c_payload, view.payload_size, -1, 0,
+                               view.metadata_flags | (redelivery_count << REDELIVERY_SHIFT))
+        index = <uint32_t>(message - view.first_message)
+        message_place(view, index, &at, &walked)
+        read_next(view, &at, &found, index)
+    except errors.CorruptDataError:
+        return None
     return message_new(view, found.payload, found.payload_size, <int>index,
                        found.encoded_metadata_size,
                        found.flags | (redelivery_count << REDELIVERY_SHIFT))

@@ -91,15 +91,34 @@ cdef class Receiver:
     cdef int push(self, const Slice* slice) except -1
     """Queue a slice; its view and items are the queue's from now on."""
 
+    cdef inline void give_permit(self) noexcept:
+        """One message may be pushed again. A queue of 0 gets a permit only when it is asked."""
+        if self.queue_size:
+            self.permits += 1
+
     cdef bint next_slice(self) noexcept
     """Make the first queued slice the current one."""
+
+    cdef bint slice_at(self, uint32_t number, Slice* slice) noexcept
+    """What is left of the current slice (number 0) or of one behind it (from 1 on), as a run from
+    first to end of items or of batch indexes; the queue's own, to be looked at. False: none."""
 
     cdef void drop_view(self) noexcept
     cdef void clear(self) noexcept
     """Throw away what is queued; permits and counts are the dispatcher's business."""
 
+    cdef inline void stop_asking(self) noexcept
+    """Nobody asks for a message any more: without a queue it is not to be sent one."""
+
     cdef int64_t redelivery_delay(self, uint32_t redelivery_count) except -1
     """After how many milliseconds a negatively acknowledged message comes again."""
+
+    cdef int64_t ack_due_ms(self) except -1
+    """When the acknowledgement of a message received now is overdue: at a tick."""
+
+    cdef int64_t overdue_delay(self, uint32_t redelivery_count) except -1
+    """After how many milliseconds more an overdue message comes again. A backoff that raises is
+    none, said in the log."""
 
 
 cdef class Dispatcher:
@@ -124,6 +143,12 @@ cdef class Dispatcher:
     cdef int unclaim(self, Receiver receiver, EntryView view, uint32_t index) except -1
     """A claimed message could not be handed out."""
 
+    cdef int pass_over(self, Receiver receiver, EntryView view, uint32_t index) except -1
+    """A claimed message is nothing to hand out, and never will be."""
+
+    cdef int lose(self, Receiver receiver, EntryView view) except -1
+    """The current slice is damaged: nothing of it that is still queued can be handed out."""
+
     cdef int64_t bytes_ahead(self) noexcept
     """About how much is published behind the current slice; 0: unknown."""
 
@@ -147,6 +172,9 @@ cdef class Dispatcher:
 
     cdef int due(self, uint64_t ledger_id, uint64_t message) except -1
     """The deadline of a message has come."""
+
+    cdef int pop_due(self) except -1
+    cdef int due_again(self, uint64_t ledger_id, uint64_t message, int64_t due_ms) except -1
 
     cdef int redeliver(self, Receiver receiver) except -1
     """Everything the receiver has goes out again."""

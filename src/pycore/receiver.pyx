@@ -4,14 +4,16 @@
 cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport UINT64_MAX, int64_t, uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
-from pulsarx._core.pending_acks cimport PENDING_NOBODY
+from pulsarx._core.pending_acks cimport (
+    PENDING_DELAYED, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY, PendingAck, pending_acks_find,
+)
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_COMPACTED_OUT
 from pulsarx._core.status cimport STATUS_OK
-from pulsarx._core.timer_wheel cimport TimerNode, timer_wheel_pop
+from pulsarx._core.timer_wheel cimport TIMER_NONE, TimerNode, timer_wheel_pop
 from pulsarx._pycore.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message cimport Message, message_new
@@ -19,9 +21,14 @@ from pulsarx._pycore.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.raise_status cimport raise_status
 from pulsarx._pycore.subscription_core cimport SubscriptionCore
 
+cdef extern from *:
+    void __builtin_prefetch(const void* at) noexcept nogil
+
 cdef enum:
     REDELIVERY_SHIFT = 16        # Message.flags holds the redelivery count above the others
     FIRST_SLICES = 16
+    ITEMS_AHEAD = 3
+    FAILED_DUE_MS = 1000         # how long a redelivery waits that failed
 
 
 cdef class Receiver:
@@ -57,33 +64,38 @@ cdef class Receiver:
         cdef uint32_t at
         cdef uint32_t index
         cdef uint32_t flags
-        cdef int count = 0
+        cdef int count
         cdef int status
         while True:
             if self.view is None or self.view_generation != self.dispatcher.generation:
                 if not self.fill():
                     return None
             view = self.view
+            count = 0
+            # It is claimed before it is passed: a claim that raises leaves it the next.
             if view.metadata_flags & METADATA_BATCH == 0:
-                self.drop_view()
                 if self.view_filtered:
                     count = self.dispatcher.claim(self, view, 0)
-                    if count < 0:
-                        continue
+                self.drop_view()
+                if count < 0:
+                    continue
                 return message_new(view, view.c_payload, view.payload_size, -1, 0,
                                    view.metadata_flags | (<uint32_t>count << REDELIVERY_SHIFT))
             self.locate_next(&at, &index)
             status = batch_decode_next(view.c_payload, view.payload_size, &at, &found)
             if status != STATUS_OK:
+                self.dispatcher.lose(self, view)
                 self.drop_view()
                 raise_status(status, 0, f"read message {index} of entry {view.entry_id} of ledger "
                                         f"{view.ledger_id}")
-            self.step(at, index)
             if self.view_filtered:
                 count = self.dispatcher.claim(self, view, index)
-                if count < 0:
-                    continue
+            self.step(at, index)
+            if count < 0:
+                continue
             if found.flags & METADATA_COMPACTED_OUT:
+                if self.view_filtered:
+                    self.dispatcher.pass_over(self, view, index)
                 continue
             flags = found.flags | (<uint32_t>count << REDELIVERY_SHIFT)
             return message_new(view, found.payload, found.payload_size, <int>index,
@@ -98,10 +110,17 @@ cdef class Receiver:
             index[0] = self.items[self.item_at].index
 
     cdef inline void step(self, uint32_t at, uint32_t index) noexcept:
+        cdef const uint8_t* after
         if self.items != NULL:
             self.item_at += 1
             if self.item_at == self.view_end:
                 self.drop_view()
+                return
+            if self.item_at + ITEMS_AHEAD < self.view_end:
+                # It lies anywhere: brought near while those before it are worked on.
+                after = self.view.c_payload + self.items[self.item_at + ITEMS_AHEAD].at
+                __builtin_prefetch(after)
+                __builtin_prefetch(after + 64)
             return
         self.view_at = at
         self.view_index = index + 1
@@ -151,6 +170,23 @@ cdef class Receiver:
         self.view_filtered = True
         return True
 
+    cdef bint slice_at(self, uint32_t number, Slice* slice) noexcept:
+        if number:
+            number = (self.slice_head + number - 1) & (self.slice_capacity - 1)
+            slice[0] = self.slices[number]
+            if slice.items != NULL:
+                slice.first = 0
+                slice.end = slice.item_count
+            return True
+        if self.view is None:
+            return False
+        slice.view = <void*>self.view
+        slice.items = self.items
+        slice.first = self.item_at if self.items != NULL else self.view_index
+        slice.end = self.view_end
+        slice.tag = self.tag
+        return True
+
     cdef void drop_view(self) noexcept:
         self.view = None
         if self.items != NULL:
@@ -167,10 +203,34 @@ cdef class Receiver:
             PyMem_Free(slice.items)
             Py_DECREF(<object>slice.view)
 
+    cdef inline void stop_asking(self) noexcept:
+        if self.queue_size == 0:
+            self.permits = 0
+
     cdef int64_t redelivery_delay(self, uint32_t redelivery_count) except -1:
         cdef int64_t delay_ms = self.nack_delay_ms
         if self.nack_backoff is not None:
             delay_ms = self.nack_backoff.next(redelivery_count)
+        return max(delay_ms, 0)
+
+    cdef int64_t ack_due_ms(self) except -1:
+        cdef int64_t tick_ms = self.ack_timeout_tick_ms
+        cdef int64_t due_ms = self.dispatcher.core.now_ms() + self.ack_timeout_ms
+        return (due_ms + tick_ms - 1) // tick_ms * tick_ms
+
+    cdef int64_t overdue_delay(self, uint32_t redelivery_count) except -1:
+        cdef int64_t delay_ms
+        if self.ack_timeout_backoff is None:
+            return 0
+        try:
+            delay_ms = self.ack_timeout_backoff.next(redelivery_count)
+        except Exception:
+            import logging
+
+            logging.getLogger("pulsarx").exception(
+                "%s: the ack_timeout_backoff of consumer %s failed; the message comes again now",
+                self.dispatcher.topic_name, self.consumer_name)
+            return 0
         return max(delay_ms, 0)
 
     def statistics(self, uint64_t unacknowledged) -> dict:
@@ -233,6 +293,20 @@ cdef class Dispatcher:
     cdef int unclaim(self, Receiver receiver, EntryView view, uint32_t index) except -1:
         return 0
 
+    cdef int pass_over(self, Receiver receiver, EntryView view, uint32_t index) except -1:
+        return 0
+
+    cdef int lose(self, Receiver receiver, EntryView view) except -1:
+        return 0
+
+    def release(self) -> None:
+        """Nothing more is received: let go of the entries in hand. The collector cannot see through
+        an EntryView, which leads back here by way of the topic."""
+
+    def check(self) -> list:
+        """What its counts say wrong, recounted; for tests."""
+        return []
+
     cdef int64_t bytes_ahead(self) noexcept:
         return 0
 
@@ -266,7 +340,6 @@ cdef class Dispatcher:
 
     def deadlines_due(self) -> None:
         """The clock reached the earliest deadline. Called unlocked, by the clock's thread."""
-        cdef TimerNode node
         cdef SubscriptionCore core = self.core
         cdef Dispatcher other = None
         mutex_lock(&core.mutex)
@@ -278,10 +351,10 @@ cdef class Dispatcher:
             else:
                 core.timer = None
                 core.armed_ms = UINT64_MAX
-                now_ms = core.now_ms()
-                while timer_wheel_pop(&core.wheel, now_ms, &node):
-                    self.due(node.first, node.second)
-                core.rearm()
+                try:
+                    self.pop_due()
+                finally:
+                    core.rearm()         # whatever one message met, the others are not forgotten
         finally:
             mutex_unlock(&core.mutex)
         if other is not None:
@@ -289,23 +362,60 @@ cdef class Dispatcher:
         else:
             self.settle()
 
+    cdef int pop_due(self) except -1:
+        cdef TimerNode node
+        cdef SubscriptionCore core = self.core
+        cdef int64_t now_ms = core.now_ms()
+        while timer_wheel_pop(&core.wheel, now_ms, &node):
+            try:
+                self.due(node.first, node.second)
+            except BaseException as error:
+                self.due_again(node.first, node.second, now_ms + FAILED_DUE_MS)
+                if not isinstance(error, Exception):
+                    raise
+                import logging
+
+                logging.getLogger("pulsarx").exception(
+                    "%s: message %d of ledger %d is due and could not be delivered again; tried "
+                    "once more in %d ms", self.topic_name, node.second, node.first, FAILED_DUE_MS)
+        return 0
+
+    cdef int due_again(self, uint64_t ledger_id, uint64_t message, int64_t due_ms) except -1:
+        """What `due` was to do failed: have it called once more."""
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        cdef uint32_t timer
+        if ack == NULL or ack.tag != TIMER_NONE or (
+                ack.state != PENDING_HELD and ack.state != PENDING_NACKED
+                and ack.state != PENDING_DELAYED):
+            return 0
+        timer = self.core.arm(due_ms, ledger_id, message)
+        ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        ack.tag = timer
+        return 0
+
     cdef int settle(self) except -1:
         cdef list told
         cdef list dead
+        # Let go of without the mutex: the last reference to a consumer may close its client.
+        cdef list consumers = []
         mutex_lock(&self.core.mutex)
-        wakes, self.wakes = self.wakes, False
-        told, self.told = self.told, None
-        dead, self.dead = self.dead, None
-        mutex_unlock(&self.core.mutex)
-        if told is not None:
-            for receiver, active in told:
-                consumer = receiver_consumer(receiver)
-                if consumer is not None:
-                    consumer.tell_active(active)
-        if dead is not None:
-            give_up(dead)
+        try:
+            wakes, self.wakes = self.wakes, False
+            told, self.told = self.told, None
+            dead, self.dead = self.dead, None
+            if told is not None:
+                # Telling only enqueues. With the mutex held, or two threads could change the order.
+                for receiver, active in told:
+                    consumer = receiver_consumer(receiver)
+                    consumers.append(consumer)
+                    if consumer is not None:
+                        consumer.tell_active(active)
+        finally:
+            mutex_unlock(&self.core.mutex)
         if wakes:
             self.tail.wake()
+        if dead is not None:
+            give_up(dead)
         return 0
 
     def settled(self) -> None:

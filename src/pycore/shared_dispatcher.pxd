@@ -9,11 +9,15 @@ says otherwise.
 
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 
-from pulsarx._core.pending_acks cimport PendingAck
+from pulsarx._core.ack_bits cimport ack_bits_has
+from pulsarx._core.cursor_state cimport CursorState, LedgerAcks
+from pulsarx._core.pending_acks cimport (
+    PENDING_GIVEN, PENDING_NONE, PENDING_QUEUED, PendingAck, pending_acks_set_state,
+)
 from pulsarx._pycore.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.ledger_reader cimport LedgerReader
 from pulsarx._pycore.pending_dispatcher cimport PendingDispatcher
-from pulsarx._pycore.receiver cimport Receiver, SliceItem
+from pulsarx._pycore.receiver cimport Receiver
 
 
 cdef class SharedDispatcher(PendingDispatcher):
@@ -25,13 +29,6 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef EntryView view
     cdef uint32_t view_at
     cdef uint32_t view_index
-    # what is delivered again: the entry read last, and how far it was walked
-    cdef EntryView again_view
-    cdef uint32_t again_at
-    cdef uint32_t again_index
-    cdef SliceItem* c_items              # owned: a slice being put together
-    cdef uint32_t item_count
-    cdef uint32_t item_capacity
     cdef bint delayed_delivery
     cdef int64_t early_ms                # how much before its time a message may be delivered
 
@@ -41,6 +38,7 @@ cdef class SharedDispatcher(PendingDispatcher):
 
     cdef int joined(self, Receiver receiver, object key_shared) except -1
     cdef int left(self, Receiver receiver) except -1
+    cdef int give_all_back(self, Receiver receiver) except -1
     cdef Receiver next_receiver(self)
     cdef inline uint64_t room(self, Receiver receiver) noexcept
     """How many messages may be pushed to it."""
@@ -57,18 +55,46 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef bint give_due(self, Receiver receiver) except -1
     cdef bint give_new(self, Receiver receiver) except -1
     cdef uint32_t give_run(self, Receiver receiver, uint32_t key_hash) except? 4294967295
+    cdef int key_given(self, uint32_t key_hash, uint32_t count) noexcept
+    """Key_Shared: so many messages of one key were queued with its owner."""
+
     cdef int enqueue(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
                      PendingAck* ack, uint32_t key_hash, uint32_t tag) except -1
-    cdef bint find_again(self, EntryContext context, uint64_t ledger_id, uint64_t message) except -1
-    cdef int add_item(self, uint32_t at, uint32_t index) except -1
-    cdef int push_items(self, Receiver receiver, EntryView view, uint32_t tag) except -1
-    cdef int push_slice(self, Receiver receiver, EntryView view, uint32_t tag,
-                        const SliceItem* items, uint32_t count) except -1
-    """Queue picked messages of a view; items are copied."""
-
-    cdef int lost(self, uint64_t ledger_id, uint64_t message) except -1
-
     cdef int restart(self) except -1
 
     cdef int keys_cleared(self) except -1
     """Key_Shared forgets what it knows of keys."""
+
+
+# What is done for each of many messages, without a call.
+
+cdef inline bint is_acknowledged(CursorState* state, LedgerAcks* acks, uint64_t ledger_id,
+                                 uint64_t message) noexcept:
+    """acks: what cursor_state_find says of the ledger."""
+    return ledger_id < state.acknowledged_below or (
+        acks != NULL and ack_bits_has(&acks.bits, message))
+
+
+cdef inline void queue_for(SharedDispatcher self, Receiver receiver, uint64_t ledger_id,
+                           uint64_t message, PendingAck* ack, uint32_t key_hash,
+                           uint32_t tag) noexcept:
+    """The message is in the receiver's queue from now on; call count_queued for it."""
+    if ack.state == PENDING_NONE:
+        ack.state = PENDING_QUEUED
+    else:
+        pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_QUEUED)
+    ack.tag = tag
+    ack.flags = PENDING_GIVEN
+    ack.consumer = receiver.index
+    ack.key_hash = key_hash
+
+
+cdef inline void count_queued(SharedDispatcher self, Receiver receiver, uint32_t count) noexcept:
+    receiver.permits -= count
+    receiver.queued += count
+    receiver.unacknowledged += count
+    if self.receiver_max and receiver.unacknowledged >= self.receiver_max:
+        receiver.blocked = True
+    self.unacknowledged += count
+    if self.unacknowledged_max and self.unacknowledged >= self.unacknowledged_max:
+        self.blocked = True

@@ -2,19 +2,18 @@
 """Body of shared_dispatcher.pxd."""
 
 from cpython.list cimport PyList_GET_ITEM
-from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport UINT32_MAX, int64_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.stdint cimport UINT32_MAX, int64_t, uint32_t, uint64_t
+from libc.string cimport memset
 
 from pulsarx import errors
+from pulsarx._core.cursor_state cimport CursorState, LedgerAcks, cursor_state_find
 from pulsarx._core.pending_acks cimport (
-    PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_DUE, PENDING_HELD, PENDING_NACKED,
-    PENDING_NOBODY, PENDING_NONE, PENDING_QUEUED, PendingAck, pending_acks_find, pending_acks_next,
-    pending_acks_next_absent, pending_acks_next_due, pending_acks_remove, pending_acks_set_state,
+    PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_NOBODY, PENDING_NONE, PENDING_QUEUED,
+    PENDING_RESTORED, PendingAck, pending_acks_add, pending_acks_next, pending_acks_next_absent,
+    pending_acks_next_due, pending_acks_set_state,
 )
 from pulsarx._core.single_metadata cimport METADATA_BATCH
-from pulsarx._core.timer_wheel cimport TIMER_NONE
 from pulsarx._pycore.entry_view cimport (
     EntryContext, EntryView, entry_view_new, entry_view_share,
 )
@@ -23,11 +22,13 @@ from pulsarx._pycore.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message_at cimport message_place
 from pulsarx._pycore.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.pending_dispatcher cimport PendingDispatcher
-from pulsarx._pycore.receiver cimport Receiver, Slice, SliceItem
+from pulsarx._pycore.receiver cimport Receiver, Slice
 from pulsarx._pycore.subscription_core cimport SubscriptionCore
 
 cdef enum Tuning:
-    # entries dispatched for one who already has something to do: more would only grow cold
+    # messages and entries dispatched for one who already has something to do: more would only grow
+    # cold, or wait for the room of others
+    LOOK_AHEAD_MESSAGES = 64
     LOOK_AHEAD_ENTRIES = 64
     # a run of messages that were dealt with before: from so many on, searching beats reading
     SKIP_MESSAGES_MIN = 1024
@@ -50,9 +51,6 @@ cdef class SharedDispatcher(PendingDispatcher):
             self.restart()
         finally:
             mutex_unlock(&self.core.mutex)
-
-    def __dealloc__(self):
-        PyMem_Free(self.c_items)
 
     # Who receives ---------------------------------------------------------------------------------
 
@@ -87,32 +85,49 @@ cdef class SharedDispatcher(PendingDispatcher):
 
     def leave(self, Receiver receiver not None) -> None:
         """What it has goes to the others, uncounted. Call `settled` afterwards."""
-        cdef uint64_t ledger_id = 0
-        cdef uint64_t message = 0
-        cdef PendingAck* ack
         mutex_lock(&self.core.mutex)
         try:
             if receiver.index == PENDING_NOBODY:
                 return
-            self.dispatch_all()
-            self.all_go_back = True
-            while True:
-                ack = pending_acks_next(&self.core.pending, &ledger_id, &message)
-                if ack == NULL:
-                    break
-                if ack.consumer == receiver.index and ack.state != PENDING_DEAD:
-                    self.give_back(ledger_id, message, ack)
-                message += 1
-            self.all_go_back = False
+            self.give_all_back(receiver)
             receiver.clear()
             self.receivers[receiver.index] = None
             self.receiver_count -= 1
+            if self.receiver_count == 0:
+                self.view = None           # whoever comes next begins with a new dispatcher
+                self.again_view = None
             self.left(receiver)
             receiver.index = PENDING_NOBODY
             self.wakes = True
             self.core.rearm()
         finally:
             mutex_unlock(&self.core.mutex)
+
+    def release(self) -> None:
+        cdef Receiver each
+        mutex_lock(&self.core.mutex)
+        self.view = None
+        self.again_view = None
+        for each in self.receivers:
+            if each is not None:
+                each.clear()
+        mutex_unlock(&self.core.mutex)
+
+    cdef int give_all_back(self, Receiver receiver) except -1:
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t message = 0
+        cdef PendingAck* ack
+        self.all_go_back = True
+        try:
+            while True:
+                ack = pending_acks_next(&self.core.pending, &ledger_id, &message)
+                if ack == NULL:
+                    return 0
+                if ack.consumer == receiver.index and ack.state != PENDING_DEAD:
+                    self.give_back(ledger_id, message, ack)
+                message += 1
+        finally:
+            self.all_go_back = False
 
     cdef int joined(self, Receiver receiver, object key_shared) except -1:
         return 0
@@ -127,6 +142,11 @@ cdef class SharedDispatcher(PendingDispatcher):
         room = <uint64_t>receiver.permits
         if self.receiver_max and self.receiver_max - receiver.unacknowledged < room:
             room = self.receiver_max - receiver.unacknowledged
+        if self.unacknowledged_max:
+            if self.unacknowledged >= self.unacknowledged_max:
+                return 0
+            if self.unacknowledged_max - self.unacknowledged < room:
+                room = self.unacknowledged_max - self.unacknowledged
         return room
 
     cdef Receiver next_receiver(self):
@@ -225,20 +245,28 @@ cdef class SharedDispatcher(PendingDispatcher):
     # Dispatch -------------------------------------------------------------------------------------
 
     cdef int dispatch(self, Receiver target) except -1:
-        """Deliver what can be delivered; with a target, until it has enough to do."""
+        """Deliver what can be delivered, until the target has enough to do."""
         cdef uint32_t steps = 0
-        while target is None or target.slice_count == 0 or steps < LOOK_AHEAD_ENTRIES:
+        # Slices alone say little: what is left of them may have been acknowledged or recalled.
+        while target.slice_count == 0 or target.queued == 0 or (
+                target.queued < LOOK_AHEAD_MESSAGES and steps < LOOK_AHEAD_ENTRIES):
             if not self.step():
                 return 0
             steps += 1
         return 0
 
     def dispatch_all(self) -> None:
-        """Deliver what can be delivered. Who asks is no receiver: damage is said in the log."""
-        while True:
+        """Deliver what fills the receivers' queues. Who asks is no receiver: damage is said in the
+        log, and Key_Shared looks no further for keys of those who have room."""
+        cdef Receiver each
+        cdef uint64_t steps = LOOK_AHEAD_ENTRIES
+        for each in self.receivers:
+            steps += self.room(each) if each is not None else 0
+        while steps:
+            steps -= 1
             try:
-                self.dispatch(None)
-                return
+                if not self.step():
+                    return
             except errors.CorruptDataError as error:
                 import logging
 
@@ -289,8 +317,14 @@ cdef class SharedDispatcher(PendingDispatcher):
                     reader.c_frame.deliver_at_ms > self.core.now_ms() + self.early_ms):
                 self.delay()
                 continue
-            self.view = entry_view_new(reader.span.file, context, ledger_id, &reader.c_frame,
-                                       reader.c_entry, self.decompressed_size_max)
+            try:
+                self.view = entry_view_new(reader.span.file, context, ledger_id, &reader.c_frame,
+                                           reader.c_entry, self.decompressed_size_max)
+            except errors.CorruptDataError:
+                raise
+            except BaseException:      # Ctrl-C in a codec: nothing is wrong with the entry
+                reader.unread()
+                raise
             self.view_at = 0
             self.view_index = 0
             return True
@@ -342,6 +376,20 @@ cdef class SharedDispatcher(PendingDispatcher):
             self.core.delayed_changed += 1
         return self.core.keep_delayed(False)
 
+    cdef int delay_over(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
+        cdef LedgerReader reader = self.reader
+        if ledger_id > reader.passed_ledger_id or (
+                ledger_id == reader.passed_ledger_id and message >= reader.next_message):
+            # Reading began anew meanwhile and will come to it, in its order.
+            self.wakes = True
+            return self.core.unread(ledger_id, message, ack)
+        if ack.flags & PENDING_RESTORED:
+            if not self.again.read_message(ledger_id, message):
+                return self.lost(ledger_id, message)
+            ack.key_hash = self.again.c_frame.sticky_hash
+            ack.flags = 0
+        return self.give_back(ledger_id, message, ack)
+
     cdef bint give_new(self, Receiver receiver) except -1:
         """Give the receiver the next entry, or as much of it as it has room for."""
         if self.view is None and not self.read_new(receiver.context):
@@ -361,53 +409,55 @@ cdef class SharedDispatcher(PendingDispatcher):
         cdef uint32_t given = 0
         cdef uint32_t walked
         cdef PendingAck* ack
+        cdef EntryView shared
         cdef Slice slice
+        cdef CursorState* state = &self.core.tracker.c_state
+        cdef LedgerAcks* acks = cursor_state_find(state, ledger_id)
         self.last_tag += 1
         tag = self.last_tag
         memset(&slice, 0, sizeof(slice))
         while message < end and given < room:
-            if not self.core.tracker.is_acknowledged(ledger_id, message):
-                ack = self.core.add(ledger_id, message)
+            if not is_acknowledged(state, acks, ledger_id, message):
+                ack = pending_acks_add(&self.core.pending, ledger_id, message)
+                if ack == NULL:
+                    raise MemoryError("remember a delivered message: out of memory")
                 if ack.state == PENDING_NONE or ack.state == PENDING_COUNTED:
-                    self.enqueue(receiver, ledger_id, message, ack, key_hash, tag)
+                    queue_for(self, receiver, ledger_id, message, ack, key_hash, tag)
                     given += 1
             message += 1
+        count_queued(self, receiver, given)
         slice.first = self.view_index
         slice.at = self.view_at
         slice.end = <uint32_t>(message - view.first_message)
         slice.tag = tag
-        if message < end:
-            walked = self.view_index
-            message_place(view, slice.end, &self.view_at, &walked)
-            self.view_index = slice.end
-        else:
-            self.view = None
+        self.view = None
         if given:
-            if view.context is not receiver.context:
-                view = entry_view_share(view, receiver.context)
-            Py_INCREF(view)
-            slice.view = <void*>view
+            self.key_given(key_hash, given)
+            shared = view
+            if slice.first == 0 and message == end:
+                view.context = receiver.context      # nobody else has it
+            elif view.context is not receiver.context:
+                shared = entry_view_share(view, receiver.context)
+            Py_INCREF(shared)
+            slice.view = <void*>shared
             receiver.push(&slice)
+        if message < end:
+            # Last: it may find that the rest of the batch is damaged.
+            walked = self.view_index
+            if view.metadata_flags & METADATA_BATCH:
+                message_place(view, slice.end, &self.view_at, &walked)
+            self.view_index = slice.end
+            self.view = view
         return given
+
+    cdef int key_given(self, uint32_t key_hash, uint32_t count) noexcept:
+        return 0
 
     cdef int enqueue(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
                      PendingAck* ack, uint32_t key_hash, uint32_t tag) except -1:
         """The message is in the receiver's queue from now on; the caller pushes its slice."""
-        if ack.state == PENDING_NONE:
-            ack.state = PENDING_QUEUED
-        else:
-            pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_QUEUED)
-        ack.tag = tag
-        ack.consumer = receiver.index
-        ack.key_hash = key_hash
-        receiver.permits -= 1
-        receiver.queued += 1
-        receiver.unacknowledged += 1
-        if receiver.unacknowledged == self.receiver_max:
-            receiver.blocked = True
-        self.unacknowledged += 1
-        if self.unacknowledged == self.unacknowledged_max:
-            self.blocked = True
+        queue_for(self, receiver, ledger_id, message, ack, key_hash, tag)
+        count_queued(self, receiver, 1)
         return 0
 
     # Delivering again -----------------------------------------------------------------------------
@@ -431,79 +481,12 @@ cdef class SharedDispatcher(PendingDispatcher):
         self.item_count = 0
         end = self.again_view.first_message + self.again_view.message_count
         while ack != NULL and ledger_id == of_ledger and message < end and self.item_count < room:
-            self.find_again(receiver.context, ledger_id, message)
+            if not self.find_again(receiver.context, ledger_id, message):
+                self.push_items(receiver, self.again_view, self.last_tag)
+                self.lost(ledger_id, message)
+                return True
             self.enqueue(receiver, ledger_id, message, ack, ack.key_hash, self.last_tag)
             self.add_item(self.again_at, self.again_index)
             message += 1
             ack = pending_acks_next_due(&self.core.pending, &ledger_id, &message)
         return self.push_items(receiver, self.again_view, self.last_tag) == 0
-
-    cdef bint find_again(self, EntryContext context, uint64_t ledger_id,
-                         uint64_t message) except -1:
-        """Make again_view the entry that holds a message, walked to it; False: it is gone."""
-        cdef EntryView view = self.again_view
-        cdef uint32_t index
-        if view is None or view.ledger_id != ledger_id or message < view.first_message or (
-                message >= view.first_message + view.message_count):
-            self.again_view = None
-            if not self.again.read_message(ledger_id, message):
-                return False
-            try:
-                self.again_view = entry_view_new(
-                    self.again.span.file, context, ledger_id, &self.again.c_frame,
-                    self.again.c_entry, self.decompressed_size_max)
-            except errors.CorruptDataError:
-                return False
-            self.again_at = 0
-            self.again_index = 0
-            view = self.again_view
-        index = <uint32_t>(message - view.first_message)
-        if view.metadata_flags & METADATA_BATCH:
-            if index < self.again_index:
-                self.again_at = 0
-                self.again_index = 0
-            message_place(view, index, &self.again_at, &self.again_index)
-        return True
-
-    cdef int lost(self, uint64_t ledger_id, uint64_t message) except -1:
-        """A message that was to be delivered again was trimmed, or cannot be read any more."""
-        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
-        if ack != NULL:
-            self.drop(ledger_id, message, ack)
-        return 0
-
-    cdef int add_item(self, uint32_t at, uint32_t index) except -1:
-        cdef SliceItem* grown
-        cdef uint32_t capacity
-        if self.item_count == self.item_capacity:
-            capacity = max(2 * self.item_capacity, <uint32_t>64)
-            grown = <SliceItem*>PyMem_Realloc(self.c_items, capacity * sizeof(SliceItem))
-            if grown == NULL:
-                raise MemoryError("deliver messages again")
-            self.c_items = grown
-            self.item_capacity = capacity
-        self.c_items[self.item_count].at = at
-        self.c_items[self.item_count].index = index
-        self.item_count += 1
-        return 0
-
-    cdef int push_items(self, Receiver receiver, EntryView view, uint32_t tag) except -1:
-        cdef uint32_t count = self.item_count
-        self.item_count = 0
-        return self.push_slice(receiver, view, tag, self.c_items, count) if count else 0
-
-    cdef int push_slice(self, Receiver receiver, EntryView view, uint32_t tag,
-                        const SliceItem* items, uint32_t count) except -1:
-        cdef Slice slice
-        memset(&slice, 0, sizeof(slice))
-        slice.items = <SliceItem*>PyMem_Malloc(count * sizeof(SliceItem))
-        if slice.items == NULL:
-            raise MemoryError(f"queue {count} messages for a consumer")
-        memcpy(slice.items, items, count * sizeof(SliceItem))
-        slice.item_count = count
-        slice.tag = tag
-        if view.context is not receiver.context:
-            view = entry_view_share(view, receiver.context)
-        Py_INCREF(view)
-        slice.view = <void*>view
-        return receiver.push(&slice)

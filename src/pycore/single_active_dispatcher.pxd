@@ -4,7 +4,7 @@ The active receiver takes entries straight from the ledger when it is asked for 
 is queued. With the subscription's mutex held unless a method says otherwise.
 """
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from pulsarx._core.cursor_state cimport LedgerAcks
 from pulsarx._pycore.entry_view cimport EntryView
@@ -23,13 +23,17 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef uint64_t skip_messages
 
     cdef EntryView next_view(self, Receiver receiver)
+    cdef void ask_about_view(self, uint64_t ledger_id, uint64_t end) noexcept
     cdef bint is_whole(self, EntryView view) noexcept
+    cdef bint has_wanted(self, Receiver receiver) noexcept
     cdef bint is_wanted(self, EntryView view, uint64_t message) noexcept
     cdef Receiver choice(self)
     cdef int activate(self) except -1
     cdef int go(self, uint64_t ledger_id, uint64_t message) except -1
     cdef int rewind_to_mark_delete(self) except -1
     cdef int rewind_from(self, uint64_t ledger_id, uint64_t message) except -1
+    cdef int redeliver_later(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+                             int64_t delay_ms) except -1
     cdef uint64_t held_count(self) except? 0
     cdef int delivered_end(self, uint64_t* ledger_id, uint64_t* message) except -1
     cdef uint64_t messages_in(self, LedgerAcks* acks) except? 0

@@ -4,7 +4,7 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx import errors
-from pulsarx._core.ack_bits cimport ack_bits_count
+from pulsarx._core.ack_bits cimport ack_bits_count_below
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY,
@@ -44,8 +44,14 @@ cdef class SingleActiveDispatcher(Dispatcher):
                     f"{(<Receiver>self.receivers[0]).consumer_name}; close that one first")
             self.receivers.append(receiver)
             receiver.index = 0
-            if not self.activate() and not self.exclusive:
-                self.tell(receiver, False)
+            try:
+                if not self.activate() and not self.exclusive:
+                    self.tell(receiver, False)
+            except BaseException:
+                self.receivers.remove(receiver)
+                receiver.index = PENDING_NOBODY
+                self.active = None       # whoever comes or goes next begins anew
+                raise
         finally:
             mutex_unlock(&self.core.mutex)
 
@@ -60,6 +66,13 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 self.activate()
         finally:
             mutex_unlock(&self.core.mutex)
+
+    def release(self) -> None:
+        cdef Receiver each
+        mutex_lock(&self.core.mutex)
+        for each in self.receivers:
+            each.clear()
+        mutex_unlock(&self.core.mutex)
 
     cdef Receiver choice(self):
         """Highest priority first (the lowest number). A topic alone: who came first; partitions:
@@ -126,8 +139,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
         mutex_unlock(&self.core.mutex)
 
     cdef int go(self, uint64_t ledger_id, uint64_t message) except -1:
-        self.generation += 1
         span, offset = self.reader.locate(ledger_id, message)
+        self.generation += 1
         self.reader.go(span, offset, ledger_id, message)
         self.skip_ledger_id = ledger_id
         self.skip_messages = message
@@ -169,7 +182,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 break
             acks = cursor_state_find(&self.core.tracker.c_state, ledger_id)
             handed_out = end if ledger_id == end_ledger else self.messages_in(acks)
-            total += handed_out - min(handed_out, ack_bits_count(&acks.bits))
+            total += handed_out - ack_bits_count_below(&acks.bits, handed_out)
         return total
 
     def forget_before(self, uint64_t ledger_id) -> None:
@@ -212,8 +225,14 @@ cdef class SingleActiveDispatcher(Dispatcher):
                     continue
             if reader.span.ledger_id == self.skip_ledger_id and last <= self.skip_messages:
                 continue
-            return entry_view_new(reader.span.file, receiver.context, reader.span.ledger_id,
-                                  &reader.c_frame, reader.c_entry, self.decompressed_size_max)
+            try:
+                return entry_view_new(reader.span.file, receiver.context, reader.span.ledger_id,
+                                      &reader.c_frame, reader.c_entry, self.decompressed_size_max)
+            except errors.CorruptDataError:
+                raise
+            except BaseException:      # Ctrl-C in a codec: nothing is wrong with the entry
+                reader.unread()
+                raise
         return None
 
     cdef bint is_whole(self, EntryView view) noexcept:
@@ -245,8 +264,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 ack.tag = TIMER_NONE
                 pending_acks_set_state(&self.core.pending, view.ledger_id, message, ack,
                                        PENDING_HELD)
-                ack.tag = self.core.arm(self.core.now_ms() + receiver.ack_timeout_ms,
-                                        view.ledger_id, message)
+                ack.tag = self.core.arm(receiver.ack_due_ms(), view.ledger_id, message)
         else:
             ack = pending_acks_find(&self.core.pending, view.ledger_id, message)
             if ack == NULL:
@@ -259,15 +277,42 @@ cdef class SingleActiveDispatcher(Dispatcher):
         return <int64_t>ledger_span_end(self.reader.span) - <int64_t>self.reader.offset
 
     cdef bint is_ready(self, Receiver receiver) except -1:
-        return (receiver.view is not None and receiver.view_generation == self.generation
-                ) or self.supply(receiver)
+        while True:
+            if receiver.view is None or receiver.view_generation != self.generation:
+                if not self.supply(receiver):
+                    return False
+            if not receiver.view_filtered or self.has_wanted(receiver):
+                return True
+            receiver.drop_view()       # what is left of it was acknowledged, or is dead
+
+    cdef bint has_wanted(self, Receiver receiver) noexcept:
+        cdef EntryView view = receiver.view
+        cdef uint64_t message
+        cdef PendingAck* ack
+        for message in range(view.first_message + receiver.view_index,
+                             view.first_message + receiver.view_end):
+            if self.is_wanted(view, message):
+                ack = pending_acks_find(&self.core.pending, view.ledger_id, message)
+                if ack == NULL or ack.state != PENDING_DEAD:
+                    return True
+        return False
 
     # Acknowledgements and redelivery --------------------------------------------------------------
+
+    cdef void ask_about_view(self, uint64_t ledger_id, uint64_t end) noexcept:
+        """Up to end something was acknowledged: maybe what the active one has yet to hand out."""
+        cdef Receiver active = self.active
+        if active is not None and active.view is not None and (
+                active.view.ledger_id < ledger_id
+                or (active.view.ledger_id == ledger_id
+                    and active.view.first_message + active.view_index < end)):
+            active.view_filtered = True
 
     cdef int acknowledged(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:
         cdef uint64_t at_ledger = ledger_id
         cdef uint64_t at = first
         cdef PendingAck* ack
+        self.ask_about_view(ledger_id, first + count)
         while self.core.pending.count:
             ack = pending_acks_next(&self.core.pending, &at_ledger, &at)
             if ack == NULL or at_ledger != ledger_id or at >= first + count:
@@ -281,6 +326,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         cdef uint64_t at_ledger = 0
         cdef uint64_t at = 0
         cdef PendingAck* ack
+        self.ask_about_view(ledger_id, end)
         while self.core.pending.count:
             ack = pending_acks_next(&self.core.pending, &at_ledger, &at)
             if ack == NULL or at_ledger > ledger_id or (at_ledger == ledger_id and at >= end):
@@ -292,6 +338,12 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     cdef int nack(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
                   int64_t delay_ms) except -1:
+        # What a consumer had that is active no more went on to the one that is.
+        return self.redeliver_later(receiver, ledger_id, message, delay_ms) if (
+            receiver is self.active) else 0
+
+    cdef int redeliver_later(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+                             int64_t delay_ms) except -1:
         cdef uint64_t end_ledger = 0
         cdef uint64_t end = 0
         cdef PendingAck* ack
@@ -299,12 +351,12 @@ cdef class SingleActiveDispatcher(Dispatcher):
         if ledger_id > end_ledger or (ledger_id == end_ledger and message >= end) or (
                 self.core.tracker.is_acknowledged(ledger_id, message)):
             return 0
-        ack = self.core.add(ledger_id, message)
-        if ack.state == PENDING_DEAD:
+        ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        if ack != NULL and ack.state == PENDING_DEAD:
             return 0
         if delay_ms < 0:
-            delay_ms = receiver.redelivery_delay(ack.redelivery_count)
-            ack = self.core.add(ledger_id, message)
+            delay_ms = receiver.redelivery_delay(ack.redelivery_count if ack != NULL else 0)
+        ack = self.core.add(ledger_id, message)
         self.core.cancel_timer(ack)
         ack.tag = TIMER_NONE
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
@@ -315,22 +367,21 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     cdef int due(self, uint64_t ledger_id, uint64_t message) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        cdef int64_t delay_ms
         if ack == NULL:
             return 0
         ack.tag = TIMER_NONE
         if ack.state == PENDING_DELAYED:
             # Of the Shared consumers that were here before: it is read like any other now.
-            pending_acks_remove(&self.core.pending, ledger_id, message)
-            return 0
+            return self.core.unread(ledger_id, message, ack)
         if ack.state != PENDING_NACKED and ack.state != PENDING_HELD:
             return 0
-        if ack.state == PENDING_HELD and self.active is not None and (
-                self.active.ack_timeout_backoff is not None):
-            delay_ms = self.active.ack_timeout_backoff.next(ack.redelivery_count)
-            ack = self.core.add(ledger_id, message)
-            pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
-            ack.tag = self.core.arm(self.core.now_ms() + delay_ms, ledger_id, message)
-            return 0
+        if ack.state == PENDING_HELD and self.active is not None:
+            delay_ms = self.active.overdue_delay(ack.redelivery_count)
+            if delay_ms:
+                pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
+                ack.tag = self.core.arm(self.core.now_ms() + delay_ms, ledger_id, message)
+                return 0
         return self.rewind_from(ledger_id, message)
 
     cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message) except -1:
@@ -338,7 +389,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         if ack == NULL or ack.state != PENDING_DEAD:
             return 0
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_COUNTED)
-        return self.nack(receiver, ledger_id, message, -1)
+        return self.redeliver_later(receiver, ledger_id, message, -1)
 
     cdef int redeliver(self, Receiver receiver) except -1:
         cdef uint64_t ledger_id = 0
@@ -374,13 +425,15 @@ cdef class SingleActiveDispatcher(Dispatcher):
         self.delivered_end(&end_ledger, &end)
         if ledger_id > end_ledger or (ledger_id == end_ledger and message >= end):
             return 0
-        for at in ledger_ids:
-            if at < ledger_id or at > end_ledger:
-                continue
-            acks = cursor_state_find(&self.core.tracker.c_state, at)
-            first = message if at == ledger_id else 0
-            self.count_again(at, first, end if at == end_ledger else self.messages_in(acks))
-        self.go(ledger_id, message)
+        try:
+            for at in ledger_ids:
+                if at < ledger_id or at > end_ledger:
+                    continue
+                acks = cursor_state_find(&self.core.tracker.c_state, at)
+                first = message if at == ledger_id else 0
+                self.count_again(at, first, end if at == end_ledger else self.messages_in(acks))
+        finally:
+            self.go(ledger_id, message)      # what is buried was read with the same reader
         self.wakes = True
         self.core.rearm()
         return 0
@@ -405,10 +458,12 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 self.core.count_redelivery(ledger_id, at, ack)
                 if active is not None and active.max_redeliver_count and (
                         ack.redelivery_count > active.max_redeliver_count):
-                    pending_acks_set_state(&self.core.pending, ledger_id, at, ack, PENDING_DEAD)
+                    pending_acks_set_state(&self.core.pending, ledger_id, at, ack, PENDING_COUNTED)
                     message = message_at(self.reader, active.context, ledger_id, at,
                                          ack.redelivery_count, self.decompressed_size_max)
                     if message is not None:
+                        pending_acks_set_state(&self.core.pending, ledger_id, at, ack,
+                                               PENDING_DEAD)
                         self.bury(active, message)
                 else:
                     pending_acks_set_state(&self.core.pending, ledger_id, at, ack, PENDING_COUNTED)

@@ -22,9 +22,10 @@ cdef class SubscriptionCore(SectionsSource):
     cdef TimerWheel wheel
     cdef public object dispatcher        # the one in force; None: a reader's
     cdef object clock
+    cdef object now_ns                   # of the system's clock: as now_ms, without Python code
     cdef object timer                    # of the clock, for the earliest deadline; None: not armed
     cdef uint64_t armed_ms               # when it is due
-    cdef public object on_due               # what it calls
+    cdef object on_due               # what it calls
     cdef uint64_t delayed_changed        # delayed messages found since the last snapshot
 
     cdef int64_t now_ms(self) except -1
@@ -33,6 +34,9 @@ cdef class SubscriptionCore(SectionsSource):
 
     cdef int rearm(self) except -1
     cdef PendingAck* add(self, uint64_t ledger_id, uint64_t message) except NULL
+    cdef int unread(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) noexcept
+    """Nothing is known of the message but its redelivery count, if it has one."""
+
     cdef int cancel_timer(self, PendingAck* ack) noexcept
     """Take back the deadline of a message, if it has one."""
 

@@ -4,13 +4,14 @@
 from libc.stdint cimport UINT64_MAX, int64_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
+from pulsarx import errors
 from pulsarx._core.cursor_record cimport CURSOR_SECTION_DUE, CURSOR_SECTION_REDELIVERY
 from pulsarx._core.cursor_sections cimport (
     RestoredMessage, SectionWriter, section_writer_add, section_writer_free, section_writer_start,
 )
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_COUNT_MAX, PENDING_DEAD, PENDING_DELAYED, PENDING_HELD,
-    PENDING_NACKED, PENDING_NOBODY, PENDING_NONE, PendingAck,
+    PENDING_NACKED, PENDING_NOBODY, PENDING_NONE, PENDING_RESTORED, PendingAck,
     pending_acks_add, pending_acks_free, pending_acks_init, pending_acks_next,
     pending_acks_remove, pending_acks_set_state,
 )
@@ -40,6 +41,7 @@ cdef class SubscriptionCore(SectionsSource):
         """tracker: None for a reader. clock: of the broker."""
         self.tracker = tracker
         self.clock = clock
+        self.now_ns = getattr(clock, "now_ns", None)
         if tracker is not None:
             tracker.sections_source = self
             self.restore()
@@ -81,6 +83,7 @@ cdef class SubscriptionCore(SectionsSource):
                 pending_acks_set_state(&self.pending, due[at].ledger_id, due[at].message, ack,
                                        PENDING_DELAYED)
                 ack.tag = timer
+                ack.flags = PENDING_RESTORED
         finally:
             free(counts)
             free(due)
@@ -137,7 +140,11 @@ cdef class SubscriptionCore(SectionsSource):
     # Deadlines ------------------------------------------------------------------------------------
 
     cdef int64_t now_ms(self) except -1:
-        return self.clock.now_ms()
+        cdef int64_t now_ns
+        if self.now_ns is None:
+            return self.clock.now_ms()
+        now_ns = self.now_ns()
+        return now_ns // 1000000
 
     cdef uint32_t arm(self, int64_t due_ms, uint64_t ledger_id,
                       uint64_t message) except? 4294967295:
@@ -169,6 +176,16 @@ cdef class SubscriptionCore(SectionsSource):
             raise MemoryError("remember a delivered message: out of memory")
         return ack
 
+    cdef int unread(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) noexcept:
+        self.cancel_timer(ack)
+        ack.consumer = PENDING_NOBODY
+        ack.flags = 0
+        if ack.redelivery_count:
+            pending_acks_set_state(&self.pending, ledger_id, message, ack, PENDING_COUNTED)
+        else:
+            pending_acks_remove(&self.pending, ledger_id, message)
+        return 0
+
     cdef int cancel_timer(self, PendingAck* ack) noexcept:
         if (ack.state == PENDING_HELD or ack.state == PENDING_NACKED
                 or ack.state == PENDING_DELAYED) and ack.tag != TIMER_NONE:
@@ -187,7 +204,10 @@ cdef class SubscriptionCore(SectionsSource):
                 # Whatever else it is (the ledger is being trimmed, memory is out): the count alone
                 # may be lost by it.
                 return 0
-            self.tracker.fold()
+            try:
+                self.tracker.fold()
+            except errors.StorageError:
+                return 0       # a full disk takes the count, not the redelivery
         return 0
 
     cdef int forget(self, bint delayed_too, bint counts_too) except -1:
@@ -199,16 +219,21 @@ cdef class SubscriptionCore(SectionsSource):
             if ack == NULL:
                 break
             if ack.state != PENDING_DEAD and (delayed_too or ack.state != PENDING_DELAYED):
-                self.cancel_timer(ack)
-                ack.consumer = PENDING_NOBODY
-                ack.flags = 0
-                if ack.redelivery_count and not counts_too:
-                    pending_acks_set_state(&self.pending, ledger_id, message, ack, PENDING_COUNTED)
-                else:
-                    pending_acks_remove(&self.pending, ledger_id, message)
+                if counts_too:
+                    ack.redelivery_count = 0
+                self.unread(ledger_id, message, ack)
             message += 1
         self.rearm()
         return 0
+
+    def start(self, object on_due not None) -> None:
+        """Have on_due called, by the clock, when a deadline has come."""
+        mutex_lock(&self.mutex)
+        try:
+            self.on_due = on_due
+            self.rearm()
+        finally:
+            mutex_unlock(&self.mutex)
 
     def stop(self) -> None:
         """No deadline is kept any more; the subscription is closed or removed."""

@@ -138,6 +138,10 @@ class TrackerBesideModel(RuleBasedStateMachine):
         self.tracker.fold()
 
     @rule()
+    def rest(self) -> None:
+        self.tracker.rest()
+
+    @rule()
     def flush(self) -> None:
         self.tracker.flush()
         assert not self.tracker.dirty

@@ -76,7 +76,9 @@ class Topics:
 
     def stats(self, topic: str) -> dict[str, Any]:
         """Entries, messages and bytes stored, ledgers, producers, and of each subscription its
-        backlog in messages. OperationNotSupported: it has partitions; see partitioned_stats."""
+        type, its backlog in messages and entries, what is unacknowledged, the permits of each
+        consumer, and the keys held back. OperationNotSupported: it has partitions;
+        see partitioned_stats."""
         name = self._existing(topic)
         if partition_count_of(self._broker.catalogue.state, name):
             raise errors.OperationNotSupported(

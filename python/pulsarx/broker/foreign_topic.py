@@ -58,7 +58,7 @@ class ForeignLedger(LedgerList):
         if current is not None and current.is_growing:
             # Its slot goes to another ledger only after the catalogue knows it as sealed.
             self.broker.refresh()
-            if current.end == 0:
+            if current.end == 0 and self._spans is not None:
                 self._spans.pop(current.ledger_id, None)
         found = self._despite_trimming(lambda: look(current, passed_ledger_id, offset))
         if found is None:

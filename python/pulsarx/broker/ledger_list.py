@@ -22,6 +22,10 @@ LATEST = (1 << 63) - 1
 ENTRY_BATCH = 1  # the frame's flag: its entry is a batch
 
 
+class LedgerTrimmed(Exception):
+    """The ledger left the topic while somebody was about to read it. Never leaves this layer."""
+
+
 class LedgerList:
     """Finds spans and positions. Any thread may call."""
 
@@ -29,7 +33,8 @@ class LedgerList:
         self.name = name
         self.partition: int = TopicName.of(name).partition_index
         self.catalogue = catalogue
-        self._spans: weakref.WeakValueDictionary[int, LedgerSpan] = weakref.WeakValueDictionary()
+        # Made when somebody reads: most topics of a folder are idle.
+        self._spans: weakref.WeakValueDictionary[int, LedgerSpan] | None = None
 
     def ledgers(self) -> list[LedgerRecord]:
         """All of them as the catalogue has them now, oldest first; the list never changes."""
@@ -37,6 +42,7 @@ class LedgerList:
         return [] if record is None else record.ledgers
 
     def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
+        """LedgerTrimmed: the topic has it no more."""
         raise NotImplementedError
 
     def published_counts(self, ledger: LedgerRecord) -> tuple[int, int]:
@@ -52,6 +58,8 @@ class LedgerList:
 
     def span(self, ledger: LedgerRecord) -> LedgerSpan:
         """The ledger as a reader sees it; mapped once while anybody reads it."""
+        if self._spans is None:
+            self._spans = weakref.WeakValueDictionary()
         found = self._spans.get(ledger.ledger_id)
         if found is None or (ledger.state == "sealed" and found.is_growing):
             found = self._spans[ledger.ledger_id] = self.make_span(ledger)
@@ -60,7 +68,10 @@ class LedgerList:
     def span_of(self, ledger_id: int) -> LedgerSpan | None:
         for ledger in self.ledgers():
             if ledger.ledger_id == ledger_id:
-                return self.span(ledger)
+                try:
+                    return self.span(ledger)
+                except LedgerTrimmed:
+                    break
         return None
 
     def span_after(
@@ -68,6 +79,15 @@ class LedgerList:
     ) -> LedgerSpan | None:
         """Where a reader goes that has read current up to offset and seen nothing more there; None:
         it waits."""
+        while True:
+            try:
+                return self._span_after(current, passed_ledger_id, offset)
+            except LedgerTrimmed:
+                pass  # the list is another now
+
+    def _span_after(
+        self, current: LedgerSpan | None, passed_ledger_id: int, offset: int
+    ) -> LedgerSpan | None:
         for ledger in self.ledgers():
             if current is not None and ledger.ledger_id == current.ledger_id:
                 span = self.span(ledger)
@@ -108,6 +128,15 @@ class LedgerList:
                 return self._locate_entry(ledger, message_id.entry_id(), message_id.batch_index())
         return (ledger_id, 0, 0)
 
+    def may_have_had(self, ledger_id: int) -> bool:
+        """Whether a ledger of this id may have been of this topic and is trimmed."""
+        ledgers = self.ledgers()
+        state = self.catalogue.state
+        below = ledgers[0].ledger_id if ledgers else state.next_id
+        return 0 < ledger_id < below and not any(
+            each.ledger_id == ledger_id for topic in state.topics.values() for each in topic.ledgers
+        )
+
     def _locate_entry(
         self, ledger: LedgerRecord, entry_id: int, batch_index: int
     ) -> tuple[int, int, int]:
@@ -116,7 +145,10 @@ class LedgerList:
             return (ledger.ledger_id, 0, 0)
         if entry_id >= entries:
             return (ledger.ledger_id, messages, 0)
-        span = self.span(ledger)
+        try:
+            span = self.span(ledger)
+        except LedgerTrimmed:
+            return (ledger.ledger_id, 0, 0)
         offset = span.file.find_entry(entry_id, span.end)
         frame = span.file.frame(offset, span.end)
         if frame is None:
@@ -154,7 +186,10 @@ class LedgerList:
                 ledger.state == "sealed" and ledger.last_publish_ms < publish_time_ms
             ):
                 continue
-            span = self.span(ledger)
+            try:
+                span = self.span(ledger)
+            except LedgerTrimmed:
+                continue
             offset = span.file.find_publish_time(publish_time_ms, span.end)
             frame = span.file.frame(offset, span.end)
             if frame is not None:
@@ -167,13 +202,25 @@ class LedgerList:
             entries, _ = self.published_counts(ledger)
             if entries == 0:
                 continue
-            span = self.span(ledger)
+            try:
+                span = self.span(ledger)
+            except LedgerTrimmed:
+                continue
             frame = span.file.frame(span.file.find_entry(entries - 1, span.end), span.end)
             batch_index = -1
             if frame is not None and frame["flags"] & ENTRY_BATCH:
                 batch_index = frame["message_count"] - 1
             return MessageId(self.partition, ledger.ledger_id, entries - 1, batch_index)
         return MessageId()
+
+    def size_of(self, ledger: LedgerRecord) -> int:
+        """Bytes of its file up to the published end."""
+        if ledger.state == "sealed":
+            return ledger.size
+        try:
+            return int(self.span(ledger).end)
+        except LedgerTrimmed:
+            return 0
 
     def message_count(self) -> int:
         return sum(self.published_counts(ledger)[1] for ledger in self.ledgers())

@@ -18,7 +18,7 @@ from pulsarx._pycore.ledger_recovery import LedgerRecovery, seal_recovered
 from pulsarx._pycore.ledger_tail import LedgerSpan, LedgerTail, fence, published_counts
 from pulsarx._pycore.ledger_writer import LedgerWriter
 from pulsarx.broker.directory_flush import flush_directories
-from pulsarx.broker.ledger_list import LedgerList
+from pulsarx.broker.ledger_list import LedgerList, LedgerTrimmed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -253,18 +253,23 @@ class ManagedLedger(LedgerList):
         if writer is not None:
             return LedgerSpan.growing(writer, writer.map())
         # Sealed since the caller took its list: the record it has does not know where it ends.
-        ledger = next(
-            (each for each in self.ledgers() if each.ledger_id == ledger.ledger_id), ledger
-        )
+        known = [each for each in self.ledgers() if each.ledger_id == ledger.ledger_id]
+        if not known:
+            raise LedgerTrimmed
+        ledger = known[0]
         kept = self._in_memory.get(ledger.ledger_id)
         if kept is not None:
             return LedgerSpan.sealed(ledger.ledger_id, kept.map(), ledger.size)
         path = self.broker.directory.ledger_path(ledger.ledger_id)
+        if path is None:
+            raise LedgerTrimmed
         try:
             file = LedgerFile.open(path, ledger.ledger_id)
         except errors.StorageError:
-            if path is None or os.path.exists(path):
+            if os.path.exists(path):
                 raise
+            if all(each.ledger_id != ledger.ledger_id for each in self.ledgers()):
+                raise LedgerTrimmed from None
             raise errors.CorruptDataError(
                 f"read ledger {ledger.ledger_id} of {self.name}: its file {path} is missing; "
                 f"the catalogue has "
@@ -272,11 +277,18 @@ class ManagedLedger(LedgerList):
             ) from None
         return LedgerSpan.sealed(ledger.ledger_id, file, ledger.size)
 
+    def _as_it_is_now(self, ledger: LedgerRecord) -> LedgerRecord:
+        """Sealed since the caller took its list, its record does not know where it ends."""
+        if ledger.state == "sealed":
+            return ledger
+        return next((each for each in self.ledgers() if each.ledger_id == ledger.ledger_id), ledger)
+
     def published_counts(self, ledger: LedgerRecord) -> tuple[int, int]:
         writer = self._writers.get(ledger.ledger_id)
         if writer is not None:
             entries, messages = published_counts(writer)
             return int(entries), int(messages)
+        ledger = self._as_it_is_now(ledger)
         return ledger.entry_count, ledger.message_count
 
     # Flushing, trimming, closing

@@ -16,7 +16,7 @@ def topic_statistics(topic: Topic | ForeignTopic) -> dict[str, Any]:
     ledgers = []
     for ledger in topic.ledger.ledgers():
         entries, messages = topic.ledger.published_counts(ledger)
-        size = ledger.size if ledger.state == "sealed" else topic.ledger.span(ledger).end
+        size = topic.ledger.size_of(ledger)
         ledgers.append(
             {
                 "ledger_id": ledger.ledger_id,

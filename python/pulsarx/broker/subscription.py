@@ -12,15 +12,18 @@ subscription of one name have nothing to do with each other.
 from __future__ import annotations
 
 import weakref
+from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ack_tracker import AckTracker
 from pulsarx._pycore.consumer_core import ConsumerCore
+from pulsarx._pycore.entry_backlog import open_entries
 from pulsarx._pycore.entry_view import EntryContext
 from pulsarx._pycore.message_id import MessageId
 from pulsarx._pycore.receiver import Receiver
 from pulsarx._pycore.subscription_core import SubscriptionCore
 from pulsarx.broker.dispatchers import SELECTOR_NAMES, dispatch_kind, make_dispatcher
+from pulsarx.broker.ledger_list import LedgerTrimmed
 from pulsarx.clock import Deadline
 from pulsarx.compression import decompress
 from pulsarx.enumerations import KeySharedMode
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.receiver import Dispatcher
-    from pulsarx.broker.catalogue_state import SubscriptionRecord
+    from pulsarx.broker.catalogue_state import LedgerRecord, SubscriptionRecord
     from pulsarx.broker.ledger_list import Position
     from pulsarx.broker.subscribe_request import SubscribeRequest
     from pulsarx.broker.topic import Topic
@@ -43,6 +46,11 @@ if TYPE_CHECKING:
 class Subscription:
     """One subscription of a topic. Any thread may call; topic.lock orders who comes and goes."""
 
+    __slots__ = (
+        "__weakref__", "_consumers", "_kind", "_partition_index", "core", "dispatcher", "name",
+        "record", "removed", "topic", "tracker",
+    )  # fmt: skip
+
     def __init__(
         self, topic: Topic, name: str, record: SubscriptionRecord | None, tracker: AckTracker
     ) -> None:
@@ -52,10 +60,11 @@ class Subscription:
         self.name = name
         self.tracker = tracker
         self.core = SubscriptionCore(tracker, topic.broker.clock)
-        self.core.on_due = WeakCall(self, "deadlines_due")
         self._kind: tuple[Any, ...] = ("Exclusive",)
         self._partition_index = TopicName.of(topic.name).partition_index
         self.dispatcher = self._make_dispatcher()
+        self.core.start(WeakCall(self, "deadlines_due"))
+        self.dispatcher.deadlines_due()  # of what fell due while nobody was here
         self._consumers: dict[Receiver, weakref.ref[ConsumerCore]] = {}
         self.removed = False
 
@@ -80,12 +89,12 @@ class Subscription:
         ConsumerBusy: others are attached that are of another type, or it is Exclusive.
         ConsumerAssignError: sticky ranges that overlap with another's.
         """
-        self._detach_forgotten()
+        self.detach_forgotten()
         self._take_type(request)
         context = EntryContext(self.topic.name, request.schema, self.topic.ledger.tail, decompress)
         receiver = Receiver(self.dispatcher, context, request.consumer_name, request.settings)
         consumer: ConsumerCore = make(receiver, self)
-        reference = weakref.ref(consumer, self._forget_later(receiver))
+        reference = weakref.ref(consumer, ForgetLater(self, receiver))
         receiver.consumer = reference
         if self._kind[0] == "Key_Shared":
             self.dispatcher.join(receiver, sticky_ranges(request))
@@ -109,26 +118,13 @@ class Subscription:
         self.dispatcher = self._make_dispatcher()
 
     def _make_dispatcher(self) -> Dispatcher:
-        return make_dispatcher(self.core, self.topic, self._kind, self._partition_index)
+        made = make_dispatcher(self.core, self.topic, self._kind, self._partition_index)
+        # It has read what is kept; whether anybody will acknowledge something is not known.
+        self.core.locked(self.tracker.rest)
+        return made
 
-    def _forget_later(self, receiver: Receiver) -> Callable[[object], None]:
-        """A consumer that nobody refers to any more leaves: in the background, for the collector
-        may run anywhere."""
-        self_reference = weakref.ref(self)
-        background = self.topic.broker.background
-
-        def leave() -> None:
-            found = self_reference()
-            if found is not None and receiver in found._consumers:
-                found.detach(receiver)
-
-        def gone(_: object) -> None:
-            if not background.closed:
-                background.put(leave)
-
-        return gone
-
-    def _detach_forgotten(self) -> None:
+    def detach_forgotten(self) -> None:
+        """Let go of consumers nobody refers to any more; a non-durable one may go with them."""
         for receiver, reference in list(self._consumers.items()):
             if reference() is None:
                 self.detach(receiver)
@@ -142,28 +138,41 @@ class Subscription:
                 receiver.dispatcher.leave(receiver)
             if not self._consumers and not self.durable:
                 self.topic.drop_non_durable(self)
+            elif not self._consumers and not self.removed:
+                self.core.locked(self.tracker.rest)
         receiver.dispatcher.settled()
         self.topic.trim()
 
     # Positions ------------------------------------------------------------------------------------
 
     def locate(self, message_id: object) -> tuple[int, int, int]:
-        """For an acknowledgement by id; see LedgerList.locate."""
+        """For an acknowledgement by id; see LedgerList.locate. What was trimmed is acknowledged.
+
+        NotAllowedError: the topic never had such a message.
+        """
         if not isinstance(message_id, MessageId):
             raise TypeError(
                 f"a Message or a MessageId is acknowledged, not a {type(message_id).__name__}"
             )
-        return self.topic.ledger.locate(message_id)
+        ledger = self.topic.ledger
+        found = ledger.locate(message_id)
+        if not found[2] and not ledger.may_have_had(message_id.ledger_id()):
+            raise errors.NotAllowedError(
+                f"acknowledge {message_id}: {self.topic.name} has no such message; an id is "
+                "acknowledged on the topic it was published to or received from"
+            )
+        return found
 
-    def seek(self, position: Position) -> None:
-        """Everything before the position counts as acknowledged, everything from it on as not.
-        Durable on return."""
-        if self.topic.ledger.ledgers():
-            self.dispatcher.reset(*position)
-        else:
-            self.dispatcher.move(
-                *position
-            )  # nothing was published that could count as acknowledged
+    def seek(self, find: Callable[[], Position]) -> None:
+        """Everything before the position found counts as acknowledged, everything from it on as
+        not. Durable on return."""
+        with self.topic.lock:  # so that the position is not trimmed before it is taken
+            position = find()
+            self.ledger_changed(0)  # it may be in a ledger that came a moment ago
+            if self.topic.ledger.ledgers():
+                self.dispatcher.reset(*position)
+            else:  # nothing was published that could count as acknowledged
+                self.dispatcher.move(*position)
         self.dispatcher.settled()
         self.topic.ledger.tail.wake()
 
@@ -222,9 +231,8 @@ class Subscription:
         """The last message of a ledger was acknowledged: it may be trimmed."""
         self.topic.broker.background.put(self.topic.trim)
 
-    def arm_flush(self, consumer: ConsumerCore) -> bool:
-        """Make acknowledgements durable before the flush interval is over; True when that is
-        arranged."""
+    def arm_flush(self, consumer: ConsumerCore) -> None:
+        """Make acknowledgements durable before the flush interval is over."""
         reference = weakref.ref(consumer)
 
         def flush() -> None:
@@ -235,7 +243,6 @@ class Subscription:
                 self.tracker.flush()
 
         self.topic.broker.after_flush_interval(flush)
-        return True
 
     def deadline(self, timeout_millis: int | None) -> Deadline:
         """How long a caller waits is real time, whatever clock the broker has."""
@@ -256,29 +263,46 @@ class Subscription:
         position: Position = self.core.locked(self.tracker.mark_delete)
         return position
 
-    def backlog(self) -> int:
-        """Messages that are not acknowledged."""
+    def backlog(self) -> tuple[int, int]:
+        """(entries, messages): messages that are not acknowledged, and entries that hold one."""
+        ledger_list = self.topic.ledger
 
-        def count() -> int:
-            total = 0
-            known = set(self.tracker.ledger_ids)  # all but one that is being added right now
-            for ledger in self.topic.ledger.ledgers():
-                messages = self.topic.ledger.published_counts(ledger)[1]
-                if ledger.ledger_id in known:
-                    messages -= self.tracker.acknowledged_count(ledger.ledger_id)
-                total += max(messages, 0)
-            return total
+        def count() -> tuple[int, int]:
+            # All but one that is being added right now; one below the first is being removed.
+            known = self.tracker.ledger_ids
+            counts = [
+                self._open_counts(ledger, ledger.ledger_id in known)
+                for ledger in ledger_list.ledgers()
+                if not known or ledger.ledger_id >= known[0]
+            ]
+            return sum(each[0] for each in counts), sum(each[1] for each in counts)
 
-        return int(self.core.locked(count))
+        found: tuple[int, int] = self.core.locked(count)
+        return found
+
+    def _open_counts(self, ledger: LedgerRecord, known: bool) -> tuple[int, int]:
+        """(entries, messages) of one ledger; mutex held. known: the tracker was told of it."""
+        ledger_list = self.topic.ledger
+        entries, messages = ledger_list.published_counts(ledger)
+        if not known:
+            return entries, messages
+        span = partial(ledger_list.span, ledger)
+        acknowledged = self.tracker.acknowledged_count(ledger.ledger_id)
+        try:
+            entries = open_entries(self.tracker, span, ledger.ledger_id, entries, messages)
+        except LedgerTrimmed:
+            return 0, 0
+        return entries, max(messages - acknowledged, 0)
 
     def statistics(self) -> dict[str, Any]:
         """As Pulsar's subscription stats, in snake_case. Key_Shared: which keys are held back, by
         whom, since when."""
-        self._detach_forgotten()
+        entries, messages = self.backlog()
         found: dict[str, Any] = {
             "type": self._kind[0] if self._consumers else "",
             "is_durable": self.durable,
-            "msg_backlog": self.backlog(),
+            "msg_backlog": messages,
+            "backlog_entries": entries,
             "mark_delete_position": self.mark_delete(),
         }
         found |= self.dispatcher.statistics()
@@ -286,18 +310,40 @@ class Subscription:
 
     # Life -----------------------------------------------------------------------------------------
 
+    def require_last(self, receiver: Receiver) -> None:
+        """BrokerMetadataError: other consumers are attached, so this one may not unsubscribe."""
+        with self.topic.lock:
+            self.detach_forgotten()
+            others = len(self._consumers.keys() - {receiver})
+        if others:
+            raise errors.BrokerMetadataError(
+                f"unsubscribe {self.name} of {self.topic.name}: {others} other consumers are "
+                "attached; close them first"
+            )
+
+    def unsubscribe(self, receiver: Receiver) -> None:
+        """A consumer deletes the subscription. See require_last."""
+        with self.topic.lock:
+            self.require_last(receiver)
+            if self.durable:
+                self.topic.unsubscribe(self.name)
+            else:
+                self.topic.drop_non_durable(self)
+
     def remove(self) -> None:
         """Unsubscribe: the position is gone, messages are no longer held for it."""
         self.removed = True
         self.core.stop()
         for consumer in self.consumers():
             consumer.shut()
+        self.dispatcher.release()
         self.core.locked(self.tracker.delete)
 
     def close(self) -> None:
         self.core.stop()
         for consumer in self.consumers():
             consumer.shut()
+        self.dispatcher.release()
         if not self.removed:
             self.tracker.flush()
             self.core.close()
@@ -325,6 +371,28 @@ class WeakCall:
         found = self._reference()
         if found is not None:
             getattr(found, self._name)()
+
+
+class ForgetLater:
+    """A consumer that nobody refers to any more leaves: in the background, for the collector may
+    run anywhere."""
+
+    __slots__ = ("_broker", "_receiver", "_subscription")
+
+    def __init__(self, subscription: Subscription, receiver: Receiver) -> None:
+        self._subscription = weakref.ref(subscription)
+        self._receiver = receiver
+        self._broker = subscription.topic.broker
+
+    def __call__(self, _: object) -> None:
+        # In a forked child nothing of it may be touched.
+        if self._broker.state == "OPEN":
+            self._broker.background.put(self._leave)
+
+    def _leave(self) -> None:
+        found = self._subscription()
+        if found is not None and self._receiver in found._consumers:
+            found.detach(self._receiver)
 
 
 def sync_tracker(tracker: AckTracker, topic: Topic) -> None:

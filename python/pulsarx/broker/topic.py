@@ -38,7 +38,7 @@ class Topic:
         self.subscriptions: dict[str, Subscription] = {}
         self._non_durable: dict[str, Subscription] = {}
         self._producers: dict[str, weakref.ref[ProducerCore]] = {}
-        self._reader_cursors: weakref.WeakSet[ReaderCursor] = weakref.WeakSet()
+        self._reader_cursors: weakref.WeakSet[ReaderCursor] | None = None  # made with the first
         self._trim_timer: Timer | None = None
         self.ledger = ManagedLedger(broker, self.name, self._ledger_changed)
         for each in record.subscriptions.values():
@@ -98,6 +98,7 @@ class Topic:
     def subscribe(self, request: SubscribeRequest, make: MakeConsumer) -> ConsumerCore:
         """Attach a consumer to a subscription, which is made when it does not exist."""
         with self.lock:
+            self.broker.check_open()  # closed meanwhile: nobody would close this consumer
             name = request.subscription_name
             if request.durable:
                 subscription = self.subscriptions.get(name)
@@ -106,11 +107,19 @@ class Topic:
                     subscription = self.create_subscription(
                         name, request.start(), request.type_name
                     )
+                    request.made_subscription = True
             else:
+                for each in list(self._non_durable.values()):
+                    each.detach_forgotten()  # it goes with its last consumer
                 subscription = self._non_durable.get(name)
                 if subscription is None:
                     subscription = self._create_non_durable(name, request.start())
-            consumer = subscription.attach(request, make)
+            try:
+                consumer = subscription.attach(request, make)
+            except BaseException:
+                if request.made_subscription:
+                    self.take_back(subscription)
+                raise
         subscription.dispatcher.settled()
         return consumer
 
@@ -121,14 +130,22 @@ class Topic:
         if position[0] in tracker.ledger_ids:
             tracker.reset(*position)
         made = self._non_durable[name] = Subscription(self, name, None, tracker)
+        made.ledger_changed(0)  # as in create_subscription
         return made
+
+    def take_back(self, subscription: Subscription) -> None:
+        """Made by a consumer that was then refused: it goes, unless others use it by now."""
+        with self.lock:
+            made = self.subscriptions.get(subscription.name) is subscription
+            if made and not subscription.consumers():
+                self.unsubscribe(subscription.name)
 
     def drop_non_durable(self, subscription: Subscription) -> None:
         """Its last consumer has left."""
         with self.lock:
             if self._non_durable.get(subscription.name) is subscription:
                 del self._non_durable[subscription.name]
-            subscription.remove()
+                subscription.remove()
 
     def all_subscriptions(self) -> list[Subscription]:
         return [*self.subscriptions.values(), *self._non_durable.values()]
@@ -181,7 +198,10 @@ class Topic:
 
     def reader_cursor(self, schema: object) -> ReaderCursor:
         made = ReaderCursor(self, schema)
-        self._reader_cursors.add(made)
+        with self.lock:
+            if self._reader_cursors is None:
+                self._reader_cursors = weakref.WeakSet()
+            self._reader_cursors.add(made)
         return made
 
     # Ledgers --------------------------------------------------------------------------------------
@@ -253,6 +273,8 @@ class Topic:
 
     def subscription_statistics(self) -> dict[str, dict[str, Any]]:
         """By name; `name (non-durable)` where a durable one has the name too."""
+        for each in self.all_subscriptions():
+            each.detach_forgotten()
         found = {name: each.statistics() for name, each in sorted(self.subscriptions.items())}
         for name, each in sorted(self._non_durable.items()):
             found[f"{name} (non-durable)" if name in found else name] = each.statistics()
@@ -278,6 +300,6 @@ class Topic:
                 producer.abandon()
         for subscription in self.all_subscriptions():
             subscription.abandon()
-        for cursor in list(self._reader_cursors):
+        for cursor in list(self._reader_cursors or ()):
             cursor.abandon()
         self.ledger.abandon()
