@@ -181,6 +181,24 @@ def test_bytes_that_are_no_request_end_the_connection_and_nothing_else(
     assert ask(folder, "create_topic", topic="t", partitions=0)["created"]
 
 
+LISTENER = """
+import sys, pulsarx
+client = pulsarx.Client(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_request_that_is_too_large_is_not_sent(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ChildProcess(LISTENER, folder) as owner:
+        owner.line()
+        monkeypatch.setattr(control_frame, "FRAME_SIZE_MAX", 1000)
+        with pytest.raises(ValueError, match="more than the 1000"):
+            ask_owner(folder, "stats", {"topic": "x" * 1000})
+
+
 def test_a_request_meant_for_another_owner_is_not_performed(
     client: pulsarx.Client, folder: Path
 ) -> None:
@@ -245,16 +263,8 @@ def test_no_socket_at_all_is_a_warning(
         assert answer.startswith("FolderOwnedError") and str(os.getpid()) in answer
 
 
-KILLED = """
-import sys, pulsarx
-client = pulsarx.Client(sys.argv[1])
-print("ready", flush=True)
-sys.stdin.readline()
-"""
-
-
 def test_the_socket_of_a_killed_owner_is_in_nobodys_way(folder: Path) -> None:
-    with ChildProcess(KILLED, folder) as owner:
+    with ChildProcess(LISTENER, folder) as owner:
         owner.line()
         owner.kill()
     assert (folder / "control").is_socket()

@@ -61,6 +61,7 @@ def _attach(
 
 def _lease(broker: Broker, job: str, ledgers: Arguments, ttl_ms: int) -> Arguments:
     now_ms, expires_ms = _times(broker, ttl_ms)
+    ledgers = {str(TopicName.of(name)): ids for name, ids in ledgers.items()}
     for name, ids in ledgers.items():
         if not isinstance(ids, list) or not all(one.__class__ is int and one > 0 for one in ids):
             raise ValueError(f"lease: {ids!r:.100} are no ids of ledgers of {name:.200}")

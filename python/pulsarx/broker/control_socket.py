@@ -14,6 +14,7 @@ import _socket
 import errno
 import os
 import stat
+import sys
 import threading
 
 from pulsarx.broker.catalogue_operations import detail_of
@@ -143,9 +144,7 @@ class ControlSocket:
         """A socket with a file is guarded by the file's permissions; one without by this."""
         if self.address == SOCKET_NAME:
             return True
-        size = _PEER_CREDENTIALS_SIZE
-        peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, size)
-        return int.from_bytes(peer[4:8], "little") in (0, os.geteuid())
+        return user_of(connection) in (0, os.geteuid())
 
     def _answer(self, connection: _socket.socket) -> None:
         with self._lock:
@@ -160,7 +159,7 @@ class ControlSocket:
         answer = self._perform(request)
         try:
             frame_send(connection, answer, Deadline(_REQUEST_MS))
-        except FrameError as error:
+        except ValueError as error:
             told = {"error": "StorageError", "detail": f"the answer: {error}"}
             frame_send(connection, told, Deadline(_REQUEST_MS))
 
@@ -203,6 +202,13 @@ def with_address(folder: str, address: str, use: Any) -> None:
         use(f"/proc/self/fd/{descriptor}/{address}")
     finally:
         os.close(descriptor)
+
+
+def user_of(connection: _socket.socket) -> int:
+    """The user at the other end, as the system knows it."""
+    size = _PEER_CREDENTIALS_SIZE
+    peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, size)
+    return int.from_bytes(peer[4:8], sys.byteorder)
 
 
 def shut(one: _socket.socket) -> None:

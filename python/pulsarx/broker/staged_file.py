@@ -13,6 +13,7 @@ import stat
 
 from pulsarx import errors
 from pulsarx._pycore.ledger_file import LedgerFile
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,8 +86,8 @@ class StagedFile:
         file = LedgerFile.open(path, 0)
         summary = file.summary()
         return cls(
-            topic, job, name, file.uuid.hex(), store_id, summary.size, os.path.getsize(path),
-            summary.digest, summary.entry_count, summary.message_count, summary.first_publish_ms,
+            str(TopicName.of(topic)), job, name, file.uuid.hex(), store_id, summary.size,
+            os.path.getsize(path), summary.digest, summary.entry_count, summary.message_count, summary.first_publish_ms,
             summary.last_publish_ms, os.uname().nodename, path,
         )  # fmt: skip
 
@@ -98,8 +99,8 @@ class StagedFile:
         if above.rpartition("/")[2] != STAGING_NAME:
             raise ValueError(f"{sealed.path} is not in the staging area of a data directory")
         return cls(
-            topic, job, name, sealed.uuid, sealed.folder_id, sealed.size, sealed.file_size,
-            sealed.digest, sealed.entry_count, sealed.message_count, sealed.first_publish_ms,
+            str(TopicName.of(topic)), job, name, sealed.uuid, sealed.folder_id, sealed.size,
+            sealed.file_size, sealed.digest, sealed.entry_count, sealed.message_count, sealed.first_publish_ms,
             sealed.last_publish_ms, os.uname().nodename, sealed.path,
         )  # fmt: skip
 
@@ -120,6 +121,8 @@ class StagedFile:
             value = getattr(made, name)
             if value.__class__ is not int or not -_COUNT_MAX < value < _COUNT_MAX:
                 raise ValueError(f"staged file: {name} {value!r:.200} is no number")
+        if str(TopicName.of(made.topic)) != made.topic:
+            raise ValueError(f"staged file: topic {made.topic:.200} is not written in full")
         check_plain_name(made.job, "job")
         check_plain_name(made.name, "name of a staged file")
         return made
