@@ -86,10 +86,21 @@ class StagedFile:
         file = LedgerFile.open(path, 0)
         summary = file.summary()
         return cls(
-            str(TopicName.of(topic)), job, name, file.uuid.hex(), store_id, summary.size,
-            os.path.getsize(path), summary.digest, summary.entry_count, summary.message_count, summary.first_publish_ms,
-            summary.last_publish_ms, os.uname().nodename, path,
-        )  # fmt: skip
+            str(TopicName.of(topic)),
+            job,
+            name,
+            file.uuid.hex(),
+            store_id,
+            summary.size,
+            os.path.getsize(path),
+            summary.digest,
+            summary.entry_count,
+            summary.message_count,
+            summary.first_publish_ms,
+            summary.last_publish_ms,
+            os.uname().nodename,
+            path,
+        )
 
     @classmethod
     def of_sealed(cls, topic: str, sealed: Sealed) -> StagedFile:
@@ -99,10 +110,21 @@ class StagedFile:
         if above.rpartition("/")[2] != STAGING_NAME:
             raise ValueError(f"{sealed.path} is not in the staging area of a data directory")
         return cls(
-            str(TopicName.of(topic)), job, name, sealed.uuid, sealed.folder_id, sealed.size,
-            sealed.file_size, sealed.digest, sealed.entry_count, sealed.message_count, sealed.first_publish_ms,
-            sealed.last_publish_ms, os.uname().nodename, sealed.path,
-        )  # fmt: skip
+            str(TopicName.of(topic)),
+            job,
+            name,
+            sealed.uuid,
+            sealed.folder_id,
+            sealed.size,
+            sealed.file_size,
+            sealed.digest,
+            sealed.entry_count,
+            sealed.message_count,
+            sealed.first_publish_ms,
+            sealed.last_publish_ms,
+            os.uname().nodename,
+            sealed.path,
+        )
 
     def document(self) -> dict[str, Any]:
         """Itself as JSON keeps it."""
