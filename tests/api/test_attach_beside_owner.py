@@ -287,7 +287,7 @@ def test_who_asked_and_died_finds_it_done(owner: Owner, folder: Path) -> None:
     arguments = {"application": "q", "batch_id": 0, "files": [file.document()], "thorough": True}
     data = json.dumps({**whole, "arguments": arguments}).encode()
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.connect(str(folder / "control"))
+        connection.connect(str(folder / "control.sock"))
         connection.sendall(len(data).to_bytes(4, "big") + data)
     assert attach(folder, Transaction("q", 0), [file]).already
     owner.does("subscribe t Shared")

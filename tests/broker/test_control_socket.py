@@ -61,7 +61,7 @@ def owner_of(folder: Path) -> OwnerInfo:
 def connected(folder: Path) -> socket.socket:
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     made.settimeout(5)
-    made.connect(str(folder / "control"))
+    made.connect(str(folder / "control.sock"))
     return made
 
 
@@ -93,10 +93,10 @@ def request(folder: Path, verb: Any, arguments: Any) -> dict[str, Any]:
 
 
 def test_lock_says_where_the_owner_listens(client: pulsarx.Client, folder: Path) -> None:
-    assert owner_of(folder).control_socket == "control"
-    assert (folder / "control").is_socket()
+    assert owner_of(folder).control_socket == "control.sock"
+    assert (folder / "control.sock").is_socket()
     client.close()
-    assert not (folder / "control").exists()
+    assert not (folder / "control.sock").exists()
 
 
 def test_topics_and_subscriptions_are_made_and_looked_at(
@@ -227,16 +227,16 @@ def test_who_says_nothing_holds_up_others_only_for_a_while(
 def test_a_folder_whose_path_is_too_long_for_an_address(tmp_path: Path) -> None:
     folder = tmp_path / ("x" * 120) / ("y" * 120)
     with pulsarx.Client(folder, durability="os"):
-        assert owner_of(folder).control_socket == "control"
+        assert owner_of(folder).control_socket == "control.sock"
         assert ask(folder, "create_topic", topic="t", partitions=0)["created"]
-    assert not (folder / "control").exists()
+    assert not (folder / "control.sock").exists()
 
 
 def test_a_file_system_without_sockets(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = control_socket.with_address
 
     def without(folder: str, address: str, use: Any) -> None:
-        if address == "control":
+        if address == "control.sock":
             raise OSError(95, "not supported")
         whole(folder, address, use)
 
@@ -244,7 +244,7 @@ def test_a_file_system_without_sockets(folder: Path, monkeypatch: pytest.MonkeyP
     with pulsarx.Client(folder, durability="os"):
         assert owner_of(folder).control_socket.startswith("@pulsarx-")
         assert ask(folder, "create_topic", topic="t", partitions=0)["created"]
-        assert not (folder / "control").exists()
+        assert not (folder / "control.sock").exists()
 
 
 def test_no_socket_at_all_is_a_warning(
@@ -267,7 +267,7 @@ def test_the_socket_of_a_killed_owner_is_in_nobodys_way(folder: Path) -> None:
     with ChildProcess(LISTENER, folder) as owner:
         owner.line()
         owner.kill()
-    assert (folder / "control").is_socket()
+    assert (folder / "control.sock").is_socket()
     made = ask_owner(folder, "create_topic", {"topic": "t", "partitions": 0})
     assert made["created"]
     with pulsarx.Client(folder, durability="os"):

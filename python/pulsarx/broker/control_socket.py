@@ -3,7 +3,7 @@
 Made by the broker of a folder. One thread sleeps in accept and uses no CPU; requests are performed
 one after another in it. `LOCK` says the address:
 
-control        the socket of that name in the folder; reached through a descriptor of the folder
+control.sock   the socket of that name in the folder; reached through a descriptor of the folder
                where the whole path is longer than an address may be
 @<name>        a name without a file, where the file system has no sockets; same user only
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.broker import Broker
 
-SOCKET_NAME = "control"
+SOCKET_NAME = "control.sock"
 _REQUEST_MS = 10_000  # how long a request may take to arrive, and its answer to be taken
 _BACKLOG = 64
 # After an accept that failed for want of descriptors or memory.
