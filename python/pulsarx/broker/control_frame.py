@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 FRAME_SIZE_MAX = 1 << 25  # an attach of 50,000 files
 _STEP_SIZE = 1 << 16
-PATH_SIZE_MAX = 107  # of a socket's address, without the zero behind it
 
 
 class FrameError(Exception):

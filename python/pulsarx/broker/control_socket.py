@@ -18,8 +18,6 @@ import sys
 import threading
 
 from pulsarx.broker.catalogue_operations import detail_of
-from pulsarx.broker.control_frame import PATH_SIZE_MAX, FrameError, frame_receive, frame_send
-from pulsarx.broker.control_request import perform
 from pulsarx.clock import Deadline
 from pulsarx.errors import PulsarException
 
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
 SOCKET_NAME = "control.sock"
 _REQUEST_MS = 10_000  # how long a request may take to arrive, and its answer to be taken
 _BACKLOG = 64
+PATH_SIZE_MAX = 107  # of a socket's address, without the zero behind it
 # After an accept that failed for want of descriptors or memory.
 _REST_SECONDS = 1.0
 _PEER_CREDENTIALS_SIZE = 12  # pid, uid, gid
@@ -132,13 +131,20 @@ class ControlSocket:
                 continue
             self._connection = _socket.socket(fileno=descriptor)
             try:
-                if self._may_ask(self._connection):
-                    self._answer(self._connection)
-            except (FrameError, OSError):
-                pass  # whoever asked is gone, or knows no manners
+                self._talk(self._connection)
             finally:
                 self._connection.close()
                 self._connection = None
+
+    def _talk(self, connection: _socket.socket) -> None:
+        # Imported by the first request: opening a folder is not to pay for it.
+        from pulsarx.broker.control_frame import FrameError
+
+        try:
+            if self._may_ask(connection):
+                self._answer(connection)
+        except (FrameError, OSError):
+            pass  # whoever asked is gone, or knows no manners
 
     def _may_ask(self, connection: _socket.socket) -> bool:
         """A socket with a file is guarded by the file's permissions; one without by this."""
@@ -147,6 +153,8 @@ class ControlSocket:
         return user_of(connection) in (0, os.geteuid())
 
     def _answer(self, connection: _socket.socket) -> None:
+        from pulsarx.broker.control_frame import frame_receive, frame_send
+
         with self._lock:
             if self._closed:
                 return
@@ -164,6 +172,8 @@ class ControlSocket:
             frame_send(connection, told, Deadline(_REQUEST_MS))
 
     def _perform(self, request: dict[str, Any]) -> dict[str, Any]:
+        from pulsarx.broker.control_request import perform
+
         directory = self._broker.directory
         if request.get("folder") != directory.folder_id or request.get("epoch") != directory.epoch:
             return {"again": True}  # it read the LOCK of an owner before this one

@@ -17,7 +17,6 @@ from pulsarx._pycore.ledger_file import LedgerFile
 from pulsarx._pycore.ledger_recovery import LedgerRecovery, seal_recovered
 from pulsarx._pycore.ledger_tail import LedgerSpan, LedgerTail, fence, published_counts
 from pulsarx._pycore.ledger_writer import LedgerWriter
-from pulsarx.broker.directory_flush import flush_directories
 from pulsarx.broker.ledger_list import LedgerList, LedgerTrimmed
 
 TYPE_CHECKING = False
@@ -333,6 +332,8 @@ class ManagedLedger(LedgerList):
 
     def _unlink(self, *ledger_ids: int) -> None:
         """The catalogue does not know the ledgers (any more): their files go."""
+        from pulsarx.broker.directory_flush import flush_directories
+
         folders = []
         for ledger_id in ledger_ids:
             path = self.broker.directory.ledger_path(ledger_id)
