@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import pickle
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from range_topics import (
 
 import pulsarx
 from pulsarx import errors
+from pulsarx.broker import plan as plan_module
 from pulsarx.broker.foreign_broker import ForeignBroker
 from pulsarx.broker.ledger_range import LedgerRange, group_ranges
 from pulsarx.broker.offsets import compare_offsets, format_offsets, parse_offsets
@@ -474,3 +476,53 @@ print(sum(len(batch) for each in ranges for batch in read_range(each)), "pyarrow
 """
     child = run_child(program, client._broker.directory.path)
     assert child.communicate(timeout=30)[0] == "2 False\n"
+
+
+def test_a_ledger_that_retention_removes_meanwhile_is_left_out(
+    client: pulsarx.Client, beside: Beside, monkeypatch: pytest.MonkeyPatch
+):
+    sent = publish(client, 9)
+    client._broker.background.wait()
+    planner = Planner(beside(), "t")
+    first = ledger_ids(planner)[0]
+    cut = plan_module.cut_pieces
+    turns: list[int] = []
+
+    def removing(*arguments: Any) -> Any:
+        if not turns:
+            turns.append(1)
+            remove_ledgers(client, [first])
+        return cut(*arguments)
+
+    monkeypatch.setattr(plan_module, "cut_pieces", removing)
+    assert values(planner.plan(max_records_per_partition=1)) == sent[3:]
+    assert turns
+
+
+def test_an_owner_that_rolls_over_all_the_time_is_no_hindrance(
+    client: pulsarx.Client, beside: Beside
+):
+    producer = client.create_producer("t", batching_enabled=False)
+    planner = Planner(beside(), "t")
+    place = planner.earliest()
+    stop = threading.Event()
+    sent: list[bytes] = []
+
+    def run() -> None:
+        while not stop.is_set() and len(sent) < 400:
+            sent.append(b"%d" % len(sent))
+            producer.send(sent[-1])
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    found: list[Any] = []
+    try:
+        while len(found) < 100 and thread.is_alive():
+            latest = planner.latest()
+            found += values(planner.plan(place, latest, ["value"]))
+            place = latest
+    finally:
+        stop.set()
+        thread.join()
+    found += values(planner.plan(place, planner.latest(), ["value"]))
+    assert found == sent
