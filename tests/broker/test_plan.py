@@ -6,7 +6,6 @@ import itertools
 import json
 import pickle
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from range_topics import (
     FULL,
     Beside,
     OpenClient,
-    batches_of,
     clients_of,
     publish,
     small_ledgers,
@@ -26,37 +24,9 @@ from range_topics import (
 import pulsarx
 from pulsarx import errors
 from pulsarx.broker import plan as plan_module
-from pulsarx.broker.foreign_broker import ForeignBroker
 from pulsarx.broker.ledger_range import LedgerRange, group_ranges
 from pulsarx.broker.offsets import compare_offsets, format_offsets, parse_offsets
 from pulsarx.broker.plan import Planner, plan
-
-
-@pytest.fixture
-def open_client(tmp_path: Path) -> Iterator[OpenClient]:
-    with clients_of(tmp_path / "data") as make:
-        yield make
-
-
-@pytest.fixture
-def beside(tmp_path: Path) -> Iterator[Beside]:
-    """Opens the folder as another process would. (A client here that is read_only shares the
-    owner's broker.)"""
-    opened: list[ForeignBroker] = []
-
-    def make() -> ForeignBroker:
-        opened.append(ForeignBroker(str(tmp_path / "data")))
-        return opened[-1]
-
-    yield make
-    for broker in opened:
-        broker.close()
-
-
-@pytest.fixture
-def client(open_client: OpenClient) -> pulsarx.Client:
-    """Its ledgers have three entries each."""
-    return open_client(broker_options=small_ledgers())
 
 
 def ledger_ids(planner: Planner) -> list[int]:
@@ -343,50 +313,6 @@ def test_time_is_cut_exactly_and_prunes_ledgers(open_client: OpenClient):
     planner = Planner(client, "t")
     assert values(planner.plan(planner.at_time(start_ms + 4000))) == sent[4:]
     assert planner.at_time(start_ms + 99_000) == planner.latest()
-
-
-# Cutting
-
-
-@pytest.mark.parametrize("batch", [1, 10])
-def test_large_ledgers_are_cut_by_bytes_between_entries(
-    open_client: OpenClient, beside: Beside, batch: int
-):
-    client = open_client()
-    producer = client.create_producer("t", **batches_of(batch))
-    sent = [b"%05d" % number * 200 for number in range(2000)]
-    for at in range(0, 2000, batch):
-        producer.send_many(sent[at : at + batch])
-    for reader in (client, beside()):
-        ranges = plan(reader, "t", target_bytes=300_000)
-        assert values(ranges) == sent
-        assert 6 <= len(ranges) <= 8
-        assert max(each.size for each in ranges) < 300_000 + 70_000
-        assert [each.first_message for each in ranges[1:]] == [
-            each.end_message for each in ranges[:-1]
-        ]
-        assert all(each.first_message % batch == 0 for each in ranges)
-        assert len(plan(reader, "t", max_bytes_per_partition=1_000_000)) in (2, 3)
-
-
-def test_records_of_a_range_are_limited(client: pulsarx.Client):
-    sent = publish(client, 60, batch=10)
-    for most in (1, 3, 10, 15, 29, 1000):
-        ranges = plan(client, "t", max_records_per_partition=most)
-        assert values(ranges) == sent
-        assert max(each.message_count for each in ranges) <= most
-    # Between entries where there is a choice.
-    ranges = plan(client, "t", max_records_per_partition=15)
-    assert {each.message_count for each in ranges} == {10}
-
-
-def test_there_are_as_many_ranges_as_wanted(client: pulsarx.Client):
-    sent = publish(client, 20, batch=10)
-    for wanted in (1, 2, 3, 7, 20):
-        ranges = plan(client, "t", min_partitions=wanted)
-        assert values(ranges) == sent
-        assert len(ranges) == max(wanted, 1)
-    assert len(plan(client, "t", min_partitions=50)) == 20
 
 
 # Beside an owner, after one, without one

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -28,12 +27,6 @@ COLUMNS = (
     "value", "__key", "__topic", "__messageId", "__publishTime", "__eventTime",
     "__messageProperties",
 )  # fmt: skip
-
-
-@pytest.fixture
-def open_client(tmp_path: Path) -> Iterator[OpenClient]:
-    with clients_of(tmp_path / "data") as make:
-        yield make
 
 
 @pytest.fixture

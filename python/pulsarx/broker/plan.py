@@ -11,6 +11,7 @@ from pulsarx._pycore.range_batch import COLUMNS, check_columns
 from pulsarx.broker.ledger_range import LedgerRange
 from pulsarx.broker.offsets import BEGINNING, EARLIEST, LATEST, parse_offsets
 from pulsarx.broker.partitioned_topic import partition_count_of, partition_names
+from pulsarx.broker.plan_limit import BYTES, ENTRIES, MESSAGES, amount, limit_offsets
 from pulsarx.broker.plan_piece import DATA_OFFSET, Piece, cut_pieces
 from pulsarx.topic_name import TopicName
 
@@ -210,6 +211,42 @@ class Planner:
                 if there:
                     return ledger.ledger_id, there
         return self._removed(ledgers.name)
+
+    # Amounts --------------------------------------------------------------------------------------
+
+    def amounts(self, start: Boundary, end: Boundary = LATEST) -> dict[str, int]:
+        """Messages, entries and bytes of files between two places."""
+        pieces = self._steadily(lambda: self._pieces(start, end, False))
+        return {measure: amount(pieces, measure) for measure in (MESSAGES, ENTRIES, BYTES)}
+
+    def limit(
+        self,
+        start: Boundary,
+        end: Boundary = LATEST,
+        *,
+        max_messages: int | None = None,
+        max_entries: int | None = None,
+        max_bytes: int | None = None,
+        fail_on_data_loss: bool = True,
+    ) -> Offsets:
+        """The end, or nearer to start where one of the limits is reached.
+
+        Limits are shared among topics by what each has waiting; each advances by an entry or
+        message at least. Bytes are of files, and about.
+        """
+        limits = ((MESSAGES, max_messages), (ENTRIES, max_entries), (BYTES, max_bytes))
+
+        def look() -> Offsets:
+            last = self.resolve(end, fail_on_data_loss=fail_on_data_loss, complete=True)
+            pieces = self._pieces(start, last, fail_on_data_loss)
+            found = last
+            for measure, most in limits:
+                if most is not None:
+                    nearer = limit_offsets(pieces, last, measure, most)
+                    found = {name: min(place, nearer[name]) for name, place in found.items()}
+            return found
+
+        return self._steadily(look)
 
     # What there is --------------------------------------------------------------------------------
 

@@ -94,6 +94,20 @@ class Piece:
         frame = self.file.frame(offset, self.end)
         return self.until if frame is None else int(frame["first_message"])
 
+    def boundary(self, ordinal: int) -> int:
+        """The first message of the entry with this one, unless that is before the piece."""
+        if ordinal >= self.until:
+            return self.until
+        first = self._place(ordinal)[1]
+        return first if first > self.first else ordinal
+
+    def first_entry_end(self) -> int:
+        """Behind the messages of its first entry."""
+        frame = self.file.frame(self.file.find_message(self.first, self.end), self.end)
+        if frame is None:
+            return self.until
+        return min(int(frame["first_message"] + frame["message_count"]), self.until)
+
     def part(self, first: int, until: int, offset: int, end: int) -> Piece:
         return Piece(self.ledgers, self.ledger, first, until, offset, end, self._file)
 
