@@ -144,6 +144,8 @@ cdef class RangeReader:
             raise errors.CorruptDataError(
                 f"read {self.what}: the file has {file.c_read.mapped_size} bytes, {end} were "
                 "planned. It was cut; restore it")
+        # Read once from end to end: here faulting pages in costs less than asking for them.
+        file.c_read.populated_end = end
         self.cursor.offset = offset
         self.cursor.end = end
         self.cursor.first_message = first_message
