@@ -2,7 +2,7 @@
 owner.
 
 state     on disk                                left by
-OPEN      `<path>.tmp`, grows                    seal, abort, garbage collection
+OPEN      `<path>.tmp`, grows                    seal, abort; a killed or forgotten writer leaves it
 SEALED    `<path>`, whole; never changes         -
 ABORTED   nothing                                -
 """
