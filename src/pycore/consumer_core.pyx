@@ -52,7 +52,7 @@ cdef class ConsumerCore:
             message = self.receiver.take()
         finally:
             mutex_unlock(&self.core.mutex)
-        if self.dispatcher.dead is not None:
+        if self.dispatcher.dead is not None or self.dispatcher.wakes:
             self.dispatcher.settle()
         if message is not None:
             return message
@@ -68,7 +68,7 @@ cdef class ConsumerCore:
                 message = self.receiver.take()
             finally:
                 mutex_unlock(&self.core.mutex)
-            if self.dispatcher.dead is not None:
+            if self.dispatcher.dead is not None or self.dispatcher.wakes:
                 self.dispatcher.settle()
             if message is not None:
                 return message
@@ -87,7 +87,7 @@ cdef class ConsumerCore:
                 self.receiver.stop_asking()
         finally:
             mutex_unlock(&self.core.mutex)
-        if self.dispatcher.dead is not None:
+        if self.dispatcher.dead is not None or self.dispatcher.wakes:
             self.dispatcher.settle()
         return message
 
@@ -132,7 +132,7 @@ cdef class ConsumerCore:
                 self.subscription.log_damage()
             finally:
                 mutex_unlock(&self.core.mutex)
-            if self.dispatcher.dead is not None:
+            if self.dispatcher.dead is not None or self.dispatcher.wakes:
                 self.dispatcher.settle()
             if found:
                 return found
@@ -384,8 +384,9 @@ cdef class ConsumerCore:
             mutex_lock(&self.core.mutex)
             try:
                 status = self.core.tracker.acknowledge(ledger_id, first, count, &newly)
-                if status == STATUS_OK and (self.core.pending.count
-                                            or not self.dispatcher.shares):
+                # A duplicate too: a seek acknowledges what is on its way to the dead letters.
+                if (status == STATUS_OK or status == STATUS_DUPLICATE) and (
+                        self.core.pending.count or not self.dispatcher.shares):
                     self.dispatcher.acknowledged(ledger_id, first, count)
             finally:
                 mutex_unlock(&self.core.mutex)

@@ -96,7 +96,7 @@ cdef class LedgerReader:
                 if not self.next_entry():
                     return False
             except errors.CorruptDataError:
-                return False
+                continue       # what comes behind the damage tells whether it was this one
             if self.span.ledger_id != ledger_id or message < self.c_frame.first_message:
                 return False
             if message < self.next_message:

@@ -276,10 +276,6 @@ cdef class Dispatcher:
         self.tail = tail
         self.topic_name = topic_name
         self.decompressed_size_max = decompressed_size_max
-        if core.tracker is not None:
-            mutex_lock(&core.mutex)
-            core.dispatcher = self
-            mutex_unlock(&core.mutex)
 
     cdef bint supply(self, Receiver receiver) except -1:
         raise NotImplementedError
@@ -340,6 +336,7 @@ cdef class Dispatcher:
         cdef TimerNode node
         cdef SubscriptionCore core = self.core
         cdef Dispatcher other = None
+        cdef object failure = None
         mutex_lock(&core.mutex)
         try:
             if core.on_due is None:
@@ -352,7 +349,11 @@ cdef class Dispatcher:
                 now_ms = core.now_ms()
                 try:
                     while timer_wheel_pop(&core.wheel, now_ms, &node):
-                        self.due(node.first, node.second)
+                        try:
+                            self.due(node.first, node.second)
+                        except Exception as error:
+                            failure = error
+                            core.retry(node.first, node.second)
                 finally:
                     core.rearm()
         finally:
@@ -361,6 +362,8 @@ cdef class Dispatcher:
             other.deadlines_due()
         else:
             self.settle()
+        if failure is not None:
+            raise failure       # said in the log by the clock
 
     cdef int settle(self) except -1:
         cdef list told

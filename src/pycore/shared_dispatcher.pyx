@@ -47,6 +47,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         self.turn = UINT32_MAX     # the first one is next
         mutex_lock(&self.core.mutex)
         try:
+            self.core.dispatcher = self      # whole by now: a timer may fire at once
             self.core.forget(False, False)
             self.restart()
         finally:

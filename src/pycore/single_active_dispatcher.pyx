@@ -31,6 +31,10 @@ cdef class SingleActiveDispatcher(Dispatcher):
         self.receivers = []
         self.exclusive = exclusive
         self.partition_index = partition_index
+        if core.tracker is not None:
+            mutex_lock(&core.mutex)
+            core.dispatcher = self     # whole by now: a timer may fire at once
+            mutex_unlock(&core.mutex)
 
     # Who reads ------------------------------------------------------------------------------------
 
@@ -119,8 +123,12 @@ cdef class SingleActiveDispatcher(Dispatcher):
         try:
             # Before the cursor is written, which keeps counts.
             self.core.forget(True, True)
-            self.core.tracker.reset(ledger_id, message)
-            self.go(ledger_id, message)
+            try:
+                self.core.tracker.reset(ledger_id, message)
+                self.go(ledger_id, message)
+            except BaseException:
+                self.rewind_to_mark_delete()     # what waited for its time is read again
+                raise
         finally:
             mutex_unlock(&self.core.mutex)
 
@@ -387,6 +395,9 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
         if ack == NULL or ack.state != PENDING_DEAD:
+            return 0
+        if self.core.tracker.is_acknowledged(ledger_id, message):
+            pending_acks_remove(&self.core.pending, ledger_id, message)     # by a seek
             return 0
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_COUNTED)
         return self.redeliver_later(receiver, ledger_id, message, -1)

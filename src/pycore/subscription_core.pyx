@@ -11,7 +11,7 @@ from pulsarx._core.cursor_sections cimport (
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_COUNT_MAX, PENDING_DEAD, PENDING_DELAYED, PENDING_HELD,
     PENDING_NACKED, PENDING_NOBODY, PENDING_NONE, PENDING_RESTORED, PendingAck,
-    pending_acks_add, pending_acks_free, pending_acks_init, pending_acks_next,
+    pending_acks_add, pending_acks_find, pending_acks_free, pending_acks_init, pending_acks_next,
     pending_acks_remove, pending_acks_set_state,
 )
 from pulsarx._core.status cimport STATUS_FOLD, STATUS_OK
@@ -25,6 +25,7 @@ from pulsarx._pycore.sections_source cimport SectionsSource, take_section
 
 cdef enum:
     DELAYED_KEPT_MIN = 50000     # so many delayed messages a killed process may have to find again
+    RETRY_MS = 1000              # after what failed
 
 
 cdef class SubscriptionCore(SectionsSource):
@@ -203,7 +204,34 @@ cdef class SubscriptionCore(SectionsSource):
                 # Whatever else it is (the ledger is being trimmed, memory is out): the count alone
                 # may be lost by it.
                 return 0
+            if not self.fold_for_counts():
+                return 0
+        return 0
+
+    cdef bint fold_for_counts(self) except -1:
+        cdef int64_t now_ms
+        if self.fold_failed_ms:
+            now_ms = self.now_ms()
+            if 0 <= now_ms - self.fold_failed_ms < RETRY_MS:
+                return False
+        try:
             self.tracker.fold()
+        except Exception:
+            import logging
+
+            self.fold_failed_ms = self.now_ms()
+            logging.getLogger("pulsarx").exception(
+                "redeliveries are not kept for a restart: the cursor could not be written")
+            return False
+        self.fold_failed_ms = 0
+        return True
+
+    cdef int retry(self, uint64_t ledger_id, uint64_t message) except -1:
+        cdef PendingAck* ack = pending_acks_find(&self.pending, ledger_id, message)
+        if ack != NULL and ack.tag == TIMER_NONE and (
+                ack.state == PENDING_HELD or ack.state == PENDING_NACKED
+                or ack.state == PENDING_DELAYED):
+            ack.tag = self.arm(self.now_ms() + RETRY_MS, ledger_id, message)
         return 0
 
     cdef int forget(self, bint delayed_too, bint counts_too) except -1:

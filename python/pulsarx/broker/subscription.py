@@ -176,6 +176,7 @@ class Subscription:
                     self.dispatcher.forget_before(ledgers[0].ledger_id)
 
         self.core.locked(change)
+        self.topic.ledger.tail.wake()  # what was trimmed away may have kept others waiting
 
     def ledger_acknowledged(self) -> None:
         """The last message of a ledger was acknowledged: it may be trimmed."""
