@@ -60,8 +60,16 @@ cdef class ConsumerCore:
 
     def receive_later(self, object timeout_millis):
         """The slow half of receive: nothing is there yet."""
-        cdef Message message
         cdef object deadline = self.deadline(timeout_millis)
+        try:
+            return self.wait_for_message(deadline, timeout_millis)
+        except BaseException:
+            if self.zero_queue:
+                self.stop_asking()     # or the next message came here, and nobody asked for it
+            raise
+
+    cdef Message wait_for_message(self, object deadline, object timeout_millis):
+        cdef Message message
         while self.wait(deadline):
             mutex_lock(&self.core.mutex)
             try:

@@ -199,7 +199,7 @@ cdef class PendingDispatcher(Dispatcher):
         cdef uint32_t timer
         if delay_ms == 0:
             return self.again_or_dead(ledger_id, message, ack)
-        timer = self.core.arm(self.core.now_ms() + delay_ms, ledger_id, message)
+        timer = self.core.arm(self.core.later_ms(delay_ms), ledger_id, message)
         ack = pending_acks_find(&self.core.pending, ledger_id, message)
         self.core.cancel_timer(ack)
         if ack.state == PENDING_QUEUED:
@@ -289,7 +289,7 @@ cdef class PendingDispatcher(Dispatcher):
         ack.consumer = PENDING_NOBODY
         if delay_ms == 0:
             return self.give_back(ledger_id, message, ack)
-        timer = self.core.arm(self.core.now_ms() + delay_ms, ledger_id, message)
+        timer = self.core.arm(self.core.later_ms(delay_ms), ledger_id, message)
         self.key_waits(ack.key_hash, ledger_id, message, False)
         ack.state = PENDING_NACKED
         ack.tag = timer

@@ -8,6 +8,7 @@ from libc.string cimport memset
 
 from pulsarx import errors
 from pulsarx._core.cursor_state cimport CursorState, LedgerAcks, cursor_state_find
+from pulsarx._core.key_order cimport KEY_CONSUMERS_MAX
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_NOBODY, PENDING_NONE, PENDING_QUEUED,
     PENDING_RESTORED, PendingAck, pending_acks_add, pending_acks_next, pending_acks_next_absent,
@@ -66,7 +67,7 @@ cdef class SharedDispatcher(PendingDispatcher):
             index = 0
             while index < len(self.receivers) and self.receivers[index] is not None:
                 index += 1
-            if index == PENDING_NOBODY:
+            if index == KEY_CONSUMERS_MAX:
                 raise errors.ConsumerAssignError(
                     f"the subscription of {self.topic_name} has {index} consumers; that is the most"
                 )

@@ -370,7 +370,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
         if delay_ms == 0:
             return self.due(ledger_id, message)
-        ack.tag = self.core.arm(self.core.now_ms() + delay_ms, ledger_id, message)
+        ack.tag = self.core.arm(self.core.later_ms(delay_ms), ledger_id, message)
         return 0
 
     cdef int due(self, uint64_t ledger_id, uint64_t message) except -1:
@@ -388,7 +388,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
             delay_ms = self.active.overdue_delay(ack.redelivery_count)
             if delay_ms:
                 pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
-                ack.tag = self.core.arm(self.core.now_ms() + delay_ms, ledger_id, message)
+                ack.tag = self.core.arm(self.core.later_ms(delay_ms), ledger_id, message)
                 return 0
         return self.rewind_from(ledger_id, message)
 

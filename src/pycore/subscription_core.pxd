@@ -30,6 +30,9 @@ cdef class SubscriptionCore(SectionsSource):
     cdef int64_t fold_failed_ms          # when the cursor could not be written; 0: it could
 
     cdef int64_t now_ms(self) except -1
+    cdef int64_t later_ms(self, int64_t delay_ms) except -1
+    """The time after a delay; the latest there is for one that is longer."""
+
     cdef uint32_t arm(self, int64_t due_ms, uint64_t ledger_id, uint64_t message) except? 4294967295
     """Let on_due be called when the time has come; answers the handle to cancel it by."""
 

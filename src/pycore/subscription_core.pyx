@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Body of subscription_core.pxd."""
 
-from libc.stdint cimport UINT64_MAX, int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
 from pulsarx._core.cursor_record cimport CURSOR_SECTION_DUE, CURSOR_SECTION_REDELIVERY
@@ -146,6 +146,10 @@ cdef class SubscriptionCore(SectionsSource):
         now_ns = self.now_ns()
         return now_ns // 1000000
 
+    cdef int64_t later_ms(self, int64_t delay_ms) except -1:
+        cdef int64_t now_ms = self.now_ms()
+        return now_ms + delay_ms if delay_ms < INT64_MAX - now_ms else INT64_MAX
+
     cdef uint32_t arm(self, int64_t due_ms, uint64_t ledger_id,
                       uint64_t message) except? 4294967295:
         cdef uint32_t timer = TIMER_NONE
@@ -231,7 +235,7 @@ cdef class SubscriptionCore(SectionsSource):
         if ack != NULL and ack.tag == TIMER_NONE and (
                 ack.state == PENDING_HELD or ack.state == PENDING_NACKED
                 or ack.state == PENDING_DELAYED):
-            ack.tag = self.arm(self.now_ms() + RETRY_MS, ledger_id, message)
+            ack.tag = self.arm(self.later_ms(RETRY_MS), ledger_id, message)
         return 0
 
     cdef int forget(self, bint delayed_too, bint counts_too) except -1:

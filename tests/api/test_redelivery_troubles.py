@@ -249,3 +249,21 @@ def test_who_waits_is_told_that_what_kept_it_waiting_was_trimmed(
     assert take(consumer) == ["2", "3"]
     check(consumer)
     client.close()
+
+
+@ALL
+def test_a_delay_without_end_is_no_delay_of_nothing(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock, kind: ConsumerType
+) -> None:
+    """The sum with the time of day wrapped around, and the message came at the next deadline."""
+    consumer = join(clocked_client, kind, negative_ack_redelivery_delay_ms=2**63 - 1)
+    publish(clocked_client, "a:one", "b:two")
+    first, second = take_messages(consumer)
+    consumer.acknowledge(first)
+    consumer.negative_acknowledge(second)
+    consumer.dispatcher.deadlines_due()
+    manual_clock.advance(86_400)
+    assert take(consumer) == []
+    consumer.redeliver_unacknowledged_messages()
+    assert take(consumer) == ["b:two"]
+    check(consumer)
