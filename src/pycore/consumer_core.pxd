@@ -23,7 +23,6 @@ cdef class ConsumerCore:
     cdef bint flush_armed                # a flush of the acknowledgements is due already
     cdef object __weakref__
 
-    cdef Message wait_for_message(self, object deadline, object timeout_millis)
     cdef bint wait(self, object deadline) except -1
     cdef bint look(self) except -1
     cdef int stop_asking(self) except -1

@@ -354,6 +354,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                              int64_t delay_ms) except -1:
         cdef uint64_t end_ledger = 0
         cdef uint64_t end = 0
+        cdef uint32_t timer
         cdef PendingAck* ack
         self.delivered_end(&end_ledger, &end)
         if ledger_id > end_ledger or (ledger_id == end_ledger and message >= end) or (
@@ -364,14 +365,14 @@ cdef class SingleActiveDispatcher(Dispatcher):
             return 0
         if delay_ms < 0:
             delay_ms = receiver.redelivery_delay(ack.redelivery_count if ack != NULL else 0)
+        # First, for it calls Python: what raises there changes nothing.
+        timer = self.core.arm(self.core.later_ms(delay_ms), ledger_id, message) if (
+            delay_ms) else <uint32_t>TIMER_NONE
         ack = self.core.add(ledger_id, message)
         self.core.cancel_timer(ack)
-        ack.tag = TIMER_NONE
+        ack.tag = timer
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
-        if delay_ms == 0:
-            return self.due(ledger_id, message)
-        ack.tag = self.core.arm(self.core.later_ms(delay_ms), ledger_id, message)
-        return 0
+        return self.due(ledger_id, message) if delay_ms == 0 else 0
 
     cdef int due(self, uint64_t ledger_id, uint64_t message) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
@@ -387,8 +388,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
         if ack.state == PENDING_HELD and self.active is not None:
             delay_ms = self.active.overdue_delay(ack.redelivery_count)
             if delay_ms:
-                pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
                 ack.tag = self.core.arm(self.core.later_ms(delay_ms), ledger_id, message)
+                pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
                 return 0
         return self.rewind_from(ledger_id, message)
 

@@ -55,8 +55,5 @@ cdef class SubscriptionCore(SectionsSource):
     cdef bint fold_for_counts(self) except -1
     """Make room for counts in the cursor; False: it cannot be written now, said in the log."""
 
-    cdef int retry(self, uint64_t ledger_id, uint64_t message) except -1
-    """What was to be done at a deadline failed: the message gets another one soon."""
-
     cdef int forget(self, bint delayed_too, bint counts_too) except -1
     """Nobody has anything: every message is unread again, or acknowledged."""

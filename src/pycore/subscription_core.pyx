@@ -11,7 +11,7 @@ from pulsarx._core.cursor_sections cimport (
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_COUNT_MAX, PENDING_DEAD, PENDING_DELAYED, PENDING_HELD,
     PENDING_NACKED, PENDING_NOBODY, PENDING_NONE, PENDING_RESTORED, PendingAck,
-    pending_acks_add, pending_acks_find, pending_acks_free, pending_acks_init, pending_acks_next,
+    pending_acks_add, pending_acks_free, pending_acks_init, pending_acks_next,
     pending_acks_remove, pending_acks_set_state,
 )
 from pulsarx._core.status cimport STATUS_FOLD, STATUS_OK
@@ -229,14 +229,6 @@ cdef class SubscriptionCore(SectionsSource):
             return False
         self.fold_failed_ms = 0
         return True
-
-    cdef int retry(self, uint64_t ledger_id, uint64_t message) except -1:
-        cdef PendingAck* ack = pending_acks_find(&self.pending, ledger_id, message)
-        if ack != NULL and ack.tag == TIMER_NONE and (
-                ack.state == PENDING_HELD or ack.state == PENDING_NACKED
-                or ack.state == PENDING_DELAYED):
-            ack.tag = self.arm(self.later_ms(RETRY_MS), ledger_id, message)
-        return 0
 
     cdef int forget(self, bint delayed_too, bint counts_too) except -1:
         cdef uint64_t ledger_id = 0
