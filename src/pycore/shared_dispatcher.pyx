@@ -216,10 +216,8 @@ cdef class SharedDispatcher(PendingDispatcher):
                 each.unacknowledged = 0
                 each.blocked = False
         self.core.tracker.mark_delete_position(&ledger_id, &message)
-        span, offset = self.reader.locate(ledger_id, message)
-        self.reader.go(span, offset, ledger_id, message)
         self.wakes = True
-        return 0
+        return self.reader.find(ledger_id, message)
 
     def statistics(self) -> dict:
         """Of the consumers, dispatched up to now; see Subscription.statistics."""

@@ -147,12 +147,10 @@ cdef class SingleActiveDispatcher(Dispatcher):
         mutex_unlock(&self.core.mutex)
 
     cdef int go(self, uint64_t ledger_id, uint64_t message) except -1:
-        span, offset = self.reader.locate(ledger_id, message)
         self.generation += 1
-        self.reader.go(span, offset, ledger_id, message)
         self.skip_ledger_id = ledger_id
         self.skip_messages = message
-        return 0
+        return self.reader.find(ledger_id, message)
 
     cdef int rewind_to_mark_delete(self) except -1:
         cdef uint64_t ledger_id = 0

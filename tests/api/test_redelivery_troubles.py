@@ -267,3 +267,26 @@ def test_a_delay_without_end_is_no_delay_of_nothing(
     consumer.redeliver_unacknowledged_messages()
     assert take(consumer) == ["b:two"]
     check(consumer)
+
+
+@pytest.mark.parametrize("kind", [ConsumerType.Exclusive, ConsumerType.Failover])
+def test_a_file_that_does_not_open_when_reading_begins_anew_is_read_later(
+    clocked_client: pulsarx.Client,
+    manual_clock: pulsarx.ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: ConsumerType,
+) -> None:
+    """Reading went on where it was: what had been nacked came no more."""
+    consumer = join(clocked_client, kind)
+    publish(clocked_client, "one", "two", "three")
+    first, second, _ = take_messages(consumer)
+    consumer.acknowledge(first)
+    consumer.negative_acknowledge(second)
+
+    def refuse(self: LedgerList, ledger_id: int) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LedgerList, "span_of", refuse)
+        manual_clock.advance(60)
+    assert take(consumer) == ["two", "three"]
