@@ -176,6 +176,26 @@ class Subscription:
         self.dispatcher.settled()
         self.topic.ledger.tail.wake()
 
+    def acknowledge_before(self, position: Position) -> bool:
+        """Everything before the position counts as acknowledged, durably; False: it did already.
+
+        For a subscription without consumers. NotAllowedError: a position the topic has not.
+        """
+        ledger_id, ordinal = position
+        if position <= self.mark_delete():
+            return False
+        if self.removed or not 0 <= ordinal <= self.topic.ledger.messages_in(ledger_id):
+            raise errors.NotAllowedError(
+                f"{self.topic.name} has no message {ordinal} in ledger {ledger_id}"
+            )
+
+        def acknowledge() -> bool:
+            moved = bool(self.tracker.acknowledge_messages_through(ledger_id, ordinal))
+            self.tracker.flush()
+            return moved
+
+        return bool(self.core.locked(acknowledge))
+
     def ledger_changed(self, ledger_id: int) -> None:
         """A ledger was added, sealed or removed."""
 
@@ -188,6 +208,25 @@ class Subscription:
 
         self.core.locked(change)
         self.topic.ledger.tail.wake()  # what was trimmed away may have kept others waiting
+
+    def expect_ledgers(self, ledger_ids: list[int]) -> None:
+        """These are about to come, whole; what is read of them may be acknowledged at once."""
+
+        def add() -> None:
+            for ledger_id in () if self.tracker.closed else ledger_ids:
+                self.tracker.add_ledger(ledger_id)
+
+        self.core.locked(add)
+
+    def expect_no_more(self, ledger_ids: list[int]) -> None:
+        """They never will: nothing of them is waited for."""
+
+        def end() -> None:
+            known = () if self.tracker.closed else set(self.tracker.ledger_ids)
+            for ledger_id in known and known.intersection(ledger_ids):
+                self.tracker.seal_ledger(ledger_id, 0)
+
+        self.core.locked(end)
 
     def ledger_acknowledged(self) -> None:
         """The last message of a ledger was acknowledged: it may be trimmed."""
