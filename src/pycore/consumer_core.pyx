@@ -60,7 +60,6 @@ cdef class ConsumerCore:
 
     def receive_later(self, object timeout_millis):
         """The slow half of receive: nothing is there yet."""
-        cdef Message message
         cdef object deadline = self.deadline(timeout_millis)
         try:
             while self.wait(deadline):
@@ -392,8 +391,9 @@ cdef class ConsumerCore:
             mutex_lock(&self.core.mutex)
             try:
                 status = self.core.tracker.acknowledge(ledger_id, first, count, &newly)
-                if status == STATUS_OK and (self.core.pending.count
-                                            or not self.dispatcher.shares):
+                # A duplicate too: a seek acknowledges what is on its way to the dead letters.
+                if (status == STATUS_OK or status == STATUS_DUPLICATE) and (
+                        self.core.pending.count or not self.dispatcher.shares):
                     self.dispatcher.acknowledged(ledger_id, first, count)
             finally:
                 mutex_unlock(&self.core.mutex)

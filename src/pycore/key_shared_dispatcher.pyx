@@ -17,8 +17,8 @@ from pulsarx._core.key_order cimport (
     key_order_take, key_order_wait,
 )
 from pulsarx._core.pending_acks cimport (
-    PENDING_COUNTED, PENDING_DUE, PENDING_GIVEN, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY,
-    PENDING_NONE, PENDING_QUEUED, PendingAck, pending_acks_add, pending_acks_find,
+    PENDING_COUNTED, PENDING_DEAD, PENDING_DUE, PENDING_GIVEN, PENDING_HELD, PENDING_NACKED,
+    PENDING_NOBODY, PENDING_NONE, PENDING_QUEUED, PendingAck, pending_acks_add, pending_acks_find,
     pending_acks_next, pending_acks_set_state,
 )
 from pulsarx._core.status cimport STATUS_OK
@@ -358,13 +358,37 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         self.wakes = True
         return 0
 
+    cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message) except -1:
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        cdef uint32_t at = 0
+        cdef uint32_t count = 1
+        cdef RoutedMessage found
+        if ack == NULL or ack.state != PENDING_DEAD:
+            return 0
+        # Who gave it up may have been of another type, and known nothing of keys.
+        if not self.again.read_message(ledger_id, message):
+            return self.lost(ledger_id, message)
+        ack.key_hash = self.again.c_frame.sticky_hash
+        if self.again.c_frame.flags & ENTRY_MIXED_KEYS:
+            if not self.find_again(receiver.context, ledger_id, message):
+                return self.lost(ledger_id, message)
+            at = self.again_at
+            if read_keys(self.again_view, &at, &found, &count) != STATUS_OK:
+                return self.lost(ledger_id, message)
+            ack.key_hash = found.key_hash
+        return SharedDispatcher.revive(self, receiver, ledger_id, message)
+
     cdef int key_recalled(self, uint16_t holder, uint32_t key_hash, uint64_t ledger_id,
                           uint64_t message) except -1:
         cdef Receiver receiver
         cdef Slice slice
         cdef uint32_t number
+        cdef uint32_t key
         if not self.in_order or self.all_go_back or holder >= len(self.receivers):
             return 0
+        key = key_order_find(&self.c_keys, key_hash)
+        if key == KEY_NONE or self.c_keys.keys[key].unacknowledged == 0:
+            return 0           # nothing else of it was given to anybody: no queue need be walked
         receiver = self.receivers[holder]
         if receiver is None or receiver.queued == 0:
             return 0

@@ -38,6 +38,9 @@ cdef class LedgerReader:
                 uint64_t message) noexcept
     """Move to what `locate` found."""
 
+    cdef int find(self, uint64_t ledger_id, uint64_t message) except -1
+    """Move to a message. If the file does not open, reading begins with its ledger, later."""
+
     cdef int skip_to(self, uint64_t message) except -1
     """Pass over the entries of this ledger that end at or before a message further on."""
 

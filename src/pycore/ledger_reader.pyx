@@ -48,6 +48,11 @@ cdef class LedgerReader:
         self.c_entry = NULL
         return 0
 
+    cdef int find(self, uint64_t ledger_id, uint64_t message) except -1:
+        self.go(None, 0, ledger_id, message)
+        span, offset = self.locate(ledger_id, message)
+        return self.go(span, offset, ledger_id, message)
+
     cdef bint next_entry(self) except -1:
         cdef uint64_t end
         cdef uint64_t next_offset
@@ -96,7 +101,7 @@ cdef class LedgerReader:
                 if not self.next_entry():
                     return False
             except errors.CorruptDataError:
-                return False
+                continue       # what comes behind the damage tells whether it was this one
             if self.span.ledger_id != ledger_id or message < self.c_frame.first_message:
                 return False
             if message < self.next_message:

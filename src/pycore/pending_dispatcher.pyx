@@ -83,6 +83,10 @@ cdef class PendingDispatcher(Dispatcher):
         if ack == NULL or ack.state != PENDING_QUEUED or ack.tag != receiver.tag or (
                 ack.consumer != receiver.index):
             return CLAIM_STALE
+        if receiver.max_redeliver_count and ack.redelivery_count > receiver.max_redeliver_count:
+            # Counted under another policy, or before a restart: it was handed out often enough.
+            self.give_up(view.ledger_id, message, ack, receiver)
+            return CLAIM_STALE
         if receiver.ack_timeout_ms:
             # First, for it calls Python: what raises there leaves the message in the queue.
             timer = self.core.arm(receiver.ack_due_ms(), view.ledger_id, message)
@@ -97,10 +101,6 @@ cdef class PendingDispatcher(Dispatcher):
         ack.tag = timer
         if self.has_keys:
             self.key_held(ack.key_hash)
-        if receiver.max_redeliver_count and ack.redelivery_count > receiver.max_redeliver_count:
-            # Counted under another policy, or before a restart: it was handed out often enough.
-            self.give_up(view.ledger_id, message, ack, receiver)
-            return CLAIM_STALE
         return ack.redelivery_count
 
     cdef int unclaim(self, Receiver receiver, EntryView view, uint32_t index) except -1:
@@ -119,6 +119,9 @@ cdef class PendingDispatcher(Dispatcher):
             if ack != NULL and ack.state == PENDING_QUEUED and ack.tag == receiver.tag and (
                     ack.consumer == receiver.index):
                 self.drop(view.ledger_id, message, ack)
+        if self.wakes:
+            self.wakes = False
+            self.tail.wake()       # now: the caller raises
         return 0
 
     cdef int lost(self, uint64_t ledger_id, uint64_t message) except -1:
@@ -196,7 +199,7 @@ cdef class PendingDispatcher(Dispatcher):
         cdef uint32_t timer
         if delay_ms == 0:
             return self.again_or_dead(ledger_id, message, ack)
-        timer = self.core.arm(self.core.now_ms() + delay_ms, ledger_id, message)
+        timer = self.core.arm(self.core.later_ms(delay_ms), ledger_id, message)
         ack = pending_acks_find(&self.core.pending, ledger_id, message)
         self.core.cancel_timer(ack)
         if ack.state == PENDING_QUEUED:
@@ -259,7 +262,9 @@ cdef class PendingDispatcher(Dispatcher):
                      Receiver receiver) except -1:
         """It goes to the dead letters of the receiver, once the mutex is released."""
         cdef uint8_t state = ack.state
-        cdef Message dead
+        # First: what raises there changes nothing.
+        cdef Message dead = message_at(self.again, receiver.context, ledger_id, message,
+                                       ack.redelivery_count, self.decompressed_size_max)
         self.let_go(ack)
         self.core.cancel_timer(ack)
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_DEAD)
@@ -267,8 +272,6 @@ cdef class PendingDispatcher(Dispatcher):
             self.key_forgotten(ack.key_hash, ledger_id, message)
         else:
             self.key_returned(ack.key_hash)
-        dead = message_at(self.again, receiver.context, ledger_id, message, ack.redelivery_count,
-                          self.decompressed_size_max)
         if dead is not None:
             self.bury(receiver, dead)
         else:
@@ -279,11 +282,14 @@ cdef class PendingDispatcher(Dispatcher):
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
         if ack == NULL or ack.state != PENDING_DEAD:
             return 0
+        if self.core.tracker.is_acknowledged(ledger_id, message):
+            pending_acks_remove(&self.core.pending, ledger_id, message)     # by a seek
+            return 0
         delay_ms = receiver.redelivery_delay(ack.redelivery_count)
         ack.consumer = PENDING_NOBODY
         if delay_ms == 0:
             return self.give_back(ledger_id, message, ack)
-        timer = self.core.arm(self.core.now_ms() + delay_ms, ledger_id, message)
+        timer = self.core.arm(self.core.later_ms(delay_ms), ledger_id, message)
         self.key_waits(ack.key_hash, ledger_id, message, False)
         ack.state = PENDING_NACKED
         ack.tag = timer

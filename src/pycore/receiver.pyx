@@ -4,7 +4,7 @@
 cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_DECREF, Py_INCREF
-from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
@@ -215,7 +215,9 @@ cdef class Receiver:
 
     cdef int64_t ack_due_ms(self) except -1:
         cdef int64_t tick_ms = self.ack_timeout_tick_ms
-        cdef int64_t due_ms = self.dispatcher.core.now_ms() + self.ack_timeout_ms
+        cdef int64_t due_ms = self.dispatcher.core.later_ms(self.ack_timeout_ms)
+        if due_ms > INT64_MAX - tick_ms:
+            return due_ms
         return (due_ms + tick_ms - 1) // tick_ms * tick_ms
 
     cdef int64_t overdue_delay(self, uint32_t redelivery_count) except -1:
@@ -279,10 +281,6 @@ cdef class Dispatcher:
         self.tail = tail
         self.topic_name = topic_name
         self.decompressed_size_max = decompressed_size_max
-        if core.tracker is not None:
-            mutex_lock(&core.mutex)
-            core.dispatcher = self
-            mutex_unlock(&core.mutex)
 
     cdef bint supply(self, Receiver receiver) except -1:
         raise NotImplementedError

@@ -8,6 +8,7 @@ from libc.string cimport memset
 
 from pulsarx import errors
 from pulsarx._core.cursor_state cimport CursorState, LedgerAcks, cursor_state_find
+from pulsarx._core.key_order cimport KEY_CONSUMERS_MAX
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_NOBODY, PENDING_NONE, PENDING_QUEUED,
     PENDING_RESTORED, PendingAck, pending_acks_add, pending_acks_next, pending_acks_next_absent,
@@ -47,6 +48,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         self.turn = UINT32_MAX     # the first one is next
         mutex_lock(&self.core.mutex)
         try:
+            self.core.dispatcher = self      # whole by now: a timer may fire at once
             self.core.forget(False, False)
             self.restart()
         finally:
@@ -65,7 +67,7 @@ cdef class SharedDispatcher(PendingDispatcher):
             index = 0
             while index < len(self.receivers) and self.receivers[index] is not None:
                 index += 1
-            if index == PENDING_NOBODY:
+            if index == KEY_CONSUMERS_MAX:
                 raise errors.ConsumerAssignError(
                     f"the subscription of {self.topic_name} has {index} consumers; that is the most"
                 )
@@ -214,10 +216,8 @@ cdef class SharedDispatcher(PendingDispatcher):
                 each.unacknowledged = 0
                 each.blocked = False
         self.core.tracker.mark_delete_position(&ledger_id, &message)
-        span, offset = self.reader.locate(ledger_id, message)
-        self.reader.go(span, offset, ledger_id, message)
         self.wakes = True
-        return 0
+        return self.reader.find(ledger_id, message)
 
     def statistics(self) -> dict:
         """Of the consumers, dispatched up to now; see Subscription.statistics."""

@@ -31,6 +31,10 @@ cdef class SingleActiveDispatcher(Dispatcher):
         self.receivers = []
         self.exclusive = exclusive
         self.partition_index = partition_index
+        if core.tracker is not None:
+            mutex_lock(&core.mutex)
+            core.dispatcher = self     # whole by now: a timer may fire at once
+            mutex_unlock(&core.mutex)
 
     # Who reads ------------------------------------------------------------------------------------
 
@@ -119,8 +123,12 @@ cdef class SingleActiveDispatcher(Dispatcher):
         try:
             # Before the cursor is written, which keeps counts.
             self.core.forget(True, True)
-            self.core.tracker.reset(ledger_id, message)
-            self.go(ledger_id, message)
+            try:
+                self.core.tracker.reset(ledger_id, message)
+                self.go(ledger_id, message)
+            except BaseException:
+                self.rewind_to_mark_delete()     # what waited for its time is read again
+                raise
         finally:
             mutex_unlock(&self.core.mutex)
 
@@ -139,12 +147,10 @@ cdef class SingleActiveDispatcher(Dispatcher):
         mutex_unlock(&self.core.mutex)
 
     cdef int go(self, uint64_t ledger_id, uint64_t message) except -1:
-        span, offset = self.reader.locate(ledger_id, message)
         self.generation += 1
-        self.reader.go(span, offset, ledger_id, message)
         self.skip_ledger_id = ledger_id
         self.skip_messages = message
-        return 0
+        return self.reader.find(ledger_id, message)
 
     cdef int rewind_to_mark_delete(self) except -1:
         cdef uint64_t ledger_id = 0
@@ -346,6 +352,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                              int64_t delay_ms) except -1:
         cdef uint64_t end_ledger = 0
         cdef uint64_t end = 0
+        cdef uint32_t timer
         cdef PendingAck* ack
         self.delivered_end(&end_ledger, &end)
         if ledger_id > end_ledger or (ledger_id == end_ledger and message >= end) or (
@@ -356,14 +363,14 @@ cdef class SingleActiveDispatcher(Dispatcher):
             return 0
         if delay_ms < 0:
             delay_ms = receiver.redelivery_delay(ack.redelivery_count if ack != NULL else 0)
+        # First, for it calls Python: what raises there changes nothing.
+        timer = self.core.arm(self.core.later_ms(delay_ms), ledger_id, message) if (
+            delay_ms) else <uint32_t>TIMER_NONE
         ack = self.core.add(ledger_id, message)
         self.core.cancel_timer(ack)
-        ack.tag = TIMER_NONE
+        ack.tag = timer
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
-        if delay_ms == 0:
-            return self.due(ledger_id, message)
-        ack.tag = self.core.arm(self.core.now_ms() + delay_ms, ledger_id, message)
-        return 0
+        return self.due(ledger_id, message) if delay_ms == 0 else 0
 
     cdef int due(self, uint64_t ledger_id, uint64_t message) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
@@ -379,14 +386,17 @@ cdef class SingleActiveDispatcher(Dispatcher):
         if ack.state == PENDING_HELD and self.active is not None:
             delay_ms = self.active.overdue_delay(ack.redelivery_count)
             if delay_ms:
+                ack.tag = self.core.arm(self.core.later_ms(delay_ms), ledger_id, message)
                 pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
-                ack.tag = self.core.arm(self.core.now_ms() + delay_ms, ledger_id, message)
                 return 0
         return self.rewind_from(ledger_id, message)
 
     cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
         if ack == NULL or ack.state != PENDING_DEAD:
+            return 0
+        if self.core.tracker.is_acknowledged(ledger_id, message):
+            pending_acks_remove(&self.core.pending, ledger_id, message)     # by a seek
             return 0
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_COUNTED)
         return self.redeliver_later(receiver, ledger_id, message, -1)

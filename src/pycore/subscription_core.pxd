@@ -27,8 +27,12 @@ cdef class SubscriptionCore(SectionsSource):
     cdef uint64_t armed_ms               # when it is due
     cdef object on_due               # what it calls
     cdef uint64_t delayed_changed        # delayed messages found since the last snapshot
+    cdef int64_t fold_failed_ms          # when the cursor could not be written; 0: it could
 
     cdef int64_t now_ms(self) except -1
+    cdef int64_t later_ms(self, int64_t delay_ms) except -1
+    """The time after a delay; the latest there is for one that is longer."""
+
     cdef uint32_t arm(self, int64_t due_ms, uint64_t ledger_id, uint64_t message) except? 4294967295
     """Let on_due be called when the time has come; answers the handle to cancel it by."""
 
@@ -46,7 +50,10 @@ cdef class SubscriptionCore(SectionsSource):
     """Write the delayed messages found so far, so that a restart does not look for them again."""
 
     cdef int count_redelivery(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
-    """One redelivery more; survives a restart."""
+    """One redelivery more; survives a restart, unless the cursor cannot be written."""
+
+    cdef bint fold_for_counts(self) except -1
+    """Make room for counts in the cursor; False: it cannot be written now, said in the log."""
 
     cdef int forget(self, bint delayed_too, bint counts_too) except -1
     """Nobody has anything: every message is unread again, or acknowledged."""

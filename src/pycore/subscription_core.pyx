@@ -1,10 +1,9 @@
 # cython: language_level=3
 """Body of subscription_core.pxd."""
 
-from libc.stdint cimport UINT64_MAX, int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
-from pulsarx import errors
 from pulsarx._core.cursor_record cimport CURSOR_SECTION_DUE, CURSOR_SECTION_REDELIVERY
 from pulsarx._core.cursor_sections cimport (
     RestoredMessage, SectionWriter, section_writer_add, section_writer_free, section_writer_start,
@@ -26,6 +25,7 @@ from pulsarx._pycore.sections_source cimport SectionsSource, take_section
 
 cdef enum:
     DELAYED_KEPT_MIN = 50000     # so many delayed messages a killed process may have to find again
+    RETRY_MS = 1000              # after what failed
 
 
 cdef class SubscriptionCore(SectionsSource):
@@ -146,6 +146,10 @@ cdef class SubscriptionCore(SectionsSource):
         now_ns = self.now_ns()
         return now_ns // 1000000
 
+    cdef int64_t later_ms(self, int64_t delay_ms) except -1:
+        cdef int64_t now_ms = self.now_ms()
+        return now_ms + delay_ms if delay_ms < INT64_MAX - now_ms else INT64_MAX
+
     cdef uint32_t arm(self, int64_t due_ms, uint64_t ledger_id,
                       uint64_t message) except? 4294967295:
         cdef uint32_t timer = TIMER_NONE
@@ -204,11 +208,27 @@ cdef class SubscriptionCore(SectionsSource):
                 # Whatever else it is (the ledger is being trimmed, memory is out): the count alone
                 # may be lost by it.
                 return 0
-            try:
-                self.tracker.fold()
-            except errors.StorageError:
-                return 0       # a full disk takes the count, not the redelivery
+            if not self.fold_for_counts():
+                return 0
         return 0
+
+    cdef bint fold_for_counts(self) except -1:
+        cdef int64_t now_ms
+        if self.fold_failed_ms:
+            now_ms = self.now_ms()
+            if 0 <= now_ms - self.fold_failed_ms < RETRY_MS:
+                return False
+        try:
+            self.tracker.fold()
+        except Exception:
+            import logging
+
+            self.fold_failed_ms = self.now_ms()
+            logging.getLogger("pulsarx").exception(
+                "redeliveries are not kept for a restart: the cursor could not be written")
+            return False
+        self.fold_failed_ms = 0
+        return True
 
     cdef int forget(self, bint delayed_too, bint counts_too) except -1:
         cdef uint64_t ledger_id = 0

@@ -207,6 +207,7 @@ class Subscription:
                     self.dispatcher.forget_before(ledgers[0].ledger_id)
 
         self.core.locked(change)
+        self.topic.ledger.tail.wake()  # what was trimmed away may have kept others waiting
 
     def expect_ledgers(self, ledger_ids: list[int]) -> None:
         """These are about to come, whole; what is read of them may be acknowledged at once."""
