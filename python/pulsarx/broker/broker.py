@@ -22,6 +22,7 @@ from pulsarx._pycore.published_ends import PublishedEnds
 from pulsarx.broker.background import Background
 from pulsarx.broker.catalogue import Catalogue
 from pulsarx.broker.completions import Completions
+from pulsarx.broker.control_socket import ControlSocket
 from pulsarx.broker.cursor_listing import CursorListing
 from pulsarx.broker.data_directory import DataDirectory
 from pulsarx.broker.memory_directory import MemoryDirectory
@@ -41,10 +42,14 @@ from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeVar
+
     from pulsarx.broker.catalogue_state import SubscriptionRecord, TopicRecord
     from pulsarx.broker_options import BrokerOptions
     from pulsarx.clock import Clock, Timer
     from pulsarx.randomness import Randomness
+
+    Answer = TypeVar("Answer")
 
 
 class BrokerSettings:
@@ -76,8 +81,10 @@ class Broker:
 
     read_only = False
 
-    def __init__(self, location: str | None, settings: BrokerSettings) -> None:
-        """location: a folder, None for memory."""
+    def __init__(
+        self, location: str | None, settings: BrokerSettings, *, listening: bool = True
+    ) -> None:
+        """location: a folder, None for memory. listening: other processes may ask for things."""
         self.settings = settings
         self.clock = settings.clock
         self.randomness = settings.randomness
@@ -115,6 +122,12 @@ class Broker:
             raise
         self.background = Background("pulsarx-background")
         self.completions = Completions()
+        self.attach_lock = threading.Lock()
+        self.control: ControlSocket | None = None
+        if location is not None and listening:
+            self.control = ControlSocket.open(self, self.directory.path)
+        if self.control is not None:
+            self.directory.announce(self.catalogue.epoch, self.control.address)
 
     def after_flush_interval(self, flush: Callable[[], None]) -> None:
         """Call flush when the flush interval (real time) is over."""
@@ -310,6 +323,8 @@ class Broker:
                 return
             self.state = "CLOSED"
             topics = list(self.topics.values())
+        if self.control is not None:
+            self.control.close()  # finishes what it is doing, with the topics still open
         failure: Exception | None = None
         for producer in [each for topic in topics for each in topic.producers()]:
             error = attempt(producer.shut)
@@ -331,6 +346,8 @@ class Broker:
     def abandon(self) -> None:
         """In a forked child: every call raises, nothing is touched."""
         self.state = "FORKED"
+        if self.control is not None:
+            self.control.abandon()
         for topic in list(self.topics.values()):
             topic.abandon()
 
@@ -381,6 +398,34 @@ def release(key: str, broker: Broker) -> None:
             broker.close()
         finally:
             _registry.pop(key, None)
+
+
+def lend(key: str) -> Broker | None:
+    """The broker of this process for a key, if it is open, to be given back with `release`."""
+    if key not in _registry:
+        return None
+    with _registry_lock:
+        found = _registry.get(key)
+        if found is None or found.state != "OPEN":
+            return None
+        found.reference_count += 1
+        return found
+
+
+def own_briefly(
+    key: str, location: str, settings: BrokerSettings, work: Callable[[Broker], Answer]
+) -> Answer | None:
+    """Own a folder for one piece of work; None: this process owns it by now. Clients of it that
+    open meanwhile in this process wait."""
+    with _registry_lock:
+        if key in _registry:
+            return None
+        broker = _registry[key] = Broker(location, settings, listening=False)
+        broker.reference_count = 1
+        try:
+            return work(broker)
+        finally:
+            release(key, broker)
 
 
 def find(key: str) -> Broker | None:

@@ -166,6 +166,23 @@ class Catalogue:
             self._reserved.add(fresh)
             return fresh
 
+    def allocate_ids(self, count: int) -> list[int]:
+        """Fresh ids that follow each other, for the owner."""
+        with self._usable_lock():
+            self._check_open()
+            if not self._owner:
+                raise NotAllowedError("only the owner has ids that follow each other")
+            first = max(self._next_reserved, self._log.state.next_id)
+            self._next_reserved = first + count
+            fresh = list(range(first, first + count))
+            self._reserved.update(fresh)
+            return fresh
+
+    @property
+    def outcome_unknown(self) -> bool:
+        """Whether a commit failed of which nobody knows if it was kept."""
+        return self._poison is not None
+
     def commit(self, operations: Operations | Callable[[CatalogueState], Operations]) -> int:
         """Do all of these operations or none; the number of the commit. Durable when it returns.
 

@@ -22,6 +22,9 @@ COMMIT = "commit"
 CHECKPOINT = "checkpoint"
 TEMPORARY_SUFFIX = ".tmp"
 FORMAT_VERSION = 1
+# A checkpoint with transactions or leases in it is of version 2: a reader of version 1 would pass
+# over them. A commit needs no such number, for an operation that is not known is refused.
+_VERSIONS_KNOWN = {COMMIT: ("1",), CHECKPOINT: ("1", "2")}
 _NUMBER_DIGITS = 20
 _HEADER_SIZE_MAX = 200
 
@@ -38,13 +41,15 @@ def catalogue_file_number(kind: str, name: str) -> int:
     return int(digits) if digits.isdigit() else -1
 
 
-def catalogue_file_encode(kind: str, folder_id: str, document: dict[str, Any]) -> tuple[bytes, int]:
+def catalogue_file_encode(
+    kind: str, folder_id: str, document: dict[str, Any], version: int = FORMAT_VERSION
+) -> tuple[bytes, int]:
     """The file of a document and its checksum. ValueError, TypeError: JSON cannot say it."""
     import json
 
     body = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
-    checksum = _checksum(kind, str(FORMAT_VERSION), folder_id, body)
-    header = f"PULSARX {kind.upper()} {FORMAT_VERSION} crc32={checksum:08x} size={len(body)}\n"
+    checksum = _checksum(kind, str(version), folder_id, body)
+    header = f"PULSARX {kind.upper()} {version} crc32={checksum:08x} size={len(body)}\n"
     return b"%b%b\n" % (header.encode(), body), checksum
 
 
@@ -67,9 +72,10 @@ def catalogue_file_decode(
         raise _damaged(path, data, f"{len(body)} bytes where {words[4]!r} is written")
     if words[3] != f"crc32={checksum:08x}":
         raise _damaged(path, data, "its checksum does not match, or it is of another folder")
-    if words[2] != str(FORMAT_VERSION):
+    if words[2] not in _VERSIONS_KNOWN[kind]:
         raise NewerFormatError(
-            f"{path} is of version {words[2]}; this PulsarX knows version {FORMAT_VERSION}. "
+            f"{path} is of version {words[2]}; this PulsarX knows version "
+            f"{_VERSIONS_KNOWN[kind][-1]}. "
             "Upgrade PulsarX to open the folder"
         )
     try:

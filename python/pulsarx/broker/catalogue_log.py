@@ -163,7 +163,9 @@ class CatalogueLog:
         with _CollectorPaused():
             document = self.state.document()
             document["recent"] = list(self._recent.items())
-            data, _ = catalogue_file_encode(CHECKPOINT, self._folder_id, document)
+            data, _ = catalogue_file_encode(
+                CHECKPOINT, self._folder_id, document, self.state.needs_version
+            )
         del document
         final = self._file(CHECKPOINT, number)
         temporary = self._temporary(final, "owner")

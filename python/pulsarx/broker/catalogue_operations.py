@@ -3,7 +3,7 @@
 They change a CatalogueDraft, never the state: a commit is published whole or not at all. Each
 checks what it is given, so that neither a caller nor a file can bring the state out of order. Kinds
 of fields: id from 1 up, count from 0 up, integer, text (not empty), flag, object (text to
-anything), ids, value.
+anything), ids, texts, rows (text to a list), value.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from pulsarx.broker.catalogue_state import (
     LEDGER_OPEN,
     LEDGER_SEALED,
     CatalogueState,
+    LeaseRecord,
     LedgerRecord,
     SubscriptionRecord,
     TopicRecord,
+    TransactionRecord,
 )
 from pulsarx.errors import CatalogueError, NewerFormatError
 
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
 class CatalogueDraft:
     """A state with changes on top that nobody else sees yet. One thread."""
 
-    __slots__ = ("state", "epoch", "tenants", "namespaces", "topics", "used_ids")
+    __slots__ = (
+        "state", "epoch", "tenants", "namespaces", "topics", "used_ids", "transactions", "leases",
+    )  # fmt: skip
 
     def __init__(self, state: CatalogueState) -> None:
         self.state = state
@@ -38,6 +42,8 @@ class CatalogueDraft:
         self.namespaces: dict[str, dict[str, Any]] = {}
         self.topics: dict[str, TopicRecord | None] = {}  # None: deleted
         self.used_ids: set[int] = set()
+        self.transactions: dict[str, TransactionRecord | None] = {}  # None: forgotten
+        self.leases: dict[str, LeaseRecord | None] = {}
 
     def apply(self, operations: list[Operation]) -> None:
         """Apply all of them.
@@ -61,11 +67,9 @@ class CatalogueDraft:
         state = self.state
         state.tenants.update(self.tenants)
         state.namespaces.update(self.namespaces)
-        for name, topic in self.topics.items():
-            if topic is None:
-                state.topics.pop(name, None)
-            else:
-                state.topics[name] = topic
+        _publish_into(state.topics, self.topics)
+        _publish_into(state.transactions, self.transactions)
+        _publish_into(state.leases, self.leases)
         state.epoch = self.epoch
         if self.used_ids:
             state.next_id = max(state.next_id, max(self.used_ids) + 1)
@@ -89,6 +93,14 @@ class CatalogueDraft:
             raise CatalogueError(f"{what} {taken_id}: this commit uses that id twice")
         self.used_ids.add(taken_id)
         return taken_id
+
+
+def _publish_into(known: dict[str, Any], changes: dict[str, Any]) -> None:
+    for name, record in changes.items():
+        if record is None:
+            known.pop(name, None)
+        else:
+            known[name] = record
 
 
 def detail_of(error: Exception) -> str:
@@ -132,6 +144,10 @@ def _is_ids(value: object) -> bool:
     return isinstance(value, list) and all(_is_integer(one) and one > 0 for one in value)
 
 
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) and one for one in value)
+
+
 def _is_object(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(name, str) for name in value)
 
@@ -144,6 +160,10 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "flag": lambda value: isinstance(value, bool),
     "object": _is_object,
     "ids": _is_ids,
+    "texts": _is_texts,
+    "rows": lambda value: (
+        _is_object(value) and all(isinstance(one, list) for one in value.values())
+    ),
     "value": lambda value: True,
 }
 
@@ -231,19 +251,24 @@ def _delete_topic(draft: CatalogueDraft, fields: Operation) -> None:
     draft.topics[draft.topic(fields["topic"]).name] = None
 
 
+def _check_comes_last(topic: TopicRecord, ledger_id: int) -> None:
+    """Readers go from one ledger to the next by its id."""
+    if not topic.ledgers or ledger_id > topic.ledgers[-1].ledger_id:
+        return
+    if any(ledger.ledger_id == ledger_id for ledger in topic.ledgers):
+        raise CatalogueError(f"topic {topic.name} has ledger {ledger_id} already")
+    raise CatalogueError(
+        f"ledger {ledger_id} of topic {topic.name} comes before ledger "
+        f"{topic.ledgers[-1].ledger_id}, which is there already"
+    )
+
+
 def _add_ledger(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields.pop("topic"))
     ledger_id = draft.take_id(fields["ledger_id"], "ledger")
     if topic.partition_count:
         raise CatalogueError(f"topic {topic.name} is partitioned; ledgers belong to its partitions")
-    if any(ledger.ledger_id == ledger_id for ledger in topic.ledgers):
-        raise CatalogueError(f"topic {topic.name} has ledger {ledger_id} already")
-    if topic.ledgers and ledger_id <= topic.ledgers[-1].ledger_id:
-        # Readers go from one ledger to the next by its id.
-        raise CatalogueError(
-            f"ledger {ledger_id} of topic {topic.name} comes before ledger "
-            f"{topic.ledgers[-1].ledger_id}, which is there already"
-        )
+    _check_comes_last(topic, ledger_id)
     if fields["state"] not in (LEDGER_OPEN, LEDGER_SEALED):
         raise CatalogueError(
             f"ledger {ledger_id}: state {fields['state']!r} is neither open nor sealed"
@@ -288,6 +313,91 @@ def _remove_subscription(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields["topic"])
     if topic.subscriptions.pop(fields["name"], None) is None:
         raise CatalogueError(f"topic {topic.name} has no subscription {fields['name']!r}")
+
+
+def _attach_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
+    application, batch_id = fields["application"], fields["batch_id"]
+    for name in fields["forgotten"]:
+        draft.transactions[name] = None
+    known = draft.transactions if application in draft.transactions else draft.state.transactions
+    last = known.get(application)
+    if last is not None and last.batch_id >= batch_id:
+        raise CatalogueError(
+            f"{application} has attached batch {last.batch_id} already, so not batch {batch_id}"
+        )
+    ids: list[int] = []
+    message_count = 0
+    for name, rows in fields["ledgers"].items():
+        topic = draft.topic(name)
+        if topic.partition_count:
+            raise CatalogueError(f"topic {name} is partitioned; ledgers belong to its partitions")
+        for row in rows:
+            ledger = _attached(row, fields["attached_ms"])
+            _check_comes_last(topic, ledger.ledger_id)
+            ids.append(draft.take_id(ledger.ledger_id, "ledger"))
+            message_count += ledger.message_count
+            topic.ledgers.append(ledger)
+    first = min(ids, default=0)
+    if ids and max(ids) - first + 1 != len(ids):
+        raise CatalogueError("the ids of ledgers that are attached together follow each other")
+    draft.transactions[application] = TransactionRecord(
+        application, batch_id, fields["attached_ms"], first, len(ids), message_count
+    )
+
+
+def _attached(row: object, attached_ms: int) -> LedgerRecord:
+    """A ledger of the fields id, uuid, entries, messages, size, first and last publish time."""
+    if not isinstance(row, list) or len(row) != 7:
+        raise CatalogueError(f"{row!r} does not describe a ledger")
+    ledger_id, uuid, entry_count, message_count, size, first_ms, last_ms = row
+    if not all(_is_integer(one) for one in (ledger_id, *row[2:])) or not isinstance(uuid, str):
+        raise CatalogueError(f"{row!r} does not describe a ledger")
+    if ledger_id < 1 or min(row[2:5]) < 0:
+        raise CatalogueError(f"{row!r} does not describe a ledger")
+    return LedgerRecord(
+        ledger_id, uuid, -1, LEDGER_SEALED, entry_count, message_count, size, first_ms, last_ms,
+        attached_ms,
+    )  # fmt: skip
+
+
+def _set_lease(draft: CatalogueDraft, fields: Operation) -> None:
+    for name in fields["forgotten"]:
+        draft.leases[name] = None
+    runs = {}
+    for name, ids in fields["ledgers"].items():
+        if not _is_ids(ids):
+            raise CatalogueError(f"lease of {fields['job']}: {ids!r} are no ids")
+        topic = draft.topic_if_any(name)
+        known = [ledger.ledger_id for ledger in topic.ledgers] if topic is not None else []
+        missing = sorted(set(ids).difference(known))
+        if missing:
+            raise CatalogueError(f"topic {name} has no ledgers {missing} (any more)")
+        runs[name] = id_runs(ids)
+    draft.leases[fields["job"]] = LeaseRecord(fields["job"], fields["expires_ms"], runs)
+
+
+def id_runs(ids: list[int]) -> list[list[int]]:
+    """First and last of each run of ids that follow each other, ascending."""
+    found: list[list[int]] = []
+    for one in sorted(ids):
+        if found and one <= found[-1][1] + 1:
+            found[-1][1] = one
+        else:
+            found.append([one, one])
+    return found
+
+
+def _renew_lease(draft: CatalogueDraft, fields: Operation) -> None:
+    job = fields["job"]
+    lease = draft.leases[job] if job in draft.leases else draft.state.leases.get(job)
+    if lease is None:
+        raise CatalogueError(f"job {job} has no lease (any more)")
+    draft.leases[job] = LeaseRecord(job, fields["expires_ms"], lease.ledgers)
+
+
+def _remove_leases(draft: CatalogueDraft, fields: Operation) -> None:
+    for job in fields["jobs"]:
+        draft.leases[job] = None
 
 
 _LEDGER_END: dict[str, str] = {
@@ -346,4 +456,18 @@ OPERATIONS: dict[
         },
     ),
     "remove_subscription": (_remove_subscription, {"topic": "text", "name": "text"}, {}),
+    # ledgers: by topic, rows as `_attached` reads them. forgotten: applications too long ago.
+    "attach_ledgers": (
+        _attach_ledgers,
+        {"application": "text", "batch_id": "count", "attached_ms": "integer", "ledgers": "rows"},
+        {"forgotten": ("texts", [])},
+    ),
+    # ledgers: ids by topic. forgotten: jobs whose lease has expired.
+    "set_lease": (
+        _set_lease,
+        {"job": "text", "expires_ms": "integer", "ledgers": "rows"},
+        {"forgotten": ("texts", [])},
+    ),
+    "renew_lease": (_renew_lease, {"job": "text", "expires_ms": "integer"}, {}),
+    "remove_leases": (_remove_leases, {"jobs": "texts"}, {}),
 }

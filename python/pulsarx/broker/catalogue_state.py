@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 LEDGER_OPEN = "open"
 LEDGER_SEALED = "sealed"
+LEASED_NOTHING = 1 << 63  # greater than every ledger id
 
 
 class LedgerRecord:
@@ -135,10 +136,61 @@ class TopicRecord:
         return f"TopicRecord(topic_id={self.topic_id}, name={self.name!r})"
 
 
+class TransactionRecord:
+    """The last batch an application attached. Immutable by habit."""
+
+    __slots__ = (
+        "application", "batch_id", "attached_ms", "first_ledger_id", "ledger_count",
+        "message_count",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        application: str,
+        batch_id: int,
+        attached_ms: int,
+        first_ledger_id: int,
+        ledger_count: int,
+        message_count: int,
+    ) -> None:
+        self.application = application
+        self.batch_id = batch_id
+        self.attached_ms = attached_ms
+        self.first_ledger_id = first_ledger_id  # the ids of one attach follow each other
+        self.ledger_count = ledger_count
+        self.message_count = message_count
+
+    def row(self) -> list[Any]:
+        return [getattr(self, name) for name in self.__slots__]
+
+    def __repr__(self) -> str:
+        return f"TransactionRecord(application={self.application!r}, batch_id={self.batch_id})"
+
+
+class LeaseRecord:
+    """Ledgers that a job reads and that are not trimmed meanwhile. Immutable by habit."""
+
+    __slots__ = ("job", "expires_ms", "ledgers")
+
+    def __init__(self, job: str, expires_ms: int, ledgers: dict[str, list[list[int]]]) -> None:
+        self.job = job
+        self.expires_ms = expires_ms
+        self.ledgers = ledgers  # by topic: first and last id of each run of ids
+
+    def row(self) -> list[Any]:
+        return [getattr(self, name) for name in self.__slots__]
+
+    def __repr__(self) -> str:
+        return f"LeaseRecord(job={self.job!r}, expires_ms={self.expires_ms})"
+
+
 class CatalogueState:
     """Everything after one commit. The catalogue's lock guards changes; any thread may read."""
 
-    __slots__ = ("number", "checksum", "epoch", "next_id", "tenants", "namespaces", "topics")
+    __slots__ = (
+        "number", "checksum", "epoch", "next_id", "tenants", "namespaces", "topics",
+        "transactions", "leases",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.number = 0  # of the last commit in it
@@ -148,10 +200,24 @@ class CatalogueState:
         self.tenants: dict[str, dict[str, Any]] = {"public": {}}
         self.namespaces: dict[str, dict[str, Any]] = {"public/default": {}}  # policies of each
         self.topics: dict[str, TopicRecord] = {}
+        self.transactions: dict[str, TransactionRecord] = {}  # by application
+        self.leases: dict[str, LeaseRecord] = {}  # by job
+
+    def leased_from(self, topic: str, now_ms: int) -> tuple[int, int]:
+        """The lowest ledger id of a topic that a job reads, and when the last lease on the topic
+        expires; the greatest id there can be, and 0, when there is none."""
+        lowest, expires_ms = LEASED_NOTHING, 0
+        for lease in list(self.leases.values()):
+            runs = lease.ledgers.get(topic)
+            if runs and lease.expires_ms > now_ms:
+                lowest = min(lowest, runs[0][0])
+                expires_ms = max(expires_ms, lease.expires_ms)
+        return lowest, expires_ms
 
     def document(self) -> dict[str, Any]:
-        """Itself as JSON keeps it."""
-        return {
+        """Itself as JSON keeps it. Versions that do not know transactions and leases must not
+        read a document that has some: `needs_version`."""
+        document: dict[str, Any] = {
             "number": self.number,
             "checksum": self.checksum,
             "epoch": self.epoch,
@@ -160,6 +226,15 @@ class CatalogueState:
             "namespaces": self.namespaces,
             "topics": [topic.row() for topic in self.topics.values()],
         }
+        if self.transactions or self.leases:
+            document["transactions"] = [each.row() for each in self.transactions.values()]
+            document["leases"] = [each.row() for each in self.leases.values()]
+        return document
+
+    @property
+    def needs_version(self) -> int:
+        """Of the checkpoint it is written to."""
+        return 2 if self.transactions or self.leases else 1
 
     @staticmethod
     def of_document(document: dict[str, Any]) -> CatalogueState:
@@ -173,6 +248,10 @@ class CatalogueState:
         made.namespaces = document["namespaces"]
         of_row = TopicRecord.of_row
         made.topics = {row[1]: of_row(row) for row in document["topics"]}
+        made.transactions = {
+            row[0]: TransactionRecord(*row) for row in document.get("transactions", ())
+        }
+        made.leases = {row[0]: LeaseRecord(*row) for row in document.get("leases", ())}
         return made
 
     def __eq__(self, other: object) -> bool:

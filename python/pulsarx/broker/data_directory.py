@@ -157,6 +157,21 @@ class DataDirectory:
         self._make_directory(os.path.dirname(path))
         return path
 
+    def prepare_ledger_paths(self, ledger_ids: list[int]) -> list[str]:
+        """The same for several, with one flush."""
+        self.check_writable()
+        paths = [self.ledger_path(ledger_id) for ledger_id in ledger_ids]
+        fresh = {os.path.dirname(path) for path in paths} - self._durable
+        for folder in sorted(fresh):
+            try:
+                self.files.make_directory(folder)
+            except FileExistsError:
+                pass
+        if fresh:
+            self.files.flush_directory(f"{self.path}/ledgers")
+            self._durable |= fresh
+        return paths
+
     def flush_entry(self, path: str) -> None:
         """Make the name of a file durable, after it was made, renamed or taken away."""
         self.files.flush_directory(os.path.dirname(path))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.ledger_summary import LedgerSummary
     from pulsarx.broker.broker import Broker
-    from pulsarx.broker.catalogue_state import LedgerRecord
+    from pulsarx.broker.catalogue_state import CatalogueState, LedgerRecord
 
 
 class ManagedLedger(LedgerList):
@@ -46,6 +46,7 @@ class ManagedLedger(LedgerList):
         self._summaries: dict[int, LedgerSummary] = {}  # sealed, but the catalogue was not told
         self._flush_armed = False
         self._switching = False
+        self._cut: LedgerWriter | None = None  # closed by an attach that is going on
         self._closed = False
         for ledger in self.ledgers():
             if ledger.state == "open":
@@ -71,13 +72,36 @@ class ManagedLedger(LedgerList):
             self._switch()
         self.broker.background.put(lambda: self._seal_later(writer))
 
-    def _switch(self) -> None:
-        """Let the next entry go to a new ledger."""
+    def begin_attach(self) -> None:
+        """Append to no ledger any more, until `end_attach`. The lock is held all the while."""
+        self._check_open()
+        self._check_not_switching()
+        writer = self.tail.writer
+        if writer is not None:
+            fence(writer)
+            if self.broker.durability != "os":
+                writer.flush()
+            self.tail.switch(None)
+        self._cut = writer
+        self._switching = True
+
+    def end_attach(self) -> None:
+        """Whether or not something was attached, or begun: the next publish opens a ledger."""
+        writer, self._cut = self._cut, None
+        self._switching = False
+        if writer is not None:
+            self.broker.background.put(partial(self._seal_later, writer))
+
+    def _check_not_switching(self) -> None:
         if self._switching:
             # The lock does not stop its own thread: a signal handler or a finalizer that publishes.
             raise errors.NotAllowedError(
                 f"publish to {self.name}: a ledger of it is being opened by this very thread"
             )
+
+    def _switch(self) -> None:
+        """Let the next entry go to a new ledger."""
+        self._check_not_switching()
         self._switching = True
         try:
             self.tail.switch(self._create_writer())
@@ -288,15 +312,22 @@ class ManagedLedger(LedgerList):
         if failure is not None:
             raise failure
 
-    def remove(self, ledger_ids: list[int]) -> None:
-        """Forget sealed ledgers and unlink their files; who has one mapped keeps reading it."""
+    def remove(self, ledger_ids: list[int]) -> list[int]:
+        """Forget sealed ledgers and unlink their files; who has one mapped keeps reading it. Those
+        that were leased meanwhile stay; returns the others."""
+        removed: list[int] = []
+
+        def removal(state: CatalogueState) -> list[dict[str, Any]]:
+            lowest, _ = state.leased_from(self.name, self.broker.clock.now_ms())
+            removed[:] = [each for each in ledger_ids if each < lowest]
+            return [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": list(removed)}]
+
         with self.lock:
-            self.broker.catalogue.commit(
-                [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": ledger_ids}]
-            )
-            for ledger_id in ledger_ids:
+            self.broker.catalogue.commit(removal)
+            for ledger_id in removed:
                 self._in_memory.pop(ledger_id, None)
                 self._unlink(ledger_id)
+        return removed
 
     def _unlink(self, ledger_id: int) -> None:
         """The catalogue does not know the ledger (any more): its file goes."""

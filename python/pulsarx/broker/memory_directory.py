@@ -10,7 +10,7 @@ import os
 
 from pulsarx.broker.folder_marker import FORMAT_VERSION
 from pulsarx.broker.owner_lock import OwnerInfo
-from pulsarx.errors import AlreadyClosed, ForkedError
+from pulsarx.errors import AlreadyClosed, ForkedError, OperationNotSupported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,6 +115,9 @@ class MemoryDirectory:
 
     def prepare_ledger_path(self, ledger_id: int) -> str | None:
         return None
+
+    def prepare_ledger_paths(self, ledger_ids: list[int]) -> list[str]:
+        raise OperationNotSupported(f"attach ledgers to {self.path}: it has no files")
 
     def set_aside(self, path: str) -> str:
         """There are no files, so none that the catalogue does not know."""

@@ -177,6 +177,25 @@ class Subscription:
 
         self.core.locked(change)
 
+    def expect_ledgers(self, ledger_ids: list[int]) -> None:
+        """These are about to come, whole; what is read of them may be acknowledged at once."""
+
+        def add() -> None:
+            for ledger_id in () if self.tracker.closed else ledger_ids:
+                self.tracker.add_ledger(ledger_id)
+
+        self.core.locked(add)
+
+    def expect_no_more(self, ledger_ids: list[int]) -> None:
+        """They never will: nothing of them is waited for."""
+
+        def end() -> None:
+            known = () if self.tracker.closed else set(self.tracker.ledger_ids)
+            for ledger_id in known and known.intersection(ledger_ids):
+                self.tracker.seal_ledger(ledger_id, 0)
+
+        self.core.locked(end)
+
     def ledger_acknowledged(self) -> None:
         """The last message of a ledger was acknowledged: it may be trimmed."""
         self.topic.broker.background.put(self.topic.trim)

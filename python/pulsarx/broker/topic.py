@@ -197,6 +197,20 @@ class Topic:
             subscription.ledger_changed(ledger_id)
         self.broker.background.put(self.trim)
 
+    def expect_ledgers(self, ledger_ids: list[int]) -> None:
+        """Tell the subscriptions of ledgers that are about to come with messages in them."""
+        for subscription in self.all_subscriptions():
+            subscription.expect_ledgers(ledger_ids)
+
+    def ledgers_came(self, ledger_ids: list[int], came: bool) -> None:
+        """They did; or they never will."""
+        if not came:
+            for subscription in self.all_subscriptions():
+                subscription.expect_no_more(ledger_ids)
+        if ledger_ids:
+            self._ledger_changed(ledger_ids[-1])
+        self.ledger.tail.wake()
+
     def retention(self) -> tuple[RetentionPolicy, bool]:
         """The policy in force, and whether somebody set it."""
         return self.broker.retention_of(self.name)
@@ -214,18 +228,22 @@ class Topic:
                 return []
             held_from = min((each.mark_delete()[0] for each in subscriptions), default=1 << 63)
             now_ms = self.broker.clock.now_ms()
+            leased_from, leased_ms = self.broker.catalogue.state.leased_from(self.name, now_ms)
+            held_from = min(held_from, leased_from)
             removed = removable(self.ledger.ledgers(), held_from, policy, now_ms)
             if removed:
-                self.ledger.remove(removed)
+                removed = self.ledger.remove(removed)
+            if removed:
                 for subscription in self.all_subscriptions():
                     subscription.ledger_changed(removed[-1])
-            self._arm_trim(policy)
+            self._arm_trim(policy, leased_ms)
             return removed
 
-    def _arm_trim(self, policy: RetentionPolicy) -> None:
-        """Look again after the retention interval while a time limit may expire something."""
+    def _arm_trim(self, policy: RetentionPolicy, leased_ms: int) -> None:
+        """Look again after the retention interval while a time limit may expire something, or a
+        lease does."""
         sealed = any(each.state == "sealed" for each in self.ledger.ledgers())
-        if self._trim_timer is None and sealed and policy.time_minutes > 0:
+        if self._trim_timer is None and sealed and (policy.time_minutes > 0 or leased_ms):
             interval_ms = self.broker.options.retention_check_interval_in_seconds * 1000
 
             def due() -> None:

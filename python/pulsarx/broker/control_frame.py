@@ -1,0 +1,74 @@
+"""Requests and answers on a control socket: four bytes of size (big endian), then one JSON object.
+
+Both ends use it. Sizes are bounded, and so is the time that one of them may take.
+"""
+
+from __future__ import annotations
+
+import _socket
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.clock import Deadline
+
+FRAME_SIZE_MAX = 1 << 25  # an attach of 50,000 files
+_STEP_SIZE = 1 << 16
+PATH_SIZE_MAX = 107  # of a socket's address, without the zero behind it
+
+
+class FrameError(Exception):
+    """What came is no frame, or it did not come in time."""
+
+
+def frame_send(connection: _socket.socket, document: dict[str, Any], deadline: Deadline) -> None:
+    """FrameError: it is too large, or the other end does not read it. OSError: it is gone."""
+    import json
+
+    data = json.dumps(document, separators=(",", ":")).encode()
+    if len(data) > FRAME_SIZE_MAX:
+        raise FrameError(f"{len(data)} bytes are more than {FRAME_SIZE_MAX}")
+    _limit(connection, deadline)
+    try:
+        connection.sendall(len(data).to_bytes(4, "big") + data)
+    except TimeoutError as error:
+        raise FrameError("the other end does not read") from error
+
+
+def frame_receive(connection: _socket.socket, deadline: Deadline) -> dict[str, Any]:
+    """The object that the other end sent. FrameError: it did not. OSError: it is gone."""
+    import json
+
+    size = int.from_bytes(_exactly(connection, 4, deadline), "big")
+    if not 2 <= size <= FRAME_SIZE_MAX:
+        raise FrameError(f"a size of {size}; it is from 2 to {FRAME_SIZE_MAX}")
+    try:
+        found = json.loads(_exactly(connection, size, deadline))
+    except (ValueError, RecursionError) as error:
+        raise FrameError(f"no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise FrameError("no JSON object")
+    return found
+
+
+def _exactly(connection: _socket.socket, size: int, deadline: Deadline) -> bytes:
+    # Room is taken as bytes come, not as somebody says that they will.
+    found = bytearray()
+    while len(found) < size:
+        _limit(connection, deadline)
+        try:
+            data = connection.recv(min(size - len(found), _STEP_SIZE))
+        except TimeoutError as error:
+            raise FrameError(f"{len(found)} of {size} bytes came in time") from error
+        if not data:
+            raise ConnectionResetError(f"the connection ended after {len(found)} of {size} bytes")
+        found += data
+    return bytes(found)
+
+
+def _limit(connection: _socket.socket, deadline: Deadline) -> None:
+    seconds = deadline.remaining_seconds()
+    if seconds is not None and seconds <= 0:
+        raise FrameError("it took too long")
+    connection.settimeout(seconds)

@@ -1,0 +1,205 @@
+"""Where the owner of a data directory listens for other processes: attach, leases, admin.
+
+Made by the broker of a folder. One thread sleeps in accept and uses no CPU; requests are performed
+one after another in it. `LOCK` says the address:
+
+control        the socket of that name in the folder; reached through a descriptor of the folder
+               where the whole path is longer than an address may be
+@<name>        a name without a file, where the file system has no sockets; same user only
+"""
+
+from __future__ import annotations
+
+import _socket
+import os
+import threading
+
+from pulsarx.broker.catalogue_operations import detail_of
+from pulsarx.broker.control_frame import PATH_SIZE_MAX, FrameError, frame_receive, frame_send
+from pulsarx.broker.control_request import perform
+from pulsarx.clock import Deadline
+from pulsarx.errors import PulsarException
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.broker.broker import Broker
+
+SOCKET_NAME = "control"
+_REQUEST_MS = 10_000  # how long a request may take to arrive, and its answer to be taken
+_BACKLOG = 64
+# After an accept that failed for want of descriptors or memory.
+_REST_SECONDS = 1.0
+_PEER_CREDENTIALS_SIZE = 12  # pid, uid, gid
+
+
+class ControlSocket:
+    """Listens from `open` to `close`. Any thread may close it; a forked child abandons it."""
+
+    def __init__(self, broker: Broker, folder: str) -> None:
+        """Use `open`."""
+        self.address = ""
+        self._broker = broker
+        self._folder = folder
+        self._listener = new_socket()
+        self._connection: _socket.socket | None = None
+        self._reading: _socket.socket | None = None  # the same, while a request is awaited
+        self._lock = threading.Lock()
+        self._closed = False
+        self._rest = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="pulsarx-control", daemon=True)
+
+    @classmethod
+    def open(cls, broker: Broker, folder: str) -> ControlSocket | None:
+        """Listen for a broker that owns the folder; None (and a warning) where that is impossible,
+        everything else works without."""
+        made = cls(broker, folder)
+        try:
+            made._bind()
+            made._listener.listen(_BACKLOG)
+        except OSError as error:
+            made._listener.close()
+            import logging
+
+            logging.getLogger("pulsarx").warning(
+                "%s: no control socket (%s); other processes cannot attach while this one is "
+                "the owner",
+                folder,
+                error,
+            )
+            return None
+        made._thread.start()
+        return made
+
+    def _bind(self) -> None:
+        path = f"{self._folder}/{SOCKET_NAME}"
+        try:
+            os.unlink(path)  # of an owner that was killed: the lock is ours
+        except FileNotFoundError:
+            pass
+        try:
+            with_address(self._folder, SOCKET_NAME, self._listener.bind)
+            self.address = SOCKET_NAME
+        except OSError:
+            self.address = f"@pulsarx-{self._broker.directory.folder_id}-{os.getpid()}"
+            with_address(self._folder, self.address, self._listener.bind)
+
+    def close(self) -> None:
+        """Finish the request that is being performed and listen no more. May be called twice."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            shut(self._listener)
+            if self._reading is not None:
+                shut(self._reading)
+        self._rest.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+        self._listener.close()
+        if self.address == SOCKET_NAME:
+            try:
+                os.unlink(f"{self._folder}/{SOCKET_NAME}")
+            except OSError:
+                pass  # the next owner does it
+
+    def abandon(self) -> None:
+        """In a forked child: let go of the descriptors, which are copies; the parent listens on."""
+        self._closed = True
+        for each in (self._listener, self._connection):
+            if each is not None:
+                each.close()
+
+    def _serve(self) -> None:
+        while not self._closed:
+            try:
+                descriptor, _ = self._listener._accept()  # type: ignore[attr-defined]
+            except ConnectionAbortedError:
+                continue
+            except OSError:
+                if not self._closed:
+                    self._rest.wait(_REST_SECONDS)
+                continue
+            self._connection = _socket.socket(fileno=descriptor)
+            try:
+                if self._may_ask(self._connection):
+                    self._answer(self._connection)
+            except (FrameError, OSError):
+                pass  # whoever asked is gone, or knows no manners
+            finally:
+                self._connection.close()
+                self._connection = None
+
+    def _may_ask(self, connection: _socket.socket) -> bool:
+        """A socket with a file is guarded by the file's permissions; one without by this."""
+        if self.address == SOCKET_NAME:
+            return True
+        size = _PEER_CREDENTIALS_SIZE
+        peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, size)
+        return int.from_bytes(peer[4:8], "little") in (0, os.geteuid())
+
+    def _answer(self, connection: _socket.socket) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._reading = connection
+        try:
+            request = frame_receive(connection, Deadline(_REQUEST_MS))
+        finally:
+            with self._lock:
+                self._reading = None
+        answer = self._perform(request)
+        try:
+            frame_send(connection, answer, Deadline(_REQUEST_MS))
+        except FrameError as error:
+            told = {"error": "StorageError", "detail": f"the answer: {error}"}
+            frame_send(connection, told, Deadline(_REQUEST_MS))
+
+    def _perform(self, request: dict[str, Any]) -> dict[str, Any]:
+        directory = self._broker.directory
+        if request.get("folder") != directory.folder_id or request.get("epoch") != directory.epoch:
+            return {"again": True}  # it read the LOCK of an owner before this one
+        try:
+            result = perform(self._broker, request.get("verb"), request.get("arguments"))
+            return {"result": result}
+        except PulsarException as error:
+            if self._broker.state != "OPEN":
+                return {"again": True}
+            return {"error": type(error).__name__, "detail": detail_of(error)}
+        except (ValueError, TypeError) as error:
+            return {"error": "ValueError", "detail": str(error)}
+        except Exception as error:
+            import logging
+
+            logging.getLogger("pulsarx").exception("a request on the control socket failed")
+            return {"error": "InternalError", "detail": f"{type(error).__name__}: {error}"}
+
+
+def new_socket() -> _socket.socket:
+    """A Unix stream socket, of the module below `socket`, whose import costs 5 ms."""
+    return _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+
+
+def with_address(folder: str, address: str, use: Any) -> None:
+    """Call use(what the system takes for an address), for `bind` and `connect`."""
+    if address.startswith("@"):
+        use("\0" + address[1:])
+        return
+    path = f"{folder}/{address}"
+    if len(os.fsencode(path)) <= PATH_SIZE_MAX:
+        use(path)
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        use(f"/proc/self/fd/{descriptor}/{address}")
+    finally:
+        os.close(descriptor)
+
+
+def shut(one: _socket.socket) -> None:
+    """Wake whoever sleeps in a call on it."""
+    try:
+        one.shutdown(_socket.SHUT_RDWR)
+    except OSError:
+        pass  # not connected

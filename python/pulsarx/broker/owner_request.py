@@ -1,0 +1,152 @@
+"""ask_owner: have something done by whoever owns a data directory, or by its owner for a moment.
+
+For every process that can reach the folder. In this order: the broker of this very process, the
+owner over its control socket, this process itself as the owner for just this request.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from pulsarx import errors
+from pulsarx._pycore.file_system import FileSystem
+from pulsarx.broker import broker as brokers
+from pulsarx.broker.control_frame import FrameError, frame_receive, frame_send
+from pulsarx.broker.control_request import perform
+from pulsarx.broker.control_socket import new_socket, with_address
+from pulsarx.broker.data_directory import DataDirectory
+from pulsarx.clock import Deadline, system_clock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.owner_lock import OwnerInfo
+
+    Arguments = dict[str, Any]
+
+TIMEOUT_MS = 60_000
+_PATIENCE_MS = 10_000  # with an owner that comes or goes, or cannot be reached
+# While an owner comes or goes; each wait is longer than the one before, up to the second number.
+_WAIT_FIRST_SECONDS = 0.005
+_WAIT_MAX_SECONDS = 0.25
+
+
+def ask_owner(
+    folder: str | os.PathLike[str],
+    verb: str,
+    arguments: Arguments,
+    timeout_ms: int = TIMEOUT_MS,
+    known: Callable[[], Arguments | None] | None = None,
+) -> Arguments:
+    """The answer to a request of `control_request`. Repeats it as long as owners come and go.
+
+    known: asked for the answer before this process makes itself the owner, which is a commit.
+    FolderError: no data directory. FolderOwnedError: its owner cannot be reached.
+    Timeout: it did not answer; the request may have been performed.
+    """
+    path = os.path.realpath(os.fspath(folder))
+    deadline = Deadline(timeout_ms)
+    patience = Deadline(min(timeout_ms, _PATIENCE_MS))
+    wait = threading.Event()
+    wait_seconds = _WAIT_FIRST_SECONDS
+    while True:
+        found = _ask_once(path, verb, arguments, deadline, known)
+        if isinstance(found, dict):
+            return found
+        if patience.expired():
+            raise errors.FolderOwnedError(
+                f"{verb} in {path}, asked on host {os.uname().nodename}: {found}"
+            )
+        wait.wait(wait_seconds)
+        wait_seconds = min(2 * wait_seconds, _WAIT_MAX_SECONDS)
+
+
+def _ask_once(
+    path: str,
+    verb: str,
+    arguments: Arguments,
+    deadline: Deadline,
+    known: Callable[[], Arguments | None] | None,
+) -> Arguments | str:
+    """The answer, or why there is none yet."""
+    mine = brokers.lend(path)
+    if mine is not None:
+        try:
+            return perform(mine, verb, arguments)
+        finally:
+            brokers.release(path, mine)
+    directory = DataDirectory.open(path, files=FileSystem(), read_only=True)
+    owner = directory.owner()
+    if owner is None:
+        answer = known() if known is not None else None
+        if answer is not None:
+            return answer
+        return _ask_nobody(path, verb, arguments)
+    if not owner.control_socket:
+        return f"its owner (pid {owner.pid}) has no control socket (yet)"
+    return _ask_over_socket(directory, owner, verb, arguments, deadline)
+
+
+def _ask_nobody(path: str, verb: str, arguments: Arguments) -> Arguments | str:
+    """Own the folder for this request alone."""
+    from pulsarx.broker_options import BrokerOptions
+    from pulsarx.randomness import Randomness
+
+    settings = brokers.BrokerSettings(system_clock(), Randomness(), "sync", 100, BrokerOptions())
+
+    def work(broker: Broker) -> Arguments:
+        return perform(broker, verb, arguments)
+
+    try:
+        found = brokers.own_briefly(path, path, settings, work)
+        return "this process is just opening it" if found is None else found
+    except errors.FolderOwnedError as error:
+        return str(error)
+
+
+def _ask_over_socket(
+    directory: DataDirectory,
+    owner: OwnerInfo,
+    verb: str,
+    arguments: Arguments,
+    deadline: Deadline,
+) -> Arguments | str:
+    connection = new_socket()
+    try:
+        connection.settimeout(deadline.remaining_seconds())
+        try:
+            with_address(directory.path, owner.control_socket, connection.connect)
+            request = {"folder": directory.folder_id, "epoch": owner.epoch, "verb": verb}
+            frame_send(connection, {**request, "arguments": arguments}, deadline)
+            answer = frame_receive(connection, deadline)
+        except OSError as error:
+            return (
+                f"its owner (pid {owner.pid}) does not answer on its control socket ({error}). "
+                "Is it on another host, or of another user? Ask from there, or close it"
+            )
+        except FrameError as error:
+            raise errors.Timeout(
+                f"{verb} in {directory.path}: no answer of the owner (pid {owner.pid}): {error}. "
+                "It may have been done; ask again"
+            ) from error
+    finally:
+        connection.close()
+    if answer.get("again"):
+        return f"its owner (pid {owner.pid}) is closing"
+    if "error" in answer:
+        raise _rebuilt(str(answer["error"]), str(answer.get("detail")))
+    result = answer.get("result")
+    return result if isinstance(result, dict) else {}
+
+
+def _rebuilt(name: str, detail: str) -> Exception:
+    if name == "ValueError":
+        return ValueError(detail)
+    kind = getattr(errors, name, None)
+    if not isinstance(kind, type) or not issubclass(kind, errors.PulsarException):
+        kind = errors.InternalError
+    return kind(detail)

@@ -1,0 +1,194 @@
+"""StagedFile: a sealed ledger that waits in the staging area, as its writer describes it.
+
+The writer makes it on whatever host, it travels as JSON or pickle, and whoever attaches the file
+compares every word with what lies there. Made by writers, read by `attach`.
+
+It lies at staging/<job>/<name> in the data directory; job and name are plain names.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from pulsarx import errors
+from pulsarx._pycore.ledger_file import LedgerFile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+STAGING_NAME = "staging"
+_NAME_SIZE_MAX = 200
+_COUNT_MAX = 1 << 62
+
+
+class StagedFile:
+    """What is known of one file. A value."""
+
+    __slots__ = (
+        "topic", "job", "name", "uuid", "store_id", "size", "file_size", "digest", "entry_count",
+        "message_count", "first_publish_ms", "last_publish_ms", "host", "path",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        topic: str,
+        job: str,
+        name: str,
+        uuid: str,
+        store_id: str,
+        size: int,
+        file_size: int,
+        digest: int,
+        entry_count: int,
+        message_count: int,
+        first_publish_ms: int,
+        last_publish_ms: int,
+        host: str,
+        path: str,
+    ) -> None:
+        self.topic = topic  # in full, a partition's name where the topic has partitions
+        self.job = job
+        self.name = name
+        self.uuid = uuid  # 32 hex digits, as in its header
+        self.store_id = store_id  # id of the data directory it was written for
+        self.size = size  # where its entries end
+        self.file_size = file_size
+        self.digest = digest
+        self.entry_count = entry_count
+        self.message_count = message_count
+        self.first_publish_ms = first_publish_ms
+        self.last_publish_ms = last_publish_ms
+        self.host = host  # where it was written, and under which path; for messages to people
+        self.path = path
+
+    @classmethod
+    def of_file(cls, folder: str, store_id: str, topic: str, job: str, name: str) -> StagedFile:
+        """Describe a sealed file in the staging area, on the host that wrote it."""
+        path = staged_path(folder, job, name)
+        file = LedgerFile.open(path, 0)
+        summary = file.summary()
+        return cls(
+            topic, job, name, file.uuid.hex(), store_id, summary.size, os.path.getsize(path),
+            summary.digest, summary.entry_count, summary.message_count, summary.first_publish_ms,
+            summary.last_publish_ms, os.uname().nodename, path,
+        )  # fmt: skip
+
+    def document(self) -> dict[str, Any]:
+        """Itself as JSON keeps it."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def of_document(cls, document: object) -> StagedFile:
+        """ValueError: not what `document` made."""
+        if not isinstance(document, dict) or set(document) != set(cls.__slots__):
+            raise ValueError(f"{document!r:.200} describes no staged file")
+        made = cls(**document)
+        for name in ("topic", "job", "name", "uuid", "store_id", "host", "path"):
+            if not isinstance(getattr(made, name), str):
+                raise ValueError(f"staged file: {name} {getattr(made, name)!r:.200} is no text")
+        for name in cls.__slots__[5:12]:
+            value = getattr(made, name)
+            if value.__class__ is not int or not -_COUNT_MAX < value < _COUNT_MAX:
+                raise ValueError(f"staged file: {name} {value!r:.200} is no number")
+        check_plain_name(made.job, "job")
+        check_plain_name(made.name, "name of a staged file")
+        return made
+
+    def check(self, folder: str, store_id: str, thorough: bool = False) -> None:
+        """Compare it with the file in this data directory.
+
+        thorough: reads every entry; else header, footer and sizes.
+        FolderError: written for another data directory. StorageError: not there.
+        CorruptDataError: not what was written.
+        """
+        if self.store_id != store_id:
+            raise errors.FolderError(
+                f"attach {self._described(folder)}: it was written for the data directory with id "
+                f"{self.store_id}, this one has {store_id}. {_MOUNT}"
+            )
+        found = self._look(folder, store_id)
+        for name, value in found.items():
+            if value != getattr(self, name):
+                raise errors.CorruptDataError(
+                    f"attach {self._described(folder)}: {name} is {value}, its writer said "
+                    f"{getattr(self, name)}. Nothing was attached. {_MOUNT}"
+                )
+        if thorough:
+            self._read_all(folder)
+
+    def _look(self, folder: str, store_id: str) -> dict[str, Any]:
+        path = staged_path(folder, self.job, self.name)
+        try:
+            status = os.lstat(path)
+            if not stat.S_ISREG(status.st_mode):
+                raise FileNotFoundError(2, "is no regular file", path)
+            file = LedgerFile.open(path, 0)
+            summary = file.summary()
+        except errors.CorruptDataError as error:
+            raise errors.CorruptDataError(
+                f"attach {self._described(folder)}: damaged, nothing was attached: {error}"
+            ) from error
+        except (OSError, errors.StorageError) as error:
+            raise errors.StorageError(
+                f"attach {self._described(folder)}: there is no such file in the data directory "
+                f"with id {store_id}. Nothing was attached. {_MOUNT}"
+            ) from error
+        if summary.damage_count or file.header_damaged:
+            raise errors.CorruptDataError(
+                f"attach {self._described(folder)}: {summary.damage_count} places in it cannot be "
+                "read, or its header. Nothing was attached. Write the file again"
+            )
+        return {
+            "uuid": file.uuid.hex(),
+            "file_size": status.st_size,
+            "size": summary.size,
+            "entry_count": summary.entry_count,
+            "message_count": summary.message_count,
+            "first_publish_ms": summary.first_publish_ms,
+            "last_publish_ms": summary.last_publish_ms,
+            "digest": summary.digest,
+        }
+
+    def _read_all(self, folder: str) -> None:
+        recovery = LedgerFile.open(staged_path(folder, self.job, self.name), 0).recover()
+        if recovery.damaged_entries or recovery.digest != self.digest:
+            raise errors.CorruptDataError(
+                f"attach {self._described(folder)}: {recovery.damaged_entries} entries cannot be "
+                f"read, digest {recovery.digest} where its writer said {self.digest}. Nothing was "
+                "attached. Write the file again"
+            )
+
+    def _described(self, folder: str) -> str:
+        expected = staged_path(folder, self.job, self.name)
+        where = f"{expected} on host {os.uname().nodename}"
+        return f"{where} (written on host {self.host} as {self.path})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StagedFile):
+            return NotImplemented
+        return self.document() == other.document()
+
+    def __hash__(self) -> int:
+        return hash((self.job, self.name, self.uuid))
+
+    def __repr__(self) -> str:
+        return f"StagedFile(topic={self.topic!r}, job={self.job!r}, name={self.name!r})"
+
+
+_MOUNT = "Every host must have the same data directory mounted under the path it uses"
+
+
+def staged_path(folder: str, job: str, name: str) -> str:
+    return f"{folder}/{STAGING_NAME}/{job}/{name}"
+
+
+def check_plain_name(name: object, what: str) -> str:
+    """A name that stays in its folder. ValueError."""
+    plain = isinstance(name, str) and name.isascii() and name.isprintable()
+    if not plain or not isinstance(name, str) or not 0 < len(name) <= _NAME_SIZE_MAX:
+        raise ValueError(f"{what} {name!r:.300}: 1 to {_NAME_SIZE_MAX} printable ASCII characters")
+    if "/" in name or name in (".", ".."):
+        raise ValueError(f"{what} {name!r} is a path and not a name")
+    return name

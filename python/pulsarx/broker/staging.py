@@ -1,0 +1,107 @@
+"""The staging area of a data directory: `staging/<job>/`, where writers put ledgers to be attached.
+
+For any process that can reach the folder. Files go away when they are attached; those that never
+are go by age, so that nobody has to know which job is dead.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from pulsarx.broker.catalogue import Catalogue
+from pulsarx.broker.data_directory import DataDirectory
+from pulsarx.broker.staged_file import STAGING_NAME, check_plain_name
+from pulsarx.clock import wall_ms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pulsarx.broker.catalogue_state import LeaseRecord
+    from pulsarx.broker.file_operations import FileOperations
+
+
+def staging_path(folder: str, job: str) -> str:
+    """Where the files of a job lie. ValueError: the job's name is no plain name."""
+    return f"{folder}/{STAGING_NAME}/{check_plain_name(job, 'job')}"
+
+
+def make_staging(folder: str | os.PathLike[str], job: str) -> str:
+    """Make the area of a job, on the host that plans it, durably; its path.
+
+    FolderError: no data directory. Writers never make it: one that does not find it there does not
+    have the folder mounted.
+    """
+    path, files = os.path.realpath(os.fspath(folder)), _file_system()
+    DataDirectory.open(path, files=files, read_only=True).close()
+    made = staging_path(path, job)
+    for each in (os.path.dirname(made), made):
+        try:
+            files.make_directory(each)
+        except FileExistsError:
+            pass
+        files.flush_directory(os.path.dirname(each))
+    return made
+
+
+def collect_staging(
+    folder: str | os.PathLike[str], older_than_ms: int, *, now_ms: int | None = None
+) -> list[str]:
+    """Remove files nobody wrote to for older_than_ms, unless their job holds a lease; and the
+    areas that are empty then. Returns the removed paths.
+
+    What was attached is a ledger under a name of its own; taking the staged one away loses nothing.
+    """
+    if older_than_ms < 0:
+        raise ValueError(f"older_than_ms is {older_than_ms}; it must be 0 or more")
+    path, files = os.path.realpath(os.fspath(folder)), _file_system()
+    now_ms = wall_ms() if now_ms is None else now_ms
+    directory = DataDirectory.open(path, files=files, read_only=True)
+    try:
+        leases = Catalogue.open(directory).state.leases
+        jobs = [
+            job for job in _names(files, f"{path}/{STAGING_NAME}") if _may_go(leases, job, now_ms)
+        ]
+    finally:
+        directory.close()
+    removed: list[str] = []
+    for job in jobs:
+        removed += _collect_job(files, f"{path}/{STAGING_NAME}/{job}", now_ms - older_than_ms)
+    return removed
+
+
+def _may_go(leases: dict[str, LeaseRecord], job: str, now_ms: int) -> bool:
+    lease = leases.get(job)
+    return lease is None or lease.expires_ms <= now_ms
+
+
+def _collect_job(files: FileOperations, area: str, before_ms: int) -> list[str]:
+    removed = []
+    for name in _names(files, area):
+        path = f"{area}/{name}"
+        try:
+            status = os.lstat(path)
+            if stat.S_ISREG(status.st_mode) and status.st_mtime_ns // 1_000_000 < before_ms:
+                files.unlink(path)
+                removed.append(path)
+        except FileNotFoundError:
+            pass  # attached, or collected by another process
+    try:
+        if os.lstat(area).st_mtime_ns // 1_000_000 < before_ms or removed:
+            os.rmdir(area)
+    except OSError:
+        pass  # not empty
+    return removed
+
+
+def _names(files: FileOperations, folder: str) -> list[str]:
+    try:
+        return sorted(files.list(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _file_system() -> FileOperations:
+    from pulsarx._pycore.file_system import FileSystem
+
+    made: FileOperations = FileSystem()
+    return made

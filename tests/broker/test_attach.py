@@ -1,0 +1,445 @@
+"""Attaching staged ledgers: what is refused, what is remembered, and a crash at every call."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import pickle
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from child_process import ChildProcess
+from simulated_files import Crash, SimulatedFiles
+from staged_ledgers import PREFIX, stage, staged_names, write_ledger
+from topic_reading import whole_topic
+
+import pulsarx
+from pulsarx import errors
+from pulsarx._pycore.file_system import FileSystem
+from pulsarx.broker import broker as brokers
+from pulsarx.broker import catalogue_file, catalogue_operations
+from pulsarx.broker.attach import AttachResult, Transaction, attach, attached
+from pulsarx.broker.catalogue import Catalogue
+from pulsarx.broker.catalogue_log import CatalogueLog
+from pulsarx.broker.data_directory import DataDirectory
+from pulsarx.broker.ledger_attachment import TRANSACTION_KEPT_MS
+from pulsarx.broker.owner_request import ask_owner
+from pulsarx.broker.staged_file import StagedFile
+from pulsarx.broker.staging import collect_staging, make_staging
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A data directory with the topics t, u and, of three partitions, p; nobody owns it."""
+    path = tmp_path / "data"
+    with pulsarx.Client(path) as client:
+        for name in "tu":
+            client.admin.topics.create_non_partitioned_topic(name)
+        client.admin.topics.create_partitioned_topic("p", 3)
+    return path
+
+
+def contents(folder: Path, *topics: str) -> list[list[bytes]]:
+    with pulsarx.Client(folder) as client:
+        return [whole_topic(client, topic) for topic in topics]
+
+
+def catalogue(folder: Path) -> Catalogue:
+    return Catalogue.open(DataDirectory.open(str(folder), files=FileSystem(), read_only=True))
+
+
+def as_document(result: AttachResult) -> dict[str, Any]:
+    return {name: getattr(result, name) for name in result.__slots__}
+
+
+# What is attached ---------------------------------------------------------------------------------
+
+
+def test_ledgers_of_several_topics_come_in_the_order_given(folder: Path) -> None:
+    files = [
+        stage(folder, "t", [b"1", b"2"]),
+        stage(folder, "u", [b"x"]),
+        stage(folder, "t", [b"3"]),
+    ]
+    result = attach(folder, Transaction("query", 7), files)
+    assert (result.ledger_count, result.message_count, result.already) == (3, 4, False)
+    assert contents(folder, "t", "u") == [[b"1", b"2", b"3"], [b"x"]]
+    ids = [each.ledger_id for each in catalogue(folder).state.topics[PREFIX + "t"].ledgers]
+    assert ids == [result.first_ledger_id, result.first_ledger_id + 2]
+    assert not staged_names(folder)
+
+
+def test_an_empty_batch_is_remembered(folder: Path) -> None:
+    result = attach(folder, Transaction("query", 0), [])
+    assert (result.ledger_count, result.first_ledger_id) == (0, 0)
+    assert attach(folder, Transaction("query", 0), []).already
+
+
+def test_a_transaction_is_known_after_checkpoints_and_only_its_last_batch_is_kept(
+    folder: Path,
+) -> None:
+    assert attached(folder, Transaction("query", 0)) is None
+    for batch in range(12):
+        attach(folder, Transaction("query", batch), [stage(folder, "t", [b"%d" % batch])])
+    assert list((folder / "catalogue").glob("*.checkpoint"))
+    found = attached(folder, Transaction("query", 11))
+    assert found is not None and found.ledger_count == 1
+    state = catalogue(folder).state
+    assert [each.batch_id for each in state.transactions.values()] == [11]
+    assert attach(folder, Transaction("query", 11), []) == found
+    assert contents(folder, "t") == [[b"%d" % batch for batch in range(12)]]
+
+
+def test_an_application_is_forgotten_by_age(folder: Path) -> None:
+    clock = pulsarx.ManualClock()
+    with pulsarx.Client(folder, clock=clock):
+        attach(folder, Transaction("old", 0), [])
+        attach(folder, Transaction("kept", 0), [])
+        clock.advance(TRANSACTION_KEPT_MS / 1000 - 1)
+        attach(folder, Transaction("kept", 1), [])
+        clock.advance(2)
+        attach(folder, Transaction("new", 0), [])
+        assert sorted(catalogue(folder).state.transactions) == ["kept", "new"]
+
+
+def test_a_program_that_knows_no_transactions_refuses_commit_and_checkpoint(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attach(folder, Transaction("query", 0), [])
+    monkeypatch.delitem(catalogue_operations.OPERATIONS, "attach_ledgers")
+    with pytest.raises(errors.NewerFormatError):
+        catalogue(folder)
+    monkeypatch.undo()
+    for batch in range(1, 12):
+        attach(folder, Transaction("query", batch), [])
+    monkeypatch.setitem(catalogue_file._VERSIONS_KNOWN, "checkpoint", ("1",))
+    with pytest.raises(errors.NewerFormatError):
+        catalogue(folder)
+
+
+def test_a_staged_file_travels_as_json_and_pickle(folder: Path) -> None:
+    file = stage(folder, "t", [b"1"])
+    assert StagedFile.of_document(json.loads(json.dumps(file.document()))) == file
+    assert pickle.loads(pickle.dumps(file)) == file
+
+
+# What is refused ----------------------------------------------------------------------------------
+
+
+def changed(file: StagedFile, **fields: Any) -> StagedFile:
+    return StagedFile(**{**file.document(), **fields})
+
+
+def refused(folder: Path, files: list[StagedFile], kind: type[Exception], text: str) -> None:
+    before = catalogue(folder).state.topics[PREFIX + "t"].ledgers
+    with pytest.raises(kind, match=text):
+        attach(folder, Transaction("query", 0), files)
+    assert attached(folder, Transaction("query", 0)) is None
+    state = catalogue(folder).state
+    assert len(state.topics[PREFIX + "t"].ledgers) == len(before)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("uuid", "0" * 32), ("size", 1), ("file_size", 5), ("digest", 1), ("entry_count", 9),
+        ("message_count", 9), ("first_publish_ms", 1), ("last_publish_ms", 1),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_not_what_its_writer_said(folder: Path, field: str, value: Any) -> None:
+    good, bad = stage(folder, "t", [b"1"]), changed(stage(folder, "t", [b"2"]), **{field: value})
+    refused(folder, [good, bad], errors.CorruptDataError, f"{field} is .*its writer said {value}")
+    attach(folder, Transaction("query", 0), [good])
+
+
+def test_another_store_is_named_with_both_ids_host_and_path(folder: Path) -> None:
+    file = changed(stage(folder, "t", [b"1"]), store_id="ab" * 16, host="far", path="/mnt/x")
+    text = "(?s)staging/job/0.ledger on host .*host far as /mnt/x.*id abab.*this one has"
+    refused(folder, [file], errors.FolderError, text)
+
+
+def test_a_missing_file_is_named(folder: Path) -> None:
+    good, bad = stage(folder, "t", [b"1"]), stage(folder, "t", [b"2"])
+    (folder / "staging" / "job" / bad.name).unlink()
+    refused(
+        folder, [good, bad], errors.StorageError, "1.ledger on host .*no such file.*Mount|mount"
+    )
+
+
+@pytest.mark.parametrize("damage", ["cut", "header", "footer", "foreign", "link"])
+def test_a_damaged_file(folder: Path, damage: str) -> None:
+    file = stage(folder, "t", [b"1" * 5000, b"2"])
+    path = folder / "staging" / "job" / file.name
+    data = bytearray(path.read_bytes())
+    if damage == "cut":
+        del data[file.size :]
+    elif damage == "header":
+        data[20] ^= 1
+        data[2048 + 20] ^= 1
+    elif damage == "footer":
+        data[file.size + 40 : file.size + 44] = b"xxxx"
+    elif damage == "foreign":
+        data = bytearray(b"hello")
+    path.write_bytes(data)
+    if damage == "link":
+        os.rename(path, folder / "elsewhere")
+        os.symlink(folder / "elsewhere", path)
+    refused(folder, [file], errors.StorageError, "0.ledger on host")
+
+
+def test_thorough_reads_the_entries(folder: Path) -> None:
+    file = stage(folder, "t", [b"1" * 5000, b"2"])
+    path = folder / "staging" / "job" / file.name
+    data = bytearray(path.read_bytes())
+    data[4096 + 3000] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(errors.CorruptDataError, match="1 entries cannot be read"):
+        attach(folder, Transaction("query", 0), [file], thorough=True)
+
+
+def test_unknown_topics_partitioned_ones_and_files_named_twice(folder: Path) -> None:
+    file = stage(folder, "t", [b"1"])
+    refused(folder, [file, changed(file)], errors.NotAllowedError, "named twice")
+    refused(folder, [changed(file, topic=PREFIX + "v")], errors.TopicNotFound, "v")
+    refused(folder, [changed(file, topic=PREFIX + "p")], errors.OperationNotSupported, "3 part")
+
+
+def test_a_file_that_was_attached_by_another_transaction(folder: Path) -> None:
+    file = stage(folder, "t", [b"1"])
+    spare = folder / "spare"
+    os.link(folder / "staging" / "job" / file.name, spare)
+    attach(folder, Transaction("other", 0), [file])
+    make_staging(folder, "job")
+    os.link(spare, folder / "staging" / "job" / file.name)
+    refused(folder, [file], errors.NotAllowedError, "has it already, as ledger")
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "/etc/passwd", "x" * 300, "a\0b", "ä", 5, None])
+def test_names_that_would_leave_the_staging_area(folder: Path, name: Any) -> None:
+    file = stage(folder, "t", [b"1"])
+    for field in ("job", "name"):
+        with pytest.raises(ValueError):
+            attach(folder, Transaction("query", 0), [changed(file, **{field: name})])
+
+
+@pytest.mark.parametrize(("application", "batch"), [("", 0), (5, 0), ("a", -1), ("a", True)])
+def test_a_transaction_that_is_none(application: Any, batch: Any) -> None:
+    with pytest.raises(ValueError):
+        Transaction(application, batch)
+
+
+def test_a_folder_that_is_none(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(errors.FolderError):
+            attach(path, Transaction("query", 0), [])
+        with pytest.raises(errors.FolderError):
+            make_staging(path, "job")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_that_is_taken_is_never_replaced(folder: Path) -> None:
+    """The catalogue does not know the ledger that lies where the next id belongs."""
+    ledger_id = catalogue(folder).state.next_id
+    taken = folder / "ledgers" / f"{ledger_id & 255:02x}" / f"{ledger_id}.ledger"
+    taken.parent.mkdir(exist_ok=True)
+    write_ledger(str(taken), [b"precious"])
+    precious = taken.read_bytes()
+    attach(folder, Transaction("query", 0), [stage(folder, "t", [b"1"])])
+    assert contents(folder, "t") == [[b"1"]]
+    assert (folder / "orphans" / taken.name).read_bytes() == precious
+
+
+def test_a_failed_commit_leaves_nothing_behind(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = stage(folder, "t", [b"1"])
+    with pulsarx.Client(folder) as client:
+        client.create_producer("t").send(b"0")
+        consumer = client.subscribe("t", "s", initial_position=pulsarx.InitialPosition.Earliest)
+        broker = brokers.find(os.path.realpath(folder))
+        assert broker is not None
+
+        def full(*_: Any) -> None:
+            raise OSError(28, "full")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(CatalogueLog, "write", full)
+            with pytest.raises(errors.StorageFullError):
+                attach(folder, Transaction("query", 0), [file])
+        assert len(list((folder / "ledgers").rglob("*.ledger"))) == 1
+        client.create_producer("t").send(b"2")
+        attach(folder, Transaction("query", 0), [file])
+        client.create_producer("t").send(b"3")
+        found = []
+        for _ in range(4):
+            message = consumer.receive(1000)
+            consumer.acknowledge(message)
+            found.append(message.data())
+        assert found == [b"0", b"2", b"1", b"3"]
+        broker.background.wait()
+        assert client.admin.topics.stats("t")["messages"] == 1  # nothing holds the others
+
+
+# The staging area ---------------------------------------------------------------------------------
+
+
+def test_staging_is_collected_by_age_and_spares_jobs_with_a_lease(folder: Path) -> None:
+    for job in ("dead", "young", "leased"):
+        stage(folder, "t", [b"1"], job=job)
+    old = 1_700_000_000
+    for job in ("dead", "leased"):
+        path = folder / "staging" / job / "0.ledger"
+        os.utime(path, (old, old))
+    ask_owner(folder, "lease", {"job": "leased", "ledgers": {}, "ttl_ms": 60_000})
+    assert collect_staging(folder, 3_600_000) == [
+        str(folder.resolve() / "staging" / "dead" / "0.ledger")
+    ]
+    assert sorted(os.listdir(folder / "staging")) == ["leased", "young"]
+    assert collect_staging(folder, 3_600_000) == []
+
+
+def test_collecting_what_was_attached_loses_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = stage(folder, "t", [b"1"])
+    kept = folder / "kept"
+    os.link(folder / "staging" / "job" / file.name, kept)
+    attach(folder, Transaction("query", 0), [file])
+    make_staging(folder, "job")
+    os.link(kept, folder / "staging" / "job" / file.name)  # the clean-up that did not happen
+    later = os.stat(kept).st_mtime_ns // 1_000_000 + 7_200_000
+    assert len(collect_staging(folder, 3_600_000, now_ms=later)) == 1
+    assert contents(folder, "t") == [[b"1"]]
+
+
+# Crashes ------------------------------------------------------------------------------------------
+
+
+class SimulatedBroker(SimulatedFiles):
+    """What the catalogue and the names of a whole folder go through."""
+
+    def remember(self) -> None:
+        """All that is there now is durable."""
+        for path in sorted(Path(self.root).rglob("*")):
+            self._durable[str(path)] = None if path.is_dir() else path.read_bytes()
+
+
+def crash_at(folder: Path, call: int, seed: int | None, files: list[StagedFile]) -> bool:
+    """Attach, and die at this call; True when it lived. seed -1: only the process dies."""
+    simulated = SimulatedBroker(str(folder), crash_at=call)
+    simulated.remember()
+    whole = brokers.FileSystem
+    brokers.FileSystem = lambda: simulated  # type: ignore[assignment]
+    try:
+        attach(folder, Transaction("query", 0), files)
+        return True
+    except Crash:
+        pass
+    finally:
+        brokers.FileSystem = whole  # type: ignore[misc]
+        for broker in brokers._registry.values():
+            broker.directory.close()
+        brokers._registry.clear()
+        gc.collect()
+    if seed != -1:
+        simulated.power_cut(None if seed is None else random.Random(seed * 1000 + call))
+    return False
+
+
+@pytest.mark.parametrize("seed", [None, -1, 1, 2])
+def test_a_crash_at_every_call_leaves_all_or_nothing(
+    folder: Path, tmp_path: Path, seed: int | None
+) -> None:
+    files = [stage(folder, f"p-partition-{index}", [b"%d" % index]) for index in range(3)]
+    names = [f"p-partition-{index}" for index in range(3)]
+    shutil.copytree(folder, tmp_path / "before")
+    outcomes = set()
+    for call in range(1000):
+        shutil.rmtree(folder)
+        shutil.copytree(tmp_path / "before", folder)
+        if crash_at(folder, call, seed, files):
+            break
+        known = attached(folder, Transaction("query", 0))
+        state = catalogue(folder).state
+        counts = [len(state.topics[PREFIX + name].ledgers) for name in names]
+        assert counts == ([0, 0, 0] if known is None else [1, 1, 1]), call
+        outcomes.add(known is not None)
+        again = attach(folder, Transaction("query", 0), files)
+        assert again.already == (known is not None)
+        assert again.ledger_count == 3
+        assert contents(folder, *names) == [[b"0"], [b"1"], [b"2"]], call
+    else:
+        raise AssertionError("the sweep did not end")
+    assert outcomes == {True, False}
+    assert call > 20
+
+
+def test_the_sweep_finds_a_missing_flush(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pulsarx.broker.ledger_attachment.flush_directories", lambda *_: None)
+    with pytest.raises((AssertionError, errors.StorageError)):
+        test_a_crash_at_every_call_leaves_all_or_nothing(folder, tmp_path, None)
+
+
+DYING = """
+import os, sys
+from pulsarx._pycore import file_system
+step, count = sys.argv[2], int(sys.argv[3])
+
+class Dying(file_system.FileSystem):
+    armed = False
+    left = count
+
+def dying(name):
+    whole = getattr(file_system.FileSystem, name)
+    def call(self, *arguments):
+        if Dying.armed and name == step:
+            Dying.left -= 1
+            if Dying.left == 0:
+                os.kill(os.getpid(), 9)
+        return whole(self, *arguments)
+    return call
+
+for name in ("link", "create", "unlink", "flush_directory"):
+    setattr(Dying, name, dying(name))
+from pulsarx.broker import broker
+broker.FileSystem = Dying
+import pulsarx
+client = pulsarx.Client(sys.argv[1])
+producer = client.create_producer("t")
+producer.send(b"before")
+Dying.armed = True
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+STEPS = [
+    ("link", 1), ("link", 2), ("link", 3), ("flush_directory", 1), ("flush_directory", 2),
+    ("create", 1), ("flush_directory", 4), ("unlink", 1), ("unlink", 2), ("unlink", 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("step", "count"), STEPS)
+def test_an_owner_killed_while_it_attaches_is_replaced_and_all_of_it_comes_once(
+    folder: Path, step: str, count: int
+) -> None:
+    files = [stage(folder, "t", [b"1"]), stage(folder, "u", [b"2"])]
+    with ChildProcess(DYING, folder, step, count) as owner:
+        assert owner.line() == "ready"
+        result = attach(folder, Transaction("query", 0), files)
+        assert result.ledger_count == 2
+        assert owner._process.wait(5) == -9
+    assert contents(folder, "t", "u") == [[b"before", b"1"], [b"2"]]
+    assert attach(folder, Transaction("query", 0), files) == result
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_open() -> Iterator[None]:
+    yield
+    assert not brokers._registry

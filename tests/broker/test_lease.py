@@ -1,0 +1,208 @@
+"""Leases: ledgers a job reads stay, until it gives them back or is overdue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from catalogue_folder import TOPIC, create, open_folder, read_folder
+
+import pulsarx
+from pulsarx import errors
+from pulsarx.broker import broker as brokers
+from pulsarx.broker.catalogue_operations import id_runs
+from pulsarx.broker.lease import lease, release_lease, renew_lease
+from pulsarx.errors import CatalogueError
+
+T = TOPIC + "t"
+Ledgers = Callable[[], list[int]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def clock() -> pulsarx.ManualClock:
+    return pulsarx.ManualClock()
+
+
+@pytest.fixture
+def client(folder: Path, clock: pulsarx.ManualClock) -> Iterator[pulsarx.Client]:
+    """The owner: a topic of four ledgers, all acknowledged but what is in the last."""
+    options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=1)
+    with pulsarx.Client(folder, clock=clock, durability="os", broker_options=options) as opened:
+        opened.create_producer("t").send(b"0")
+        opened.subscribe("t", "s", initial_position=pulsarx.InitialPosition.Earliest)
+        for number in range(1, 4):
+            opened.create_producer("t").send(b"%d" % number)
+        yield opened
+
+
+def ledger_ids(client: pulsarx.Client) -> list[int]:
+    brokers_of(client).background.wait()
+    return [each["ledger_id"] for each in client.admin.topics.stats("t")["ledgers"]]
+
+
+def brokers_of(client: pulsarx.Client) -> Any:
+    return client._broker
+
+
+def acknowledge_all(client: pulsarx.Client) -> None:
+    with_s = client.subscribe("t", "other")
+    with_s.unsubscribe()
+    brokers_of(client).topics[T].unsubscribe("s")
+    brokers_of(client).set_retention("public/default", brokers.RetentionPolicy())
+    brokers_of(client).background.wait()
+
+
+def test_trimming_spares_what_is_leased_and_what_comes_after(
+    client: pulsarx.Client, folder: Path
+) -> None:
+    ids = ledger_ids(client)
+    lease(folder, "job", {T: [ids[1]]}, 1000)
+    acknowledge_all(client)
+    assert ledger_ids(client) == ids[1:]
+    assert release_lease(folder, "job")
+    assert not release_lease(folder, "job")
+    assert ledger_ids(client) == ids[3:]
+
+
+def test_a_lease_ends_by_itself_and_trimming_comes_by(
+    client: pulsarx.Client, folder: Path, clock: pulsarx.ManualClock
+) -> None:
+    ids = ledger_ids(client)
+    assert lease(folder, "job", {T: ids[:1]}, 60_000) == clock.now_ms() + 60_000
+    acknowledge_all(client)
+    clock.advance(59)
+    assert renew_lease(folder, "job", 600_000) == clock.now_ms() + 600_000
+    clock.advance(590)
+    assert ledger_ids(client) == ids
+    clock.advance(200)
+    assert ledger_ids(client) == ids[3:]
+    with pytest.raises(errors.NotAllowedError, match="it has none"):
+        renew_lease(folder, "job", 1000)
+
+
+def test_an_overdue_lease_is_forgotten_by_the_next(
+    client: pulsarx.Client, folder: Path, clock: pulsarx.ManualClock
+) -> None:
+    lease(folder, "a", {T: ledger_ids(client)}, 1000)
+    clock.advance(2)
+    lease(folder, "b", {}, 1000)
+    assert list(brokers_of(client).catalogue.state.leases) == ["b"]
+    assert release_lease(folder, "b")
+    assert not brokers_of(client).catalogue.state.leases
+
+
+def test_ledgers_that_are_gone_cannot_be_leased(client: pulsarx.Client, folder: Path) -> None:
+    ids = ledger_ids(client)
+    acknowledge_all(client)
+    with pytest.raises(errors.NotAllowedError, match=f"3 of them are not there.*{ids[0]} for one"):
+        lease(folder, "job", {T: ids}, 1000)
+    with pytest.raises(errors.TopicNotFound):
+        lease(folder, "job", {TOPIC + "nowhere": [1]}, 1000)
+    assert not brokers_of(client).catalogue.state.leases
+
+
+def test_a_lease_that_comes_while_trimming_decides_is_kept(
+    client: pulsarx.Client, folder: Path
+) -> None:
+    """Which ledgers may go is decided before; the commit that removes them looks again."""
+    ids = ledger_ids(client)
+    lease(folder, "job", {T: [ids[1]]}, 1000)
+    assert brokers_of(client).topics[T].ledger.remove(ids[:3]) == ids[:1]
+    assert ledger_ids(client) == ids[1:]
+
+
+def test_without_an_owner_and_across_owners(folder: Path) -> None:
+    options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=1)
+    with pulsarx.Client(folder, durability="os", broker_options=options) as client:
+        for _ in range(3):
+            client.create_producer("t").send(b"x")
+        ids = ledger_ids(client)
+    lease(folder, "job", {T: ids[:1]}, 60_000)
+    with pulsarx.Client(folder, durability="os") as client:
+        client.create_producer("t").send(b"x")
+        brokers_of(client).set_retention("public/default", brokers.RetentionPolicy())
+        assert ledger_ids(client)[:3] == ids
+        release_lease(folder, "job")
+        assert len(ledger_ids(client)) == 1
+
+
+# The operations -----------------------------------------------------------------------------------
+
+
+def test_runs_of_ids() -> None:
+    assert id_runs([]) == []
+    assert id_runs([5, 3, 4, 9, 4]) == [[3, 5], [9, 9]]
+
+
+def add_ledgers(catalogue: Any, count: int) -> list[int]:
+    ids: list[int] = catalogue.allocate_ids(count)
+    catalogue.commit(
+        [{"op": "add_ledger", "topic": T, "ledger_id": each, "uuid": f"{each}"} for each in ids]
+    )
+    return ids
+
+
+def test_leases_and_transactions_are_the_same_for_every_reader(tmp_path: Path) -> None:
+    directory, catalogue = open_folder(tmp_path)
+    create(catalogue, "t")
+    ids = add_ledgers(catalogue, 5)
+    rows = [[each, f"{each}", 1, 1, 5000, 1, 2] for each in catalogue.allocate_ids(2)]
+    attach = {"op": "attach_ledgers", "application": "a", "batch_id": 0, "attached_ms": 9}
+    catalogue.commit([{**attach, "ledgers": {T: rows}}])
+    wanted = {"op": "set_lease", "job": "j", "expires_ms": 7}
+    catalogue.commit([{**wanted, "ledgers": {T: [ids[0], ids[1], ids[4]]}}])
+    assert read_folder(tmp_path).state == catalogue.state
+    assert catalogue.state.leased_from(T, 6) == (ids[0], 7)
+    assert catalogue.state.leased_from(T, 7)[0] > 1 << 60
+    catalogue.checkpoint()
+    assert read_folder(tmp_path).state == catalogue.state
+    catalogue.commit([{"op": "renew_lease", "job": "j", "expires_ms": 70}])
+    catalogue.commit([{"op": "remove_leases", "jobs": ["j", "unknown"]}])
+    assert read_folder(tmp_path).state == catalogue.state
+    assert not catalogue.state.leases
+    directory.close()
+
+
+@pytest.mark.parametrize(
+    ("ledgers", "text"),
+    [
+        ({T: [[1, "u", 1, 1, 1, 1]]}, "does not describe"),
+        ({T: [[0, "u", 1, 1, 1, 1, 1]]}, "does not describe"),
+        ({T: [["x", "u", 1, 1, 1, 1, 1]]}, "does not describe"),
+        ({T: [[9, "u", -1, 1, 1, 1, 1]]}, "does not describe"),
+        ({T: [5]}, "does not describe"),
+        ({T: 5}, "is no rows"),
+        ({T: [[90, "u", 1, 1, 1, 1, 1], [92, "v", 1, 1, 1, 1, 1]]}, "follow each other"),
+        ({T: [[91, "u", 1, 1, 1, 1, 1], [90, "v", 1, 1, 1, 1, 1]]}, "comes before"),
+        ({T: [[90, "u", 1, 1, 1, 1, 1], [90, "v", 1, 1, 1, 1, 1]]}, "already"),
+        ({T: [[2, "u", 1, 1, 1, 1, 1]]}, "already|in use"),
+        ({TOPIC + "v": [[90, "u", 1, 1, 1, 1, 1]]}, "no topic"),
+    ],
+)
+def test_ledgers_that_cannot_be_attached(tmp_path: Path, ledgers: Any, text: str) -> None:
+    directory, catalogue = open_folder(tmp_path)
+    create(catalogue, "t")
+    assert add_ledgers(catalogue, 1) == [2]
+    attach = {"op": "attach_ledgers", "application": "a", "batch_id": 0, "attached_ms": 9}
+    with pytest.raises(CatalogueError, match=text):
+        catalogue.commit([{**attach, "ledgers": ledgers}])
+    assert not catalogue.state.transactions
+    directory.close()
+
+
+def test_a_batch_that_was_attached_is_refused_by_the_catalogue_too(tmp_path: Path) -> None:
+    directory, catalogue = open_folder(tmp_path)
+    attach = {"op": "attach_ledgers", "application": "a", "attached_ms": 9, "ledgers": {}}
+    catalogue.commit([{**attach, "batch_id": 4}])
+    for batch in (4, 3):
+        with pytest.raises(CatalogueError, match="attached batch 4 already"):
+            catalogue.commit([{**attach, "batch_id": batch}])
+    catalogue.commit([{**attach, "batch_id": 4, "forgotten": ["a"]}])
+    directory.close()
