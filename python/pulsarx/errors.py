@@ -200,6 +200,10 @@ class CorruptDataError(StorageError, ChecksumError):
     """A file is not what was written. The text names file or ledger, entry and offset."""
 
 
+class DataLossError(StorageError):
+    """Messages that were asked for are not there any more: retention removed them."""
+
+
 class CatalogueError(BrokerMetadataError, StorageError):
     """A commit of the catalogue is damaged or missing."""
 

@@ -65,11 +65,13 @@ cdef struct LedgerAppend:
 cdef struct LedgerSettings:
     const char* path                  # NULL: a file in memory
     uint8_t uuid[16]
+    uint8_t folder_id[16]             # zeros: not said
     int64_t created_ms
     uint64_t entry_count_max
     uint64_t size_max
     uint32_t publish_on_flush
     uint32_t zero_space
+    uint32_t flushed_later            # by the creator, once it is sealed: header and name are not now
     PublishedEnd* published
     WaitEvent* topic_event
 

@@ -54,6 +54,7 @@ cdef int header_write(LedgerAppend* self, const LedgerSettings* settings) noexce
     cdef int error
     memset(&header, 0, sizeof(header))
     memcpy(header.uuid, settings.uuid, 16)
+    memcpy(header.folder_id, settings.folder_id, 16)
     header.created_ms = settings.created_ms
     if settings.publish_on_flush:
         header.flags |= LEDGER_SYNC
@@ -62,10 +63,10 @@ cdef int header_write(LedgerAppend* self, const LedgerSettings* settings) noexce
     ledger_header_encode(&header, block)
     error = file_write(self.fd, block, LEDGER_HEADER_SIZE, 0)
     # Once a ledger, whatever the durability: a power cut must not take a whole file.
-    if error == 0 and settings.path != NULL:
+    if error == 0 and settings.path != NULL and not settings.flushed_later:
         error = file_flush(self.fd)
-    if error == 0 and settings.path != NULL:
-        error = parent_flush(settings.path)
+        if error == 0:
+            error = parent_flush(settings.path)
     # What a reader will compute is what appends are summed with.
     ledger_header_decode(block, LEDGER_HEADER_SIZE, &header)
     self.seed = header.seed

@@ -12,7 +12,8 @@ another.
       16    16  uuid             of the file; seed of all other checksums: crc32c(uuid)
       32     8  created_ms
       40     4  flags            LedgerHeaderFlags
-      44   468  unused           zero
+      44    16  folder_id        of the data directory it is for; zeros: not said
+      60   452  unused           zero
 
   offset  size  seal record (at 512) and cut record (at 1024)
        0     8  magic "PULSARXS", "PULSARXC"
@@ -69,6 +70,7 @@ cdef enum LedgerFooterFlags:
 
 cdef struct LedgerHeader:
     uint8_t uuid[16]
+    uint8_t folder_id[16]
     int64_t created_ms
     uint32_t flags                 # LedgerHeaderFlags
     uint32_t seed                  # of the file's checksums, from uuid

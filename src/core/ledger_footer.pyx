@@ -62,6 +62,7 @@ cdef void ledger_header_encode(const LedgerHeader* header, uint8_t* block) noexc
     memcpy(block + 16, header.uuid, 16)
     put_u64(block + 32, <uint64_t>header.created_ms)
     put_u32(block + 40, header.flags)
+    memcpy(block + 44, header.folder_id, 16)
     put_u32(block + 12, checksum_around(0, block, 12, LEDGER_SECTOR_SIZE))
     memcpy(block + LEDGER_HEADER_COPY_OFFSET, block, LEDGER_SECTOR_SIZE)
 
@@ -76,6 +77,7 @@ cdef int header_sector_decode(const uint8_t* sector, LedgerHeader* header) noexc
     memcpy(header.uuid, sector + 16, 16)
     header.created_ms = <int64_t>get_u64(sector + 32)
     header.flags = get_u32(sector + 40)
+    memcpy(header.folder_id, sector + 44, 16)
     header.seed = crc32c(0, header.uuid, 16)
     return STATUS_OK
 

@@ -1,4 +1,5 @@
-"""Columns of received messages as they grow, in Arrow layout. For consumer_arrow and arrow_export.
+"""Columns of received messages as they grow, in Arrow layout. For consumer_arrow, arrow_export and
+range_block.
 
 One thread fills a block; from arrow_block_finish on it never changes and any thread may read it,
 as long as it holds a reference. Columns that are null in every row are not stored.
@@ -78,3 +79,9 @@ Room is made here. Any other status: the message at index[0] is damaged.
 
 cdef int arrow_block_take_single(ArrowBlock* self, const BlockEntry* entry) noexcept nogil
 cdef int arrow_block_finish(ArrowBlock* self, int32_t partition) noexcept nogil
+
+cdef int text_column_append(TextColumn* column, const uint8_t* data, uint32_t size) noexcept nogil
+"""Append a row of UTF-8, of a column that has no row for each message. STATUS_TOO_LARGE: it would
+pass 2 GiB; NO_MEMORY."""
+
+cdef void text_column_free(TextColumn* column) noexcept nogil

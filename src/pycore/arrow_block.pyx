@@ -16,7 +16,7 @@ from pulsarx._core.single_metadata cimport (
 from pulsarx._core.status cimport (
     STATUS_CORRUPT, STATUS_END, STATUS_NO_MEMORY, STATUS_OK, STATUS_TOO_LARGE,
 )
-from pulsarx._pycore.arrow_memory cimport room_free, room_new
+from pulsarx._pycore.arrow_memory cimport room_free, room_grow as grow
 from pulsarx._pycore.arrow_text cimport text_is_valid, text_repair
 
 cdef enum:
@@ -38,7 +38,7 @@ cdef void arrow_block_hold(ArrowBlock* self) noexcept nogil:
     atomic_add_u32(&self.references, 1)
 
 
-cdef void free_text(TextColumn* column) noexcept nogil:
+cdef void text_column_free(TextColumn* column) noexcept nogil:
     room_free(column.offsets)
     room_free(column.data)
 
@@ -54,30 +54,16 @@ cdef void arrow_block_release(ArrowBlock* self) noexcept nogil:
     room_free(self.value_offsets)
     room_free(self.value_data)
     room_free(self.value_validity)
-    free_text(&self.key)
+    text_column_free(&self.key)
     room_free(self.key_validity)
     room_free(self.event_times)
     room_free(self.event_validity)
     room_free(self.property_offsets)
-    free_text(&self.property_key)
-    free_text(&self.property_value)
+    text_column_free(&self.property_key)
+    text_column_free(&self.property_value)
     room_free(self.zeros)
     free(self.runs)
     free(self)
-
-
-cdef int grow(void** room, size_t used, size_t wanted, bint zeroed) noexcept nogil:
-    """Move used bytes into a room of wanted bytes, the rest zeroed or as it is."""
-    cdef void* other = room_new(wanted)
-    if other == NULL:
-        return STATUS_NO_MEMORY
-    if used:
-        memcpy(other, room[0], used)
-    if zeroed:
-        memset(<uint8_t*>other + used, 0, wanted - used)
-    room_free(room[0])
-    room[0] = other
-    return STATUS_OK
 
 
 cdef inline size_t bits_size(int64_t rows) noexcept nogil:
@@ -167,8 +153,7 @@ cdef int append_text(TextColumn* column, const uint8_t* data, uint32_t size) noe
     return STATUS_OK
 
 
-cdef int append_property(TextColumn* column, const uint8_t* data, uint32_t size) noexcept nogil:
-    """As append_text, of a column that has no row for each message."""
+cdef int text_column_append(TextColumn* column, const uint8_t* data, uint32_t size) noexcept nogil:
     cdef int64_t capacity = 2 * column.capacity
     cdef int status
     if column.offsets == NULL or column.count == column.capacity:
@@ -242,9 +227,9 @@ cdef int take_properties(ArrowBlock* self, const SingleMetadata* single, const u
             if status == STATUS_END:
                 break
             if status == STATUS_OK:
-                status = append_property(&self.property_key, view.key, view.key_size)
+                status = text_column_append(&self.property_key, view.key, view.key_size)
             if status == STATUS_OK:
-                status = append_property(&self.property_value, view.value, view.value_size)
+                status = text_column_append(&self.property_value, view.value, view.value_size)
             if status != STATUS_OK:
                 return status
     if self.property_offsets != NULL:

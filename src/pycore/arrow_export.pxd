@@ -8,8 +8,6 @@ cdef class ArrowMessages:
     cdef object topic                    # the LedgerTail the messages came from
     cdef str topic_name
 
-    cdef object export_schema(self)
-
 
 cdef ArrowMessages arrow_messages_new(ArrowBlock* block, object topic, str topic_name)
 """Takes over the caller's reference to a finished block, also when it raises."""

@@ -21,6 +21,7 @@ cdef struct EncodeLimits:
     uint32_t batch_messages
     uint32_t batch_bytes
     uint32_t message_size
+    bint refuse_null             # ROW_NULL for a row without a value, else a message without one
 
 
 cdef class ArrowImport:

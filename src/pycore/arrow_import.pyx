@@ -37,6 +37,7 @@ cdef enum:
     PROPERTY_SIZE = 12
 
 cdef dict REASONS = {
+    ROW_NULL: "it has no value (null), which was not allowed",
     ROW_BAD_OFFSET: "its offsets are damaged: negative, falling or beyond the data",
     ROW_BAD_INDEX: "its index is outside of the dictionary",
     ROW_BAD_TIME: "event_time is before 1970 or beyond 2^63 ms",
@@ -301,6 +302,8 @@ cdef int arrow_rows_encode(ArrowRows* self, const EncodeLimits* limits, BatchEnc
         header_size = HEADER_SIZE
         status = column_take(&self.value, self.at, &payload, &size)
         if status == ROW_NULL:
+            if limits.refuse_null:
+                return ROW_NULL
             metadata.flags |= METADATA_NULL_VALUE
             size = 0
         elif status != ROW_OK:

@@ -1,11 +1,14 @@
 # cython: language_level=3
 """Body of arrow_memory.pxd."""
 
+from libc.stdint cimport uint8_t
 from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
 
 from pulsarx._core.atomic cimport (
     pthread_mutex_init, pthread_mutex_t, pthread_mutex_trylock, pthread_mutex_unlock,
 )
+from pulsarx._core.status cimport STATUS_NO_MEMORY, STATUS_OK
 
 cdef extern from "<stdlib.h>" nogil:
     int posix_memalign(void** room, size_t alignment, size_t size)
@@ -105,3 +108,16 @@ cdef void keep(RoomHead* head) noexcept nogil:
     kept[oldest] = head
     kept_bytes += head.size
     oldest = (oldest + 1) % SLOTS
+
+
+cdef int room_grow(void** room, size_t used, size_t wanted, bint zeroed) noexcept nogil:
+    cdef void* other = room_new(wanted)
+    if other == NULL:
+        return STATUS_NO_MEMORY
+    if used:
+        memcpy(other, room[0], used)
+    if zeroed:
+        memset(<uint8_t*>other + used, 0, wanted - used)
+    room_free(room[0])
+    room[0] = other
+    return STATUS_OK

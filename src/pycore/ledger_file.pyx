@@ -9,7 +9,8 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.atomic cimport atomic_load_u64
+from pulsarx._core.entry_frame cimport EntryFrame, entry_frame_span
 from pulsarx._core.file_ops cimport *
 from pulsarx._core.ledger_footer cimport *
 from pulsarx._core.ledger_index cimport *
@@ -72,6 +73,12 @@ cdef class LedgerFile:
     @property
     def uuid(self) -> bytes:
         return PyBytes_FromStringAndSize(<char*>self.c_header.uuid, 16)
+
+    @property
+    def folder_id(self) -> str:
+        """Of the data directory it was written for, 32 hex digits; empty: the file does not say."""
+        cdef bytes found = PyBytes_FromStringAndSize(<char*>self.c_header.folder_id, 16)
+        return found.hex() if any(found) else ""
 
     @property
     def created_ms(self) -> int:
@@ -206,6 +213,35 @@ cdef class LedgerFile:
         """The offset of the first entry published at this time or later; end when there is none."""
         return find(self, FIND_PUBLISH_TIME, <uint64_t><int64_t>publish_time_ms, end)
 
+    def cuts(self, begin: int, end: int, step: int) -> list[tuple[int, int]]:
+        """Where to cut begin..end into parts of about step bytes: (offset, first ordinal) of the
+        entry that each part but the first begins with.
+
+        A sealed file answers from its index; an open one is walked, frame by frame.
+        """
+        cdef IndexRecord record
+        cdef EntryFrame frame
+        cdef uint64_t position
+        cdef uint64_t at = begin
+        cdef uint64_t stop = end
+        cdef uint64_t size = max(step, 1)
+        cdef uint64_t due = at + size
+        cdef list found = []
+        index_load(self)
+        if self.c_index != NULL:
+            for position in range(atomic_load_u64(&self.c_index.count)):
+                ledger_index_record(self.c_index, position, &record)
+                if due <= record.offset < stop:
+                    found.append((record.offset, record.first_message))
+                    due = record.offset + size
+            return found
+        while ledger_read_frame(&self.c_read, at, stop, &frame) == STATUS_OK:
+            if at >= due:
+                found.append((at, frame.first_message))
+                due = at + size
+            at += entry_frame_span(frame.entry_size)
+        return found
+
 
 cdef class AppendIndex:
     def __dealloc__(self):
@@ -214,15 +250,20 @@ cdef class AppendIndex:
             free(self.c_index)
 
 
-cdef object find(LedgerFile self, int kind, uint64_t value, uint64_t end):
-    cdef uint64_t offset = 0
-    cdef int status
+cdef int index_load(LedgerFile self) except -1:
     if self.c_header.sealed and not self.c_footer_known:
         try:
             self.c_footer_load()
         except CorruptDataError:
             # A damaged index only makes the search slow; summary() reports it.
             pass
+    return 0
+
+
+cdef object find(LedgerFile self, int kind, uint64_t value, uint64_t end):
+    cdef uint64_t offset = 0
+    cdef int status
+    index_load(self)
     with nogil:
         status = ledger_read_find(&self.c_read, kind, value, end, self.c_index, &offset)
     if status == STATUS_END:

@@ -8,6 +8,7 @@ from libc.string cimport memcpy, memset
 
 from pulsarx._core.atomic cimport atomic_load_u32, atomic_load_u64, atomic_store_u32
 from pulsarx._core.entry_frame cimport EntryFrame, entry_frame_span
+from pulsarx._core.file_ops cimport file_flush
 from pulsarx._core.ledger_append cimport *
 from pulsarx._core.ledger_footer cimport LedgerFooter
 from pulsarx._core.ledger_index cimport LedgerIndex
@@ -60,15 +61,19 @@ cdef class LedgerWriter:
     def create(path: str | None, *, ledger_id: int, uuid: bytes, created_ms: int,
                entry_count_max: int, size_max: int,
                publish_on_flush: bool, zero_space: bool, slots: PublishedEnds,
-               slot: int) -> LedgerWriter:
+               slot: int, folder_id: bytes = bytes(16),
+               flushed_later: bool = False) -> LedgerWriter:
         """Create the file, which must not exist; path None: in memory. The slot shows its end from
-        here on."""
+        here on.
+
+        flushed_later: the caller calls flush_sealed, and a power cut before may take the file.
+        """
         cdef LedgerWriter self = LedgerWriter.__new__(LedgerWriter)
         cdef LedgerSettings settings
         cdef bytes name
         cdef int status
-        if len(uuid) != 16:
-            raise ValueError(f"uuid: 16 bytes, not {len(uuid)}")
+        if len(uuid) != 16 or len(folder_id) != 16:
+            raise ValueError(f"uuid, folder_id: 16 bytes, not {len(uuid)}, {len(folder_id)}")
         if not 0 < size_max <= SIZE_MAX_LIMIT or entry_count_max < 1:
             raise ValueError(f"size_max: 1..2**40, not {size_max}; "
                              f"entry_count_max: 1 or more, not {entry_count_max}")
@@ -78,11 +83,13 @@ cdef class LedgerWriter:
             name = os.fsencode(path)
             settings.path = name
         memcpy(settings.uuid, PyBytes_AS_STRING(uuid), 16)
+        memcpy(settings.folder_id, PyBytes_AS_STRING(folder_id), 16)
         settings.created_ms = created_ms
         settings.entry_count_max = entry_count_max
         settings.size_max = size_max
         settings.publish_on_flush = publish_on_flush
         settings.zero_space = zero_space
+        settings.flushed_later = flushed_later
         settings.published = slots.c_slot(slot)
         self.ledger_id = ledger_id
         self.path = path
@@ -193,6 +200,17 @@ cdef class LedgerWriter:
         if status != STATUS_OK:
             self.c_raise(status, "seal")
         return ledger_summary(&footer)
+
+    def flush_sealed(self) -> None:
+        """Return when all of a file sealed with flush False is on the device; its name is not."""
+        cdef int error
+        if atomic_load_u32(&self.c_ledger.state) != LEDGER_SEALED:
+            raise ValueError(f"ledger {self.ledger_id} at {self.path} is {self.state}, not sealed")
+        with nogil:
+            error = file_flush(self.c_ledger.fd)
+        if error:
+            self.c_ledger.error = error
+            self.c_raise(STATUS_IO, "flush")
 
     def close(self) -> None:
         """Close the file as it is: nothing is flushed, the slot stays. May be called twice."""

@@ -63,6 +63,7 @@ cdef class ProducerArrow(ProducerBulk):
         limits.batch_messages = self.batch_messages_max
         limits.batch_bytes = self.batch_bytes_max
         limits.message_size = self.message_size_max
+        limits.refuse_null = False
         mutex_lock(&self.mutex)
         self.caller_waits = True
         try:

@@ -308,6 +308,10 @@ class Broker:
     def refresh(self) -> None:
         """The owner's catalogue is always up to date."""
 
+    def refresh_if_changed(self) -> int:
+        """The number of the last commit."""
+        return int(self.catalogue.state.number)
+
     def check_open(self) -> None:
         if self.state == "FORKED":
             raise errors.ForkedError(

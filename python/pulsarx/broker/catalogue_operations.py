@@ -297,6 +297,10 @@ def _remove_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
         raise CatalogueError(
             f"topic {topic.name} has no ledgers {missing}, or they are named twice"
         )
+    for ledger in topic.ledgers:
+        if ledger.ledger_id in gone and ledger.message_count:
+            topic.removed_ledger_id = ledger.ledger_id
+            topic.removed_messages = ledger.message_count
     topic.ledgers = kept
 
 

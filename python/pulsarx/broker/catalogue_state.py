@@ -95,7 +95,7 @@ class TopicRecord:
 
     __slots__ = (
         "topic_id", "name", "partition_count", "properties", "policies",
-        "ledgers", "subscriptions",
+        "ledgers", "subscriptions", "removed_ledger_id", "removed_messages",
     )  # fmt: skip
 
     def __init__(
@@ -108,12 +108,16 @@ class TopicRecord:
         self.policies: dict[str, Any] = {}
         self.ledgers: list[LedgerRecord] = []  # in the order of their messages
         self.subscriptions: dict[str, SubscriptionRecord] = {}
+        self.removed_ledger_id = 0  # the last one with messages that is gone; 0: none is
+        self.removed_messages = 0  # how many it had
 
     def copy(self) -> TopicRecord:
         made = TopicRecord(self.topic_id, self.name, self.partition_count, self.properties)
         made.policies = self.policies.copy()
         made.ledgers = self.ledgers.copy()
         made.subscriptions = self.subscriptions.copy()
+        made.removed_ledger_id = self.removed_ledger_id
+        made.removed_messages = self.removed_messages
         return made
 
     def row(self) -> list[Any]:
@@ -121,15 +125,17 @@ class TopicRecord:
         ledgers = [ledger.row() for ledger in self.ledgers]
         subscriptions = [subscription.row() for subscription in self.subscriptions.values()]
         head = [self.topic_id, self.name, self.partition_count, self.properties, self.policies]
-        return [*head, ledgers, subscriptions]
+        return [*head, ledgers, subscriptions, self.removed_ledger_id, self.removed_messages]
 
     @staticmethod
     def of_row(row: list[Any]) -> TopicRecord:
-        topic_id, name, partition_count, properties, policies, ledgers, subscriptions = row
+        topic_id, name, partition_count, properties, policies, ledgers, subscriptions = row[:7]
         made = TopicRecord(topic_id, name, partition_count, properties)
         made.policies = policies
         made.ledgers = [LedgerRecord(*fields) for fields in ledgers]
         made.subscriptions = {fields[0]: SubscriptionRecord(*fields) for fields in subscriptions}
+        # Checkpoints of earlier versions end here: what was removed before them is not known.
+        made.removed_ledger_id, made.removed_messages = row[7:] or (0, 0)
         return made
 
     def __repr__(self) -> str:

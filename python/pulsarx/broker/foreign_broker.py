@@ -11,6 +11,7 @@ from pulsarx import errors
 from pulsarx._pycore.file_system import FileSystem
 from pulsarx._pycore.published_ends import PublishedEnds
 from pulsarx.broker.catalogue import Catalogue
+from pulsarx.broker.catalogue_file import COMMIT, catalogue_file_name
 from pulsarx.broker.data_directory import DataDirectory
 from pulsarx.broker.foreign_topic import ForeignTopic
 from pulsarx.broker.partitioned_topic import check_is_whole
@@ -36,6 +37,7 @@ class ForeignBroker:
         self.state = "OPEN"
         self.reference_count = 1
         self.ends: PublishedEnds | None = None
+        self._change_seen = -1
         self._find_ends()
         _opened.add(self)
 
@@ -54,6 +56,22 @@ class ForeignBroker:
             self._find_ends()
             self.catalogue.refresh()
             return bool(self.catalogue.state.number != before)
+
+    def refresh_if_changed(self) -> int:
+        """The number of the last commit; reads the catalogue only if its folder changed since."""
+        with self.lock:
+            path = self.directory.catalogue_path
+            try:
+                change = os.stat(path).st_mtime_ns
+            except OSError as error:
+                raise errors.FolderError(f"look at {path}: {error.strerror}") from error
+            following = catalogue_file_name(COMMIT, self.catalogue.state.number + 1)
+            # The time of a folder may miss a second change within a few milliseconds: the next
+            # commit's name does not.
+            if change != self._change_seen or os.path.exists(f"{path}/{following}"):
+                self.refresh()
+                self._change_seen = change
+            return int(self.catalogue.state.number)
 
     def topic(self, name: TopicName, *, create: bool = False) -> ForeignTopic:
         self.check_open()

@@ -128,6 +128,7 @@ class ManagedLedger(LedgerList):
                 path,
                 ledger_id=ledger_id,
                 uuid=identity,
+                folder_id=bytes.fromhex(broker.directory.folder_id),
                 created_ms=broker.clock.now_ms(),
                 entry_count_max=broker.options.managed_ledger_max_entries_per_ledger,
                 size_max=broker.options.managed_ledger_max_size_per_ledger_mbytes << 20,

@@ -1,0 +1,99 @@
+"""A part of one ledger file: what a plan consists of, and all that a reader elsewhere needs."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+
+class LedgerRange:
+    """Consecutive messages of one ledger of a topic. A value: compares, hashes, pickles, is JSON.
+
+    Messages are named by their ordinals in the ledger, so a range may begin and end inside a batch.
+    """
+
+    __slots__ = (
+        "topic", "partition", "ledger_id", "path", "uuid", "folder_id",
+        "first_message", "end_message", "offset", "end", "columns",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        ledger_id: int,
+        path: str,
+        uuid: str,
+        folder_id: str,
+        first_message: int,
+        end_message: int,
+        offset: int,
+        end: int,
+        columns: tuple[str, ...],
+    ) -> None:
+        self.topic = topic  # full name; that of the partition
+        self.partition = partition  # -1: the topic has none
+        self.ledger_id = ledger_id  # part of each message id; the file does not know it
+        self.path = path
+        self.uuid = uuid  # of the file, 32 hex digits
+        self.folder_id = folder_id  # of the data directory, 32 hex digits
+        self.first_message = first_message
+        self.end_message = end_message  # the first one that is not part of the range
+        self.offset = offset  # in the file, of the entry with the first message
+        self.end = end  # in the file, behind the entry with the last one or further on
+        self.columns = columns
+
+    @property
+    def message_count(self) -> int:
+        return self.end_message - self.first_message
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.end - self.offset
+
+    def document(self) -> dict[str, Any]:
+        """As JSON has it."""
+        found = {name: getattr(self, name) for name in self.__slots__}
+        return found | {"columns": list(self.columns)}
+
+    @staticmethod
+    def of_document(document: dict[str, Any]) -> LedgerRange:
+        return LedgerRange(**document | {"columns": tuple(document["columns"])})
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in self.__slots__)
+
+    def __reduce__(self) -> tuple[type[LedgerRange], tuple[Any, ...]]:
+        return LedgerRange, self._values()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LedgerRange) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def __repr__(self) -> str:
+        return (
+            f"LedgerRange({self.topic!r}, ledger {self.ledger_id}, messages "
+            f"{self.first_message}..{self.end_message - 1}, {self.size} bytes)"
+        )
+
+
+def group_ranges(ranges: list[LedgerRange], target_bytes: int) -> list[list[LedgerRange]]:
+    """Neighbours put together up to target_bytes, in order: one task for many small ledgers.
+
+    A group never has ranges of two topics.
+    """
+    groups: list[list[LedgerRange]] = []
+    size = 0
+    for each in ranges:
+        if groups and groups[-1][0].topic == each.topic and size + each.size <= target_bytes:
+            groups[-1].append(each)
+            size += each.size
+        else:
+            groups.append([each])
+            size = each.size
+    return groups

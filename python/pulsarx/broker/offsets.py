@@ -1,0 +1,94 @@
+"""Where reading stands in topics: offsets, as text that is equal when the place is.
+
+The offset of a topic (of each partition) says how far it was read, as [ledger id, n]: the next
+message is the one behind the first n messages of that ledger. It names the ledger of the message
+before it, never a later one, so that one place has one form; [0, 0] is the very beginning. n counts
+messages and not entries, so it may stand inside a batch.
+
+    {"persistent://public/default/t-partition-0":[12,5120],"persistent://...-1":[0,0]}
+
+Sorted, without blanks. People may also write "earliest", "latest", a message id as text
+("12:40:0:7": that message is the next one), or [12, 0] for the beginning of a ledger; a plan turns
+these into the one form.
+"""
+
+from __future__ import annotations
+
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Position = tuple[int, int]
+    Offsets = dict[str, Position]  # the one form
+    GivenOffsets = Mapping[str, Position | str]
+
+BEGINNING: Position = (0, 0)
+EARLIEST = "earliest"
+LATEST = "latest"
+
+
+def parse_offsets(text: str) -> dict[str, Position | str]:
+    """Offsets by the full name of the topic. ValueError: no such text; it says what is wrong."""
+    import json
+
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"offsets are JSON, not {text[:80]!r}: {error}") from None
+    if not isinstance(document, dict):
+        raise ValueError(f'offsets are JSON as {{"topic": [ledger id, n]}}, not {text[:80]!r}')
+    return {str(TopicName.of(name)): _position(name, each) for name, each in document.items()}
+
+
+def _position(name: str, given: object) -> Position | str:
+    if isinstance(given, str):
+        if given in (EARLIEST, LATEST) or _is_message_id(given):
+            return given
+    elif isinstance(given, list) and len(given) == 2 and all(type(one) is int for one in given):
+        ledger_id, count = given
+        if ledger_id >= 0 and count >= 0 and (ledger_id or not count):
+            return ledger_id, count
+    raise ValueError(
+        f"offset {given!r} of {name}: it must be [ledger id, messages], "
+        f'"{EARLIEST}", "{LATEST}", or a message id as "ledger:entry:partition:batch index"'
+    )
+
+
+def _is_message_id(text: str) -> bool:
+    from pulsarx._pycore.message_id import MessageId
+
+    try:
+        return bool(MessageId.from_text(text).ledger_id() >= 0)
+    except ValueError:
+        return False
+
+
+def format_offsets(offsets: Mapping[str, Position]) -> str:
+    """The one text for these offsets."""
+    import json
+
+    ordered = {name: list(offsets[name]) for name in sorted(offsets)}
+    return json.dumps(ordered, separators=(",", ":"))
+
+
+def compare_offsets(one: Mapping[str, Position], other: Mapping[str, Position]) -> int:
+    """-1: nowhere behind the other and somewhere before; 0: the same place; 1: the reverse.
+
+    A topic that only one of them has counts as unread in the other. ValueError: neither of them is
+    before the other.
+    """
+    found = 0
+    for name in one.keys() | other.keys():
+        left, right = one.get(name, BEGINNING), other.get(name, BEGINNING)
+        if left == right:
+            continue
+        here = -1 if left < right else 1
+        if found not in (0, here):
+            raise ValueError(
+                "one of the offsets is ahead in one topic, the other in another: "
+                f"{format_offsets(one)} and {format_offsets(other)}"
+            )
+        found = here
+    return found

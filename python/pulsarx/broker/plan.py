@@ -1,0 +1,420 @@
+"""Turns topics, a start and an end into ledger ranges: what a job that reads a folder begins with.
+
+Works in the owner's process and beside it (a client opened read_only). Whole ledgers are planned by
+the catalogue alone; a file is opened only to cut it.
+"""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx._pycore.range_batch import COLUMNS, check_columns
+from pulsarx.broker.ledger_range import LedgerRange
+from pulsarx.broker.offsets import BEGINNING, EARLIEST, LATEST, format_offsets, parse_offsets
+from pulsarx.broker.partitioned_topic import partition_count_of, partition_names
+from pulsarx.broker.plan_piece import DATA_OFFSET, Piece, cut_pieces
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.catalogue_state import LedgerRecord
+    from pulsarx.broker.foreign_broker import ForeignBroker
+    from pulsarx.broker.ledger_list import LedgerList
+    from pulsarx.broker.offsets import GivenOffsets, Offsets, Position
+
+    Boundary = str | int | GivenOffsets
+
+TARGET_BYTES = 128 << 20
+_ATTEMPTS_MAX = 3  # while an owner seals ledgers under the planner's eyes
+
+
+class _Moved(Exception):
+    """The owner sealed a ledger since the catalogue was read: read it again."""
+
+
+class _Tail:
+    """How one topic ends: its open ledgers, newest first, and what is before them."""
+
+    __slots__ = ("name", "ledgers", "open_ledgers", "sealed_end")
+
+    def __init__(self, name: str, ledgers: LedgerList, removed: Position) -> None:
+        self.name = name
+        self.ledgers = ledgers
+        self.open_ledgers: list[LedgerRecord] = []
+        self.sealed_end = removed
+        for ledger in reversed(ledgers.ledgers()):
+            if ledger.state != "sealed":
+                self.open_ledgers.append(ledger)
+            elif ledger.message_count:
+                self.sealed_end = (ledger.ledger_id, ledger.message_count)
+                break
+
+
+class Planner:
+    """Plans over some topics again and again, as a stream does. One thread at a time."""
+
+    def __init__(self, source: Any, topics: str | Iterable[str]) -> None:
+        """source: a client or a broker. topics: those with partitions stand for all of them, also
+        for those that come later.
+
+        TopicNotFound: there is no such topic. OperationNotSupported: a broker in memory.
+        """
+        self._broker: Broker | ForeignBroker = getattr(source, "_broker", source)
+        given = [topics] if isinstance(topics, str) else list(topics)
+        if not given:
+            raise ValueError("no topic is named")
+        self._topics = [TopicName.of(name) for name in given]
+        self._number = -1  # of the catalogue's last commit that the tails are from
+        self._tails: list[_Tail] = []
+        self._lost_slots: set[int] = set()  # ledgers whose end nobody publishes
+        self._broker.check_open()
+        if not self._broker.directory.ledger_path(1):
+            raise errors.OperationNotSupported(
+                f"plan over {self._broker.directory.path}: a broker in memory has no files that "
+                "another process could read. Use a folder"
+            )
+        self._load()
+
+    @property
+    def topics(self) -> list[str]:
+        """Full names; of a topic with partitions those of all partitions."""
+        self._load()
+        return [tail.name for tail in self._tails]
+
+    # Offsets --------------------------------------------------------------------------------------
+
+    def earliest(self) -> Offsets:
+        """Behind the last message that retention removed."""
+        self._load()
+        return {tail.name: self._removed(tail.name) for tail in self._tails}
+
+    def latest(self) -> Offsets:
+        """Behind the last published message. Costs microseconds while nothing changes."""
+        for _ in range(_ATTEMPTS_MAX):
+            self._load()
+            try:
+                return {tail.name: self._end_of(tail) for tail in self._tails}
+            except _Moved:
+                self._broker.refresh()
+        raise _too_busy(self._broker)
+
+    def at_time(self, publish_time_ms: int) -> Offsets:
+        """In front of the first message published at this time or later (milliseconds since 1970);
+        the end where there is none."""
+        self._load()
+        return {
+            tail.name: self._one_form(tail.ledgers, tail.ledgers.position_at_time(publish_time_ms))
+            for tail in self._tails
+        }
+
+    def resolve(
+        self, boundary: Boundary, *, fail_on_data_loss: bool = True, complete: bool = False
+    ) -> Offsets:
+        """Offsets in their one form, checked against what there is.
+
+        boundary: "earliest", "latest", milliseconds since 1970, or offsets (also as text).
+        complete: every topic must be named, else those missing are unread.
+        DataLossError: retention removed messages behind an offset; unless fail_on_data_loss is off,
+        then reading begins with what is left. ValueError: no offset of these topics.
+        """
+        if boundary == LATEST:
+            return self.latest()
+        if boundary == EARLIEST:
+            return self.earliest()
+        if isinstance(boundary, int):
+            return self.at_time(boundary)
+        given = parse_offsets(boundary) if isinstance(boundary, str) else boundary
+        for _ in range(_ATTEMPTS_MAX):
+            self._load()
+            self._check_names(given, complete)
+            try:
+                return {
+                    tail.name: self._resolve_one(tail, given[tail.name], fail_on_data_loss)
+                    if tail.name in given
+                    else self._removed(tail.name)
+                    for tail in self._tails
+                }
+            except _Moved:
+                self._broker.refresh()
+        raise _too_busy(self._broker)
+
+    def _check_names(self, given: GivenOffsets, complete: bool) -> None:
+        known = {tail.name for tail in self._tails}
+        unknown = sorted(given.keys() - known)
+        if unknown:
+            raise ValueError(
+                f"the offsets are of other topics: {', '.join(unknown[:5])}; "
+                f"read are {', '.join(sorted(known)[:5])}. Start without these offsets"
+            )
+        missing = sorted(known - given.keys())
+        if complete and missing:
+            raise ValueError(f"the offsets do not name {', '.join(missing[:5])}")
+
+    def _resolve_one(
+        self, tail: _Tail, given: Position | str, fail_on_data_loss: bool
+    ) -> Position:
+        name, ledgers = tail.name, tail.ledgers
+        if given == LATEST:
+            return self._end_of(tail)
+        if given == EARLIEST:
+            return self._removed(name)
+        if isinstance(given, str):
+            given = self._position_of_id(ledgers, given)
+        ledger_id, count = given
+        removed = self._removed(name)
+        found = next((each for each in ledgers.ledgers() if each.ledger_id == ledger_id), None)
+        if found is not None:
+            there = self._published(ledgers, found)
+            if count <= there:
+                return self._one_form(ledgers, given)
+            if fail_on_data_loss:
+                raise _lost(
+                    f"offset [{ledger_id}, {count}] of {name}: ledger {ledger_id} has only {there} "
+                    "messages. A power cut took the others, or the folder was put back from a copy"
+                )
+            return ledger_id, there
+        if (ledger_id, count) == removed:
+            return removed
+        if ledger_id > removed[0] and any(e.ledger_id < ledger_id for e in ledgers.ledgers()):
+            raise ValueError(
+                f"offset [{ledger_id}, {count}] of {name}: the topic never had ledger {ledger_id}. "
+                "It is of another topic or folder; start without these offsets"
+            )
+        if ledger_id == removed[0] and count > removed[1]:
+            raise ValueError(
+                f"offset [{ledger_id}, {count}] of {name}: ledger {ledger_id} had {removed[1]} "
+                "messages only. It is of another topic or folder; start without these offsets"
+            )
+        if fail_on_data_loss:
+            raise _lost(
+                f"offset [{ledger_id}, {count}] of {name}: retention has removed what followed; "
+                f"what is left begins behind [{removed[0]}, {removed[1]}]"
+            )
+        return removed
+
+    def _position_of_id(self, ledgers: LedgerList, text: str) -> Position:
+        """In front of the message with this id."""
+        from pulsarx._pycore.message_id import MessageId
+
+        identity = MessageId.from_text(text)
+        ledger_id, ordinal, _ = ledgers.locate(identity)
+        return ledger_id, ordinal
+
+    def _one_form(self, ledgers: LedgerList, position: Position) -> Position:
+        """Behind the message before it, in whichever ledger that is."""
+        ledger_id, count = position
+        if count:
+            return position
+        for ledger in reversed(ledgers.ledgers()):
+            if ledger.ledger_id < ledger_id:
+                there = self._published(ledgers, ledger)
+                if there:
+                    return ledger.ledger_id, there
+        return self._removed(ledgers.name)
+
+    # What there is --------------------------------------------------------------------------------
+
+    def _load(self) -> None:
+        """Look whether the catalogue has changed, and at the topics if so."""
+        number = self._broker.refresh_if_changed()
+        if number == self._number:
+            return
+        state = self._broker.catalogue.state
+        tails = []
+        for name in self._topics:
+            count = partition_count_of(state, name)
+            for each in partition_names(name, count) if count else [str(name)]:
+                if each not in state.topics:
+                    raise _unknown(each, list(state.topics))
+                ledgers = self._broker.topic(TopicName.of(each), create=False).ledger
+                tails.append(_Tail(each, ledgers, self._removed(each)))
+        names = [tail.name for tail in tails]
+        if len(set(names)) < len(names):
+            raise ValueError(f"a topic is named twice among {', '.join(map(str, self._topics))}")
+        self._tails = tails
+        self._lost_slots.clear()
+        # Opening a topic may have sealed what a dead owner left.
+        self._number = number if number == self._broker.catalogue.state.number else -1
+
+    def _removed(self, name: str) -> Position:
+        record = self._broker.catalogue.state.topics[name]
+        return record.removed_ledger_id, record.removed_messages
+
+    def _end_of(self, tail: _Tail) -> Position:
+        for ledger in tail.open_ledgers:
+            count = self._published(tail.ledgers, ledger)
+            if count:
+                return ledger.ledger_id, count
+        return tail.sealed_end
+
+    def _published(self, ledgers: LedgerList, ledger: LedgerRecord) -> int:
+        """How many messages of a ledger may be read."""
+        if ledger.state == "sealed":
+            return ledger.message_count
+        ends = self._broker.ends
+        if not self._broker.read_only or ends is None or ledger.ledger_id in self._lost_slots:
+            return ledgers.published_counts(ledger)[1]
+        ledger_id, epoch, _, _, messages, _ = ends.read(ledger.slot)
+        if ledger_id == ledger.ledger_id and epoch == ends.epoch_now:
+            return int(messages)
+        self._broker.refresh()
+        if self._broker.catalogue.state.number != self._number:
+            raise _Moved
+        # An owner died with it, and the next one has not opened the topic yet.
+        self._lost_slots.add(ledger.ledger_id)
+        return ledgers.published_counts(ledger)[1]
+
+    # Ranges ---------------------------------------------------------------------------------------
+
+    def plan(
+        self,
+        start: Boundary = EARLIEST,
+        end: Boundary = LATEST,
+        columns: Sequence[str] | None = None,
+        *,
+        target_bytes: int = TARGET_BYTES,
+        min_partitions: int = 0,
+        max_bytes_per_partition: int | None = None,
+        max_records_per_partition: int | None = None,
+        fail_on_data_loss: bool = True,
+    ) -> list[LedgerRange]:
+        """As the function `plan`."""
+        wanted = check_columns(COLUMNS if columns is None else columns)
+        bytes_max = min(target_bytes, max_bytes_per_partition or target_bytes)
+        for name, value in (
+            ("target_bytes", target_bytes),
+            ("max_bytes_per_partition", bytes_max),
+            ("max_records_per_partition", max_records_per_partition),
+        ):
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is {value}; it must be at least 1")
+        for _ in range(_ATTEMPTS_MAX):
+            try:
+                pieces = self._pieces(start, end, fail_on_data_loss)
+                found = cut_pieces(pieces, bytes_max, max_records_per_partition, min_partitions)
+                return self._ranges(found, wanted)
+            except _Moved:
+                self._broker.refresh()
+        raise _too_busy(self._broker)
+
+    def _pieces(self, start: Boundary, end: Boundary, fail_on_data_loss: bool) -> list[Piece]:
+        from_ms = start if isinstance(start, int) else None
+        until_ms = end if isinstance(end, int) else None
+        # By time each ledger is cut by itself: those that were attached may be out of order.
+        last = self.resolve(
+            LATEST if until_ms is not None else end,
+            fail_on_data_loss=fail_on_data_loss,
+            complete=True,
+        )
+        first = self.resolve(
+            EARLIEST if from_ms is not None else start, fail_on_data_loss=fail_on_data_loss
+        )
+        pieces = []
+        for tail in self._tails:
+            begin, stop = first.get(tail.name, BEGINNING), last.get(tail.name, BEGINNING)
+            if begin > stop:
+                raise ValueError(
+                    f"{tail.name}: the start {list(begin)} is behind the end {list(stop)}"
+                )
+            for ledger in tail.ledgers.ledgers():
+                if begin[0] <= ledger.ledger_id <= stop[0]:
+                    pieces += self._piece(tail.ledgers, ledger, begin, stop, from_ms, until_ms)
+        return pieces
+
+    def _piece(
+        self,
+        ledgers: LedgerList,
+        ledger: LedgerRecord,
+        begin: Position,
+        stop: Position,
+        from_ms: int | None,
+        until_ms: int | None,
+    ) -> list[Piece]:
+        """What a ledger contributes: one piece, or none."""
+        count = self._published(ledgers, ledger)
+        first = begin[1] if ledger.ledger_id == begin[0] else 0
+        until = stop[1] if ledger.ledger_id == stop[0] else count
+        if first >= until:
+            return []
+        if ledger.state == "sealed":
+            piece = Piece(ledgers, ledger, 0, count, DATA_OFFSET, ledger.size)
+        else:
+            span = ledgers.span(ledger)
+            if not span.end:
+                raise _Moved
+            piece = Piece(ledgers, ledger, 0, count, DATA_OFFSET, span.end, span.file)
+        piece.start_at(first)
+        piece.stop_at(until)
+        if from_ms is not None and piece.first < piece.until:
+            piece.start_at_time(from_ms)
+        if until_ms is not None and piece.first < piece.until:
+            piece.stop_at_time(until_ms)
+        return [piece] if piece.first < piece.until else []
+
+    def _ranges(self, pieces: list[Piece], columns: tuple[str, ...]) -> list[LedgerRange]:
+        directory = self._broker.directory
+        ledger_path, folder_id = directory.ledger_path, directory.folder_id
+        return [
+            LedgerRange(
+                piece.ledgers.name,
+                piece.ledgers.partition,
+                piece.ledger.ledger_id,
+                str(ledger_path(piece.ledger.ledger_id)),
+                piece.ledger.uuid,
+                folder_id,
+                piece.first,
+                piece.until,
+                piece.offset,
+                piece.end,
+                columns,
+            )
+            for piece in pieces
+        ]
+
+
+def plan(
+    source: Any,
+    topics: str | Iterable[str],
+    start: Boundary = EARLIEST,
+    end: Boundary = LATEST,
+    columns: Sequence[str] | None = None,
+    **options: Any,
+) -> list[LedgerRange]:
+    """The ledger ranges that hold the messages of topics from start up to end, in order.
+
+    source: a client or a broker. topics: one or several; all partitions of those that have some.
+    start, end: "earliest", "latest", offsets (see `offsets`), or milliseconds since 1970: messages
+        published at start or later, and before end. Each ledger is cut by time for itself.
+    columns: names of RangeBatch columns; None: all.
+    target_bytes, max_bytes_per_partition: of a file in one range, about. max_records_per_partition:
+        messages in one range. min_partitions: so many ranges at least, if there are as many
+        messages.
+    fail_on_data_loss: DataLossError when retention has removed messages behind start; False: begins
+        with what is left.
+    ValueError, TopicNotFound, OperationNotSupported: what to change is in the text.
+    """
+    return Planner(source, topics).plan(start, end, columns, **options)
+
+
+def _lost(text: str) -> errors.DataLossError:
+    return errors.DataLossError(f"{text}. Set failOnDataLoss to false to go on with what is left")
+
+
+def _too_busy(broker: Broker | ForeignBroker) -> errors.StorageError:
+    return errors.StorageError(
+        f"plan over {broker.directory.path}: its owner sealed ledgers {_ATTEMPTS_MAX} times in a "
+        "row while they were looked at. Try again"
+    )
+
+
+def _unknown(name: str, known: list[str]) -> errors.TopicNotFound:
+    import difflib
+
+    near = difflib.get_close_matches(name, known, 1, 0.8)
+    return errors.TopicNotFound(f"{name}; did you mean {near[0]}?" if near else name)
+
+
+__all__ = ["Planner", "format_offsets", "plan"]
