@@ -98,9 +98,7 @@ class TaskWriter:
             keys = batch.column(KEY)
             if not isinstance(keys, pa.DictionaryArray):
                 keys = keys.dictionary_encode()
-            of_key = partitions_of_keys(
-                keys.dictionary.to_pylist(), count, self.job.hashing_scheme
-            )
+            of_key = partitions_of_keys(keys.dictionary.to_pylist(), count, self.job.hashing_scheme)
             # A null has the index -1: the last of the table.
             table = np.array([*of_key, -1], np.int64)
             chosen = table[keys.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
