@@ -20,7 +20,7 @@ def write_java(home: Path, version: str, modules: str = "java.base@17") -> Path:
     java.parent.mkdir(parents=True)
     java.write_text(
         "#!/bin/sh\n"
-        f"[ \"$1\" = -version ] && echo 'openjdk version \"{version}\"' >&2 && exit 0\n"
+        f'[ "$1" = -version ] && echo \'openjdk version "{version}"\' >&2 && exit 0\n'
         f'[ "$1" = --list-modules ] && echo "{modules}" && exit 0\n'
         'for each; do echo "[$each]"; done\n'
     )
