@@ -14,7 +14,7 @@ from pulsarx.broker.plan import Planner
 from pulsarx.spark import read_topic
 from pulsarx.spark.topic_columns import COLUMN_TYPES
 
-UTC = dt.timezone.utc
+UTC = dt.UTC
 
 
 def test_the_columns_are_those_of_a_range():
@@ -95,7 +95,7 @@ def test_bad_input_is_refused_when_the_frame_is_made(spark, folder, publish):
     publish("numbers", 10)
     with pytest.raises(ValueError, match="no column '__kee'; did you mean '__key'"):
         read_topic(spark, "numbers", root=folder, columns="value,__kee")
-    with pytest.raises(pulsarx.TopicNotFound, match="did you mean .*numbers"):
+    with pytest.raises(pulsarx.TopicNotFound, match=r"did you mean .*numbers"):
         read_topic(spark, "number", root=folder)
     with pytest.raises(pulsarx.errors.FolderError):
         read_topic(spark, "numbers", root=folder.with_name("nothing"))

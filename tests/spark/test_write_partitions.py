@@ -274,7 +274,7 @@ def test_bad_input_is_refused_before_anything_runs(spark, folder, topics):
         write_topic(frame, root=folder)
     with pytest.raises(ValueError, match="column 'value' is int; it must be binary or string"):
         write_topic(frame.selectExpr("cast(value as int) as value"), "plain", root=folder)
-    with pytest.raises(pulsarx.TopicNotFound, match="did you mean .*plain.*does not create topics"):
+    with pytest.raises(pulsarx.TopicNotFound, match=r"did you mean .*plain.*does not create"):
         write_topic(frame, "plan", root=folder)
     with pytest.raises(ValueError, match="belong together"):
         write_topic(frame, "plain", root=folder, application="a")
