@@ -143,7 +143,7 @@ def read_back(folder: Path) -> tuple[dict[tuple[str, int], Delays], int]:
             for message in messages:
                 document: dict[str, Any] = json.loads(message.data())
                 carrier, hour_ms = document.pop("carrier"), document.pop("hour_ms")
-                delays = Delays(**{name: document.get(name) for name in Delays._fields})
+                delays = Delays(*[document.get(name) for name in Delays._fields])
                 disorder += hour_ms <= last.get(carrier, -1) or (carrier, hour_ms) in found
                 disorder += carrier != message.partition_key()
                 disorder += hour_ms != message.event_timestamp()
