@@ -152,6 +152,26 @@ def _create_subscription(broker: Broker, topic: str, name: str, position: str) -
     return {"created": created}
 
 
+def _move_subscription(
+    broker: Broker, topic: str, name: str, ledger_id: int, message: int
+) -> Arguments:
+    """Count everything before a message as acknowledged, never less than was before. topic: one
+    that holds messages itself."""
+    if ledger_id < 0 or message < 0:
+        raise ValueError(f"move_subscription: there is no position [{ledger_id}, {message}]")
+    each = broker.topic(TopicName.of(topic), create=False)
+    with each.lock:
+        subscription = each.subscriptions.get(name)
+        if subscription is None:
+            raise errors.SubscriptionNotFound(f"subscription {name} of {topic}")
+        moved = subscription.mark_delete() < (ledger_id, message)
+        if moved:
+            subscription.seek((ledger_id, message))
+    if moved:
+        broker.background.put(each.trim)
+    return {"moved": moved}
+
+
 def _stats(broker: Broker, topic: str) -> Arguments:
     from pulsarx.broker.statistics import topic_statistics
 
@@ -179,5 +199,9 @@ VERBS: dict[str, tuple[Callable[..., Arguments], dict[str, type]]] = {
     "release": (_release, {"job": str}),
     "create_topic": (_create_topic, {"topic": str, "partitions": int}),
     "create_subscription": (_create_subscription, {"topic": str, "name": str, "position": str}),
+    "move_subscription": (
+        _move_subscription,
+        {"topic": str, "name": str, "ledger_id": int, "message": int},
+    ),
     "stats": (_stats, {"topic": str}),
 }

@@ -280,8 +280,13 @@ class Planner:
         max_bytes_per_partition: int | None = None,
         max_records_per_partition: int | None = None,
         fail_on_data_loss: bool = True,
+        from_ms: int | None = None,
+        until_ms: int | None = None,
     ) -> list[LedgerRange]:
-        """As the function `plan`."""
+        """As the function `plan`.
+
+        from_ms, until_ms: besides start and end: only what was published from then on, and before.
+        """
         wanted = check_columns(COLUMNS if columns is None else columns)
         bytes_max = min(target_bytes, max_bytes_per_partition or target_bytes)
         for name, value in (
@@ -293,25 +298,28 @@ class Planner:
                 raise ValueError(f"{name} is {value}; it must be at least 1")
         for _ in range(_ATTEMPTS_MAX):
             try:
-                pieces = self._pieces(start, end, fail_on_data_loss)
+                pieces = self._pieces(start, end, fail_on_data_loss, from_ms, until_ms)
                 found = cut_pieces(pieces, bytes_max, max_records_per_partition, min_partitions)
                 return self._ranges(found, wanted)
             except _Moved:
                 self._broker.refresh()
         raise _too_busy(self._broker)
 
-    def _pieces(self, start: Boundary, end: Boundary, fail_on_data_loss: bool) -> list[Piece]:
-        from_ms = start if isinstance(start, int) else None
-        until_ms = end if isinstance(end, int) else None
+    def _pieces(
+        self,
+        start: Boundary,
+        end: Boundary,
+        fail_on_data_loss: bool,
+        from_ms: int | None,
+        until_ms: int | None,
+    ) -> list[Piece]:
         # By time each ledger is cut by itself: those that were attached may be out of order.
-        last = self.resolve(
-            LATEST if until_ms is not None else end,
-            fail_on_data_loss=fail_on_data_loss,
-            complete=True,
-        )
-        first = self.resolve(
-            EARLIEST if from_ms is not None else start, fail_on_data_loss=fail_on_data_loss
-        )
+        if isinstance(start, int):
+            start, from_ms = EARLIEST, max(start, from_ms or start)
+        if isinstance(end, int):
+            end, until_ms = LATEST, end if until_ms is None else min(end, until_ms)
+        last = self.resolve(end, fail_on_data_loss=fail_on_data_loss, complete=True)
+        first = self.resolve(start, fail_on_data_loss=fail_on_data_loss)
         pieces = []
         for tail in self._tails:
             begin, stop = first.get(tail.name, BEGINNING), last.get(tail.name, BEGINNING)

@@ -1,0 +1,148 @@
+"""Columns of format("pulsarx") and what they are in a message. For reader and writer.
+
+  column               Spark type            read                  written
+  value                binary                the payload           binary or string
+  __key                binary                the partition key     binary or string
+  __topic              string                of the partition      chooses the topic
+  __messageId          binary                MessageId.serialize   passed over: it gets a new one
+  __publishTime        timestamp             always there          passed over: it gets a new one
+  __eventTime          timestamp             null without one      timestamp, or ms since 1970
+  __messageProperties  map<string, string>   maybe empty           map<string, string>
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from pulsarx.broker.plan import COLUMNS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from pulsarx.broker.ledger_range import LedgerRange
+
+VALUE, KEY, TOPIC = "value", "__key", "__topic"
+PUBLISH_TIME, EVENT_TIME = "__publishTime", "__eventTime"
+PROPERTIES = "__messageProperties"
+_PASSED_OVER = ("__messageId", PUBLISH_TIME)
+_MAP = MapType(StringType(), StringType(), True)
+_READ: dict[str, DataType] = {
+    VALUE: BinaryType(),
+    KEY: BinaryType(),
+    TOPIC: StringType(),
+    "__messageId": BinaryType(),
+    PUBLISH_TIME: TimestampType(),
+    EVENT_TIME: TimestampType(),
+    PROPERTIES: _MAP,
+}
+_WRITTEN: dict[str, tuple[type[DataType], ...]] = {
+    VALUE: (BinaryType, StringType),
+    KEY: (BinaryType, StringType),
+    TOPIC: (StringType,),
+    EVENT_TIME: (TimestampType, LongType),
+    PROPERTIES: (MapType,),
+}
+
+
+def read_schema(columns: tuple[str, ...]) -> StructType:
+    return StructType([StructField(name, _READ[name], True) for name in columns])
+
+
+def columns_of(schema: StructType) -> tuple[str, ...]:
+    """The columns of a schema that somebody gave. ValueError: not as they are."""
+    if not schema.fields:
+        raise ValueError("the schema has no column; name some of " + ", ".join(COLUMNS))
+    for field in schema.fields:
+        wanted = _READ.get(field.name)
+        if wanted is None:
+            raise ValueError(
+                f"the schema has a column {field.name!r}{_near(field.name, COLUMNS)} "
+                f"Columns: {', '.join(COLUMNS)}"
+            )
+        if field.dataType != wanted or not field.nullable:
+            raise ValueError(
+                f"column {field.name} is {wanted.simpleString()} and nullable, the schema says "
+                f"{field.dataType.simpleString()}. Leave .schema() away, choose with option "
+                "columns, and cast what you read"
+            )
+    return tuple(field.name for field in schema.fields)
+
+
+def read_batches(ranges: list[LedgerRange]) -> Iterator[Any]:
+    """Record batches of some ranges, one after the other."""
+    import pyarrow
+
+    from pulsarx.broker.read_range import read_range
+
+    for each in ranges:
+        for batch in read_range(each):
+            yield pyarrow.record_batch(batch)
+
+
+class RowColumns:
+    """Which columns of a DataFrame become what. Checked when a write is planned. A value."""
+
+    def __init__(self, schema: StructType, topic_given: bool) -> None:
+        """ValueError: columns that no message has, or of other types, or none that must be."""
+        names = [field.name for field in schema.fields]
+        known = (*_WRITTEN, *_PASSED_OVER)
+        for field in schema.fields:
+            if field.name in _PASSED_OVER:
+                continue
+            allowed = _WRITTEN.get(field.name)
+            if allowed is None:
+                raise ValueError(
+                    f"the DataFrame has a column {field.name!r}{_near(field.name, known)} Columns "
+                    f"of a message: {', '.join(known)}. Put others into value, for instance with "
+                    "to_json(struct(...)), or into __messageProperties"
+                )
+            if not isinstance(field.dataType, allowed) or not _fits(field.dataType):
+                wanted = " or ".join(_simple(each) for each in allowed)
+                raise ValueError(
+                    f"column {field.name} is {field.dataType.simpleString()}; it must be {wanted}. "
+                    "Cast it before writing"
+                )
+        if len(set(names)) < len(names):
+            raise ValueError(f"the DataFrame has a column twice: {', '.join(names)}")
+        if VALUE not in names:
+            raise ValueError(
+                "the DataFrame has no column 'value', which is the payload of a message; rename or "
+                f"make one. It has {', '.join(names) or 'none'}"
+            )
+        if not topic_given and TOPIC not in names:
+            raise ValueError(
+                "no topic to write to: give option topic, or a column __topic with the names"
+            )
+        self.key = KEY if KEY in names else None
+        self.event_time = EVENT_TIME if EVENT_TIME in names else None
+        self.properties = PROPERTIES if PROPERTIES in names else None
+        # As with Spark's Kafka sink the option overrides the column.
+        self.topic = None if topic_given else TOPIC
+
+
+def _fits(kind: DataType) -> bool:
+    return not isinstance(kind, MapType) or (
+        isinstance(kind.keyType, StringType) and isinstance(kind.valueType, StringType)
+    )
+
+
+def _simple(kind: type[DataType]) -> str:
+    return "map<string,string>" if kind is MapType else kind().simpleString()
+
+
+def _near(name: str, known: tuple[str, ...]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, known, 1, 0.4)
+    return f"; did you mean {near[0]!r}?" if near else "."
