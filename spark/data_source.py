@@ -20,6 +20,8 @@ from pulsarx.spark.topic_source import TopicSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pyspark.sql.types import StructType
 
     from pulsarx.broker.offsets import Offsets
@@ -71,3 +73,8 @@ class PulsarxDataSource(DataSource):  # type: ignore[misc]
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         return StreamWriter(read_options(self.options, STREAM_SINK), schema, overwrite)
+
+
+def register(spark: Any) -> None:
+    """Make format("pulsarx") known to a Spark session, where it is not found by itself."""
+    spark.dataSource.register(PulsarxDataSource)

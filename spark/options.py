@@ -232,16 +232,14 @@ def read_options(given: Mapping[str, str], use: str) -> Options:
         if row is None:
             raise ValueError(_unknown(name))
         if use not in row[3]:
-            raise ValueError(f'{_where(use)}: option {row[0]} is for {", ".join(row[3])} only')
+            raise ValueError(f"{_where(use)}: option {row[0]} is for {', '.join(row[3])} only")
         if row[0] in seen:
             raise ValueError(f"{_where(use)}: option {row[0]} is given twice, once as {name}")
         seen.add(row[0])
         try:
             values[row[0]] = row[1](str(text))
         except Exception as error:
-            raise ValueError(
-                f"{_where(use)}: option {row[0]} is {text!r:.200}: {error}"
-            ) from error
+            raise ValueError(f"{_where(use)}: option {row[0]} is {text!r:.200}: {error}") from error
     _check_together(values, frozenset(seen), use)
     return Options(use, values, frozenset(seen))
 

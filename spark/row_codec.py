@@ -1,13 +1,13 @@
 """Columns of format("pulsarx") and what they are in a message. For reader and writer.
 
-  column               Spark type            read                  written
-  value                binary                the payload           binary or string
-  __key                binary                the partition key     binary or string
-  __topic              string                of the partition      chooses the topic
-  __messageId          binary                MessageId.serialize   passed over: it gets a new one
-  __publishTime        timestamp             always there          passed over: it gets a new one
-  __eventTime          timestamp             null without one      timestamp, or ms since 1970
-  __messageProperties  map<string, string>   maybe empty           map<string, string>
+column               Spark type            read                  written
+value                binary                the payload           binary or string
+__key                binary                the partition key     binary or string
+__topic              string                of the partition      chooses the topic
+__messageId          binary                MessageId.serialize   passed over: it gets a new one
+__publishTime        timestamp             always there          passed over: it gets a new one
+__eventTime          timestamp             null without one      timestamp, or ms since 1970
+__messageProperties  map<string, string>   maybe empty           map<string, string>
 """
 
 from __future__ import annotations

@@ -212,10 +212,20 @@ class StagedRows:
         if sealed is not None:
             self._sealed.append(
                 StagedFile(
-                    topic, self._job, os.path.basename(sealed.path), sealed.uuid, sealed.folder_id,
-                    sealed.size, sealed.file_size, sealed.digest, sealed.entry_count,
-                    sealed.message_count, sealed.first_publish_ms, sealed.last_publish_ms,
-                    os.uname().nodename, sealed.path,
+                    topic,
+                    self._job,
+                    os.path.basename(sealed.path),
+                    sealed.uuid,
+                    sealed.folder_id,
+                    sealed.size,
+                    sealed.file_size,
+                    sealed.digest,
+                    sealed.entry_count,
+                    sealed.message_count,
+                    sealed.first_publish_ms,
+                    sealed.last_publish_ms,
+                    os.uname().nodename,
+                    sealed.path,
                 )  # fmt: skip
             )
 

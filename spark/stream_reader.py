@@ -131,9 +131,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             end = self._admit(planner, begin, end)
         return to_spark(end)
 
-    def _complete(
-        self, planner: Planner, begin: Offsets, end: Offsets
-    ) -> tuple[Offsets, Offsets]:
+    def _complete(self, planner: Planner, begin: Offsets, end: Offsets) -> tuple[Offsets, Offsets]:
         """Both with every topic there is, checked, the end nowhere before the beginning."""
         fail = self._options.failOnDataLoss
         nothing = planner.earliest()

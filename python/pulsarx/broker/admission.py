@@ -117,9 +117,7 @@ def _cut(planner: Planner, planned: LedgerRange, bytes_max: int) -> int:
     here = planner.earliest()
     start = {**here, planned.topic: (planned.ledger_id, planned.first_message)}
     end = {**here, planned.topic: (planned.ledger_id, planned.end_message)}
-    parts = planner.plan(
-        start, end, _COLUMNS, target_bytes=bytes_max, fail_on_data_loss=False
-    )
+    parts = planner.plan(start, end, _COLUMNS, target_bytes=bytes_max, fail_on_data_loss=False)
     first = next((part for part in parts if part.ledger_id == planned.ledger_id), None)
     if first is None or first.size > 2 * bytes_max:
         return planned.first_message

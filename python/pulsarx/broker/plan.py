@@ -153,9 +153,7 @@ class Planner:
         if complete and missing:
             raise ValueError(f"the offsets do not name {', '.join(missing[:5])}")
 
-    def _resolve_one(
-        self, tail: _Tail, given: Position | str, fail_on_data_loss: bool
-    ) -> Position:
+    def _resolve_one(self, tail: _Tail, given: Position | str, fail_on_data_loss: bool) -> Position:
         name, ledgers = tail.name, tail.ledgers
         if given == LATEST:
             return self._end_of(tail)
