@@ -16,7 +16,7 @@ except Exception:  # no PySpark, or one that has no Python data sources
     pass
 else:
 
-    class DefaultSource(DataSource):  # type: ignore[misc]
+    class DefaultSource(DataSource):
         """Stands for `pulsarx.spark.data_source.PulsarxDataSource`."""
 
         _made: Any = None

@@ -10,15 +10,66 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.spark.data_source import register
+    from pulsarx.spark.partition_reader import (
+        map_topic,
+        plan_frame,
+        read_partitions,
+        read_topic,
+        topic_rdd,
+    )
+    from pulsarx.spark.partition_writer import (
+        message_accumulator,
+        message_batches,
+        save_rdd,
+        write_partitions,
+        write_topic,
+    )
+    from pulsarx.spark.spark_session import session
     from pulsarx.spark.subscription_sync import sync_subscription
+    from pulsarx.spark.topic_plan import plan_topic
+    from pulsarx.spark.write_commit import abort_write, commit_write
+    from pulsarx.spark.write_job import plan_write
 
 # Where each name is. No module has the name of what it gives: importing it would hide that.
 _PLACES = {
+    "session": "spark_session",
     "register": "data_source",
     "sync_subscription": "subscription_sync",
+    "map_topic": "partition_reader",
+    "read_topic": "partition_reader",
+    "topic_rdd": "partition_reader",
+    "plan_topic": "topic_plan",
+    "plan_frame": "partition_reader",
+    "read_partitions": "partition_reader",
+    "write_topic": "partition_writer",
+    "save_rdd": "partition_writer",
+    "plan_write": "write_job",
+    "write_partitions": "partition_writer",
+    "message_batches": "partition_writer",
+    "message_accumulator": "partition_writer",
+    "commit_write": "write_commit",
+    "abort_write": "write_commit",
 }
 
-__all__ = ["register", "sync_subscription"]
+__all__ = [
+    "session",
+    "register",
+    "sync_subscription",
+    "map_topic",
+    "read_topic",
+    "topic_rdd",
+    "plan_topic",
+    "plan_frame",
+    "read_partitions",
+    "write_topic",
+    "save_rdd",
+    "plan_write",
+    "write_partitions",
+    "message_batches",
+    "message_accumulator",
+    "commit_write",
+    "abort_write",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,8 @@ from pyspark.sql.datasource import (
 
 from pulsarx import errors
 from pulsarx.broker.ledger_range import group_ranges
-from pulsarx.spark.row_codec import PUBLISH_TIME, TOPIC, read_batches
+from pulsarx.spark.partition_reader import read_partitions
+from pulsarx.spark.row_codec import PUBLISH_TIME, TOPIC
 from pulsarx.spark.topic_source import TopicSource
 
 TYPE_CHECKING = False
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _ATTEMPTS_MAX = 3  # while retention removes ledgers between planning and leasing
 
 
-class LedgerPartition(InputPartition):  # type: ignore[misc]
+class LedgerPartition(InputPartition):
     """One Spark partition: consecutive ledger ranges of one topic partition. Pickles."""
 
     def __init__(self, ranges: list[LedgerRange]) -> None:
@@ -56,7 +57,7 @@ def make_partitions(ranges: list[LedgerRange], options: Options) -> list[LedgerP
 
 def read_partition(partition: InputPartition) -> Iterator[Any]:
     """Spark makes a partition without ranges when there is nothing to read."""
-    return read_batches(getattr(partition, "ranges", []))
+    return read_partitions(getattr(partition, "ranges", []))
 
 
 def lease_ranges(root: str, job: str, ranges: list[LedgerRange], seconds: int) -> None:
@@ -69,7 +70,7 @@ def lease_ranges(root: str, job: str, ranges: list[LedgerRange], seconds: int) -
     lease(root, job, {topic: sorted(ids) for topic, ids in ledgers.items()}, seconds * 1000)
 
 
-class BatchReader(DataSourceReader):  # type: ignore[misc]
+class BatchReader(DataSourceReader):
     """Plans in the driver, reads in workers."""
 
     def __init__(self, options: Options, columns: tuple[str, ...], end: Offsets | None) -> None:
@@ -164,7 +165,7 @@ class FilteringReader(BatchReader):
         value = getattr(given, "value", None)
         if getattr(value, "tzinfo", None) is None:
             return
-        time_ms = value.timestamp() * 1000
+        time_ms = value.timestamp() * 1000  # type: ignore[union-attr]
         # Publish times are whole milliseconds; a millisecond to spare each way.
         if isinstance(given, (GreaterThan, GreaterThanOrEqual, EqualTo)):
             self._from_ms = max(int(time_ms) - 1, self._from_ms or 0)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from pyspark.sql.datasource import DataSource
 
-from pulsarx.broker.plan import COLUMNS
 from pulsarx.spark.batch_reader import BatchReader, FilteringReader
 from pulsarx.spark.batch_writer import BatchWriter
 from pulsarx.spark.options import BATCH, SINK, STREAM, STREAM_SINK, read_options
 from pulsarx.spark.row_codec import columns_of, read_schema
 from pulsarx.spark.stream_reader import StreamReader
 from pulsarx.spark.stream_writer import StreamWriter
+from pulsarx.spark.topic_columns import COLUMN_TYPES
 from pulsarx.spark.topic_source import TopicSource
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pulsarx.spark.options import Options
 
 
-class PulsarxDataSource(DataSource):  # type: ignore[misc]
+class PulsarxDataSource(DataSource):
     """Spark makes one for each DataFrame, and pickles it. Parameter names are Spark's."""
 
     _end: Offsets | None = None  # where a batch ends; settled with the schema
@@ -47,7 +47,7 @@ class PulsarxDataSource(DataSource):  # type: ignore[misc]
             self._end = source.latest()
         finally:
             source.close()
-        return read_schema(options.columns or COLUMNS)
+        return read_schema(options.columns or tuple(COLUMN_TYPES))
 
     def _read_options(self) -> Options:
         """Spark does not say here whether it is for a stream."""

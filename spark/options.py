@@ -141,9 +141,9 @@ def _one_of(*names: str) -> Callable[[str], str]:
 
 
 def _columns(text: str) -> tuple[str, ...]:
-    from pulsarx.broker.plan import check_columns
+    from pulsarx.spark.topic_columns import column_names
 
-    return tuple(check_columns(_names(text)))
+    return column_names(_names(text))
 
 
 #  name                      read as        default    where          meaning

@@ -23,14 +23,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pulsarx.broker.plan import COLUMNS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from pulsarx.broker.ledger_range import LedgerRange
+from pulsarx.spark.topic_columns import COLUMN_TYPES, nearest
 
 VALUE, KEY, TOPIC = "value", "__key", "__topic"
 PUBLISH_TIME, EVENT_TIME = "__publishTime", "__eventTime"
@@ -62,13 +55,13 @@ def read_schema(columns: tuple[str, ...]) -> StructType:
 def columns_of(schema: StructType) -> tuple[str, ...]:
     """The columns of a schema that somebody gave. ValueError: not as they are."""
     if not schema.fields:
-        raise ValueError("the schema has no column; name some of " + ", ".join(COLUMNS))
+        raise ValueError("the schema has no column; name some of " + ", ".join(COLUMN_TYPES))
     for field in schema.fields:
         wanted = _READ.get(field.name)
         if wanted is None:
             raise ValueError(
-                f"the schema has a column {field.name!r}{_near(field.name, COLUMNS)} "
-                f"Columns: {', '.join(COLUMNS)}"
+                f"the schema has a column {field.name!r}{nearest(field.name, COLUMN_TYPES)} "
+                f"Columns: {', '.join(COLUMN_TYPES)}"
             )
         if field.dataType != wanted or not field.nullable:
             raise ValueError(
@@ -79,56 +72,41 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
     return tuple(field.name for field in schema.fields)
 
 
-def read_batches(ranges: list[LedgerRange]) -> Iterator[Any]:
-    """Record batches of some ranges, one after the other."""
-    import pyarrow
+def check_write_schema(schema: StructType, topic_given: bool) -> None:
+    """ValueError: columns that no message has, or of other types, or none that must be."""
+    names = [field.name for field in schema.fields]
+    for field in schema.fields:
+        if field.name not in _PASSED_OVER:
+            _check_written(field)
+    if len(set(names)) < len(names):
+        raise ValueError(f"the DataFrame has a column twice: {', '.join(names)}")
+    if VALUE not in names:
+        raise ValueError(
+            "the DataFrame has no column 'value', which is the payload of a message; rename or "
+            f"make one. It has {', '.join(names) or 'none'}"
+        )
+    # As with Spark's Kafka sink the option overrides the column.
+    if not topic_given and TOPIC not in names:
+        raise ValueError(
+            "no topic to write to: give option topic, or a column __topic with the names"
+        )
 
-    from pulsarx.broker.read_range import read_range
 
-    for each in ranges:
-        for batch in read_range(each):
-            yield pyarrow.record_batch(batch)
-
-
-class RowColumns:
-    """Which columns of a DataFrame become what. Checked when a write is planned. A value."""
-
-    def __init__(self, schema: StructType, topic_given: bool) -> None:
-        """ValueError: columns that no message has, or of other types, or none that must be."""
-        names = [field.name for field in schema.fields]
-        known = (*_WRITTEN, *_PASSED_OVER)
-        for field in schema.fields:
-            if field.name in _PASSED_OVER:
-                continue
-            allowed = _WRITTEN.get(field.name)
-            if allowed is None:
-                raise ValueError(
-                    f"the DataFrame has a column {field.name!r}{_near(field.name, known)} Columns "
-                    f"of a message: {', '.join(known)}. Put others into value, for instance with "
-                    "to_json(struct(...)), or into __messageProperties"
-                )
-            if not isinstance(field.dataType, allowed) or not _fits(field.dataType):
-                wanted = " or ".join(_simple(each) for each in allowed)
-                raise ValueError(
-                    f"column {field.name} is {field.dataType.simpleString()}; it must be {wanted}. "
-                    "Cast it before writing"
-                )
-        if len(set(names)) < len(names):
-            raise ValueError(f"the DataFrame has a column twice: {', '.join(names)}")
-        if VALUE not in names:
-            raise ValueError(
-                "the DataFrame has no column 'value', which is the payload of a message; rename or "
-                f"make one. It has {', '.join(names) or 'none'}"
-            )
-        if not topic_given and TOPIC not in names:
-            raise ValueError(
-                "no topic to write to: give option topic, or a column __topic with the names"
-            )
-        self.key = KEY if KEY in names else None
-        self.event_time = EVENT_TIME if EVENT_TIME in names else None
-        self.properties = PROPERTIES if PROPERTIES in names else None
-        # As with Spark's Kafka sink the option overrides the column.
-        self.topic = None if topic_given else TOPIC
+def _check_written(field: StructField) -> None:
+    known = (*_WRITTEN, *_PASSED_OVER)
+    allowed = _WRITTEN.get(field.name)
+    if allowed is None:
+        raise ValueError(
+            f"the DataFrame has a column {field.name!r}{nearest(field.name, known)} Columns "
+            f"of a message: {', '.join(known)}. Put others into value, for instance with "
+            "to_json(struct(...)), or into __messageProperties"
+        )
+    if not isinstance(field.dataType, allowed) or not _fits(field.dataType):
+        wanted = " or ".join(_simple(each) for each in allowed)
+        raise ValueError(
+            f"column {field.name} is {field.dataType.simpleString()}; it must be {wanted}. "
+            "Cast it before writing"
+        )
 
 
 def _fits(kind: DataType) -> bool:
@@ -139,10 +117,3 @@ def _fits(kind: DataType) -> bool:
 
 def _simple(kind: type[DataType]) -> str:
     return "map<string,string>" if kind is MapType else kind().simpleString()
-
-
-def _near(name: str, known: tuple[str, ...]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(name, known, 1, 0.4)
-    return f"; did you mean {near[0]!r}?" if near else "."

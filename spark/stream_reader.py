@@ -50,7 +50,7 @@ def of_spark(offset: SparkOffset) -> Offsets:
     return {name: (int(ledger_id), int(count)) for name, (ledger_id, count) in offset.items()}
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """One thread at a time. What travels to tasks is without files and state."""
 
     def __init__(self, options: Options, columns: tuple[str, ...]) -> None:

@@ -1,20 +1,27 @@
-"""Which partition of a topic a message belongs to, for jobs that write ledgers themselves.
-
-As a producer of the topic chooses it, so that one key is in one partition whoever wrote it.
-"""
+"""Which partition of a topic a key belongs to, for those who write its ledgers without a producer.
+Anybody may call it."""
 
 from __future__ import annotations
 
 from pulsarx._pycore.partition_hash import partition_hash
-from pulsarx.enumerations import HashingScheme
 
-HASHING_SCHEMES = {
-    "JavaStringHash": int(HashingScheme.JavaStringHash),
-    "Murmur3_32Hash": int(HashingScheme.Murmur3_32Hash),
-}
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
-def partition_of_key(hashing_scheme: int, key: bytes | str, partition_count: int) -> int:
-    """0 .. partition_count - 1. hashing_scheme: a value of HASHING_SCHEMES."""
-    text = key if isinstance(key, str) else key.decode("utf-8", "replace")
-    return int(partition_hash(hashing_scheme, text)) % partition_count
+def partitions_of_keys(
+    keys: Iterable[str | bytes], partition_count: int, hashing_scheme: int
+) -> list[int]:
+    """As the producers of that scheme choose them; -1 for an empty key, which is none.
+
+    hashing_scheme: a HashingScheme or its number. ValueError: another one, or a key that is not
+    UTF-8.
+    """
+    scheme = int(hashing_scheme)
+    return [
+        partition_hash(scheme, key if isinstance(key, str) else key.decode()) % partition_count
+        if key
+        else -1
+        for key in keys
+    ]

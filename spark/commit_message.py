@@ -1,0 +1,41 @@
+"""CommitMessage: what one task of a write tells the driver. A value: pickles, is JSON."""
+
+from __future__ import annotations
+
+import json
+
+from pulsarx.broker.staged_file import StagedFile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class CommitMessage:
+    """The sealed ledgers that a task has left in the staging area."""
+
+    __slots__ = ("partition_id", "message_count", "files")
+
+    def __init__(self, partition_id: int, message_count: int, files: list[StagedFile]) -> None:
+        self.partition_id = partition_id  # of Spark
+        self.message_count = message_count
+        self.files = files  # in the order written; of one topic partition in that of its rows
+
+    def text(self) -> str:
+        documents = [file.document() for file in self.files]
+        return json.dumps([self.partition_id, self.message_count, documents])
+
+    @staticmethod
+    def of_text(text: str) -> CommitMessage:
+        partition_id, message_count, documents = json.loads(text)
+        files = [StagedFile.of_document(document) for document in documents]
+        return CommitMessage(partition_id, message_count, files)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CommitMessage.of_text, (self.text(),)
+
+    def __repr__(self) -> str:
+        return (
+            f"CommitMessage(partition {self.partition_id}, {self.message_count} messages, "
+            f"{len(self.files)} files)"
+        )

@@ -1,0 +1,171 @@
+"""Writing topics by partition-mapped functions: each task seals ledgers of its own, and the driver
+attaches all of them in one commit (write_commit)."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.spark.commit_message import CommitMessage
+from pulsarx.spark.topic_columns import COLUMN_TYPES, nearest
+from pulsarx.spark.write_commit import abort_write, commit_write, find_commit
+from pulsarx.spark.write_job import WriteJob, plan_write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    import pyarrow as pa
+    from pyspark import RDD, Accumulator
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pulsarx.broker.attach import AttachResult
+
+MESSAGE_COLUMN = "message"
+MESSAGE_DDL = f"{MESSAGE_COLUMN} string"
+
+
+def write_partitions(
+    parts: Iterable[Any],
+    job: WriteJob,
+    *,
+    messages: Accumulator[list[CommitMessage]] | None = None,
+) -> Iterator[CommitMessage]:
+    """Stage what a task was given; yields the message for `commit_write`. Runs in a worker.
+
+    parts: Arrow record batches, or rows: bytes, str, (key, value), dict or Row by column names.
+    In rdd.mapPartitions: collect what comes. In df.mapInArrow: wrap it into `message_batches`.
+    In foreachPartition, which answers nothing: give an accumulator of `message_accumulator`.
+    FolderError: this host does not have the folder; names host and path.
+    """
+    from pulsarx.spark.row_batches import row_batches
+    from pulsarx.spark.task_writer import TaskWriter
+
+    partition_id, attempt = _task()
+    with TaskWriter(job, partition_id, attempt) as writer:
+        for batch in row_batches(parts):
+            writer.add(batch)
+        message = writer.finish()
+    if messages is not None:
+        messages.add([message])
+    yield message
+
+
+def message_batches(messages: Iterable[CommitMessage]) -> Iterator[pa.RecordBatch]:
+    """Messages as what a function of mapInArrow answers, with the schema "message string"."""
+    import pyarrow as pa
+
+    texts = [message.text() for message in messages]
+    yield pa.record_batch([pa.array(texts, pa.string())], [MESSAGE_COLUMN])
+
+
+def message_accumulator(spark: SparkSession) -> Accumulator[list[CommitMessage]]:
+    """Where tasks of foreachPartition leave their messages; its value is for `commit_write`."""
+    from pyspark.accumulators import AccumulatorParam
+
+    class _Messages(AccumulatorParam[list[CommitMessage]]):
+        def zero(self, value: list[CommitMessage]) -> list[CommitMessage]:
+            return []
+
+        def addInPlace(
+            self, value1: list[CommitMessage], value2: list[CommitMessage]
+        ) -> list[CommitMessage]:
+            return value1 + value2
+
+    return spark.sparkContext.accumulator([], _Messages())
+
+
+def write_topic(
+    frame: DataFrame,
+    topic: str | None = None,
+    *,
+    root: str | os.PathLike[str],
+    **options: Any,
+) -> AttachResult:
+    """Append the rows to a topic, all or none, and wait for it.
+
+    frame: column value (binary or string), and if they are there __key, __eventTime,
+        __messageProperties, and __topic where no topic is given. Rows of a Spark partition stay in
+        order, partitions come in theirs; keys go to the topic partition their producers choose.
+    options: of `plan_write`; application and version make it idempotent.
+    """
+    _check_columns(frame, topic)
+    job = plan_write(root, topic, **options)
+
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return message_batches(write_partitions(batches, job))
+
+    def run() -> list[CommitMessage]:
+        rows = frame.mapInArrow(stage, MESSAGE_DDL).collect()
+        return [CommitMessage.of_text(row[0]) for row in rows]
+
+    return _run(job, run)
+
+
+def save_rdd(
+    rdd: RDD[Any], topic: str | None = None, *, root: str | os.PathLike[str], **options: Any
+) -> AttachResult:
+    """Append the elements of an RDD to a topic, all or none, and wait for it. Elements as of
+    `write_partitions`; options of `plan_write`."""
+    job = plan_write(root, topic, **options)
+
+    def stage(parts: Iterable[Any]) -> Iterator[CommitMessage]:
+        return write_partitions(parts, job)
+
+    def run() -> list[CommitMessage]:
+        return rdd.mapPartitions(stage).collect()
+
+    return _run(job, run)
+
+
+def _run(job: WriteJob, write: Any) -> AttachResult:
+    """Write and commit, unless that was done before."""
+    try:
+        done = find_commit(job)
+        if done is not None:
+            abort_write(job)
+            return done
+        messages = write()
+        return commit_write(job, messages)
+    except errors.Timeout:
+        raise  # nobody knows whether it was attached: the files must stay
+    except BaseException:
+        abort_write(job)
+        raise
+
+
+def _check_columns(frame: DataFrame, topic: str | None) -> None:
+    """Before anything runs: a column that is none of a message would be lost without a word."""
+    names = frame.columns
+    for name in names:
+        if name not in COLUMN_TYPES:
+            raise ValueError(
+                f"column {name!r} is none of a message{nearest(name, COLUMN_TYPES)} Select "
+                "to_json(struct(...)) as value, or drop it"
+            )
+    for name in ("value",) if topic is not None else ("value", "__topic"):
+        if name not in names:
+            raise ValueError(f"there is no column {name!r}, only {', '.join(names)}")
+    types = dict(frame.dtypes)
+    for name, fits in _FITTING.items():
+        if types.get(name, fits[0]) not in fits:
+            raise ValueError(f"column {name!r} is {types[name]}; it must be {' or '.join(fits)}")
+
+
+_FITTING = {
+    "value": ("binary", "string"),
+    "__key": ("string", "binary"),
+    "__topic": ("string",),
+    "__eventTime": ("timestamp", "bigint", "timestamp_ntz"),
+    "__messageProperties": ("map<string,string>",),
+}
+
+
+def _task() -> tuple[int, str]:
+    """The Spark partition, and what tells this attempt from others; outside of a task 0."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if context is None:
+        return 0, "0"
+    return context.partitionId(), f"{context.stageId()}.{context.taskAttemptId()}"

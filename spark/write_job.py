@@ -1,0 +1,167 @@
+"""WriteJob: what the tasks of one write must know, and the planning of it on the driver. Imports
+no Spark."""
+
+from __future__ import annotations
+
+import os
+import uuid
+
+from pulsarx import errors
+from pulsarx.broker.attach import Transaction
+from pulsarx.broker.foreign_broker import ForeignBroker
+from pulsarx.broker.sealed_writer import MESSAGE_SIZE_MAX
+from pulsarx.broker.staged_file import STAGING_NAME
+from pulsarx.broker.staging import make_staging
+from pulsarx.enumerations import CompressionType, HashingScheme
+from pulsarx.spark.topic_columns import nearest
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class WriteJob:
+    """One write on its way. A value that pickles: it travels to the tasks."""
+
+    __slots__ = (
+        "root", "folder_id", "name", "topic", "partition_counts", "application", "version",
+        "hashing_scheme", "compression", "flush", "null_values", "max_ledger_bytes",
+        "max_message_size",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        root: str,
+        folder_id: str,
+        name: str,
+        topic: str | None,
+        partition_counts: dict[str, int],
+        application: str,
+        version: int,
+        hashing_scheme: int,
+        compression: int,
+        flush: bool,
+        null_values: bool,
+        max_ledger_bytes: int,
+        max_message_size: int,
+    ) -> None:
+        self.root = root  # of the data directory, on every host
+        self.folder_id = folder_id
+        self.name = name  # of its staging area
+        self.topic = topic  # in full; None: the column __topic says it
+        self.partition_counts = partition_counts  # by topic, 0: it has none
+        self.application = application
+        self.version = version
+        self.hashing_scheme = hashing_scheme
+        self.compression = compression
+        self.flush = flush
+        self.null_values = null_values
+        self.max_ledger_bytes = max_ledger_bytes
+        self.max_message_size = max_message_size
+
+    @property
+    def transaction(self) -> Transaction:
+        return Transaction(self.application, self.version)
+
+    def of_batch(self, name: str, application: str, version: int) -> WriteJob:
+        """The same for another transaction, with a staging area of its own."""
+        values = {each: getattr(self, each) for each in self.__slots__}
+        values |= {"name": name, "application": application, "version": version}
+        return WriteJob(**values)
+
+    @property
+    def staging(self) -> str:
+        """Where its tasks put what they write."""
+        return f"{self.root}/{STAGING_NAME}/{self.name}"
+
+    def destination(self, topic: str) -> tuple[str, int]:
+        """The full name of a topic and how many partitions it has."""
+        name = str(TopicName.of(topic))
+        count = self.partition_counts.get(name)
+        if count is None:
+            raise _unknown(name, self.partition_counts, self.root)
+        return name, count
+
+    def __reduce__(self) -> tuple[type[WriteJob], tuple[Any, ...]]:
+        return WriteJob, tuple(getattr(self, name) for name in self.__slots__)
+
+    def __repr__(self) -> str:
+        return f"WriteJob({self.root!r}, {self.topic!r}, {self.application!r}, {self.version})"
+
+
+def plan_write(
+    root: str | os.PathLike[str],
+    topic: str | None = None,
+    *,
+    application: str | None = None,
+    version: int | None = None,
+    hashing_scheme: int = HashingScheme.JavaStringHash,
+    compression: int = CompressionType.NONE,
+    flush: bool = True,
+    null_values: bool = False,
+    max_ledger_bytes: int = 1 << 30,
+    max_message_size: int = MESSAGE_SIZE_MAX,
+    staging: bool = True,
+) -> WriteJob:
+    """Check where a write goes to and make its staging area. Runs on the driver.
+
+    topic: None: the column __topic names it, row by row. It must exist.
+    application, version: writes of one application have ascending versions, and what was written
+        once is not written again. None: a write by itself, which is repeated when it is called
+        again.
+    flush: tasks put their files on the device before they report; without it a power cut may take
+        what was committed. null_values: whether rows without a value are messages or an error.
+    max_ledger_bytes: after which a task begins the next ledger. max_message_size: of the topic's
+        broker, if it is not the default. staging: False: only check.
+    TopicNotFound, ValueError, FolderError: say what to change.
+    """
+    if (application is None) != (version is None):
+        raise ValueError("application and version belong together: give both or neither")
+    if max_ledger_bytes < 1:
+        raise ValueError(f"max_ledger_bytes is {max_ledger_bytes}; it must be at least 1")
+    path = os.path.realpath(os.fspath(root))
+    name = f"spark-{uuid.uuid4().hex}"
+    transaction = Transaction(application or name, version or 0)
+    topic, folder_id, counts = _look(path, topic)
+    if staging:
+        make_staging(path, name)
+    return WriteJob(
+        path,
+        folder_id,
+        name,
+        topic,
+        counts,
+        transaction.application,
+        transaction.batch_id,
+        int(hashing_scheme),
+        int(compression),
+        flush,
+        null_values,
+        max_ledger_bytes,
+        max_message_size,
+    )
+
+
+def _look(path: str, topic: str | None) -> tuple[str | None, str, dict[str, int]]:
+    """The topic's full name, the id of the data directory, partitions by topic."""
+    broker = ForeignBroker(path)
+    try:
+        folder_id = broker.directory.folder_id
+        topics = broker.catalogue.state.topics
+        if topic is None:
+            counts = {each: record.partition_count for each, record in topics.items()}
+            return None, folder_id, counts
+        topic = str(TopicName.of(topic))
+        if topic not in topics:
+            raise _unknown(topic, topics, path)
+        return topic, folder_id, {topic: topics[topic].partition_count}
+    finally:
+        broker.close()
+
+
+def _unknown(name: str, known: Any, root: str) -> errors.TopicNotFound:
+    return errors.TopicNotFound(
+        f"{name} in {root}{nearest(name, known)} A job does not create topics; "
+        "client.admin.topics does"
+    )

@@ -1,0 +1,72 @@
+"""One Spark session for all tests: starting one takes seconds. Skipped without PySpark or Java."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pulsarx
+from pulsarx.spark.java_runtime import JavaNotFoundError, find_java
+
+TREE = str(Path(pulsarx.__file__).parents[1])
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """local[2], a failed task is tried three times."""
+    pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'")
+    try:
+        find_java()
+    except JavaNotFoundError as error:
+        pytest.skip(str(error))
+    import pulsarx.spark
+
+    # Workers find PulsarX as this process does, and the modules of the tests too.
+    paths = [TREE, str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    session = pulsarx.spark.session(
+        "pulsarx-tests",
+        "local[2,3]",
+        {
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+            "spark.sql.session.timeZone": "Asia/Kolkata",  # times must not depend on it
+        },
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A path where a data directory may be made."""
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def publish(folder: Path) -> Callable[..., None]:
+    """Publishes numbered messages to a topic of the folder, by an owner that is gone then."""
+
+    def send(topic: str, count: int, *, first: int = 0, partitions: int = 0) -> None:
+        with pulsarx.Client(folder, durability="os") as client:
+            if partitions:
+                client.admin.topics.create_partitioned_topic(topic, partitions)
+            producer = client.create_producer(
+                topic, batching_enabled=True, batching_max_messages=7, block_if_queue_full=True
+            )
+            for number in range(first, first + count):
+                producer.send_async(
+                    b"%d" % number,
+                    None,
+                    partition_key=f"k{number % 5}",
+                    properties={"number": str(number)},
+                    event_timestamp=1_700_000_000_000 + number,
+                )
+            producer.flush()
+
+    return send
