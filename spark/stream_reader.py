@@ -63,6 +63,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Offsets | None = None  # of Trigger.AvailableNow
         self._delay: Deadline | None = None  # until which too few messages are waited for
         self._held: set[str] = set()  # topics with our subscription
+        self._moved: Offsets = {}  # where it is
         self._job = ""
         self._leased: dict[str, set[int]] = {}
         self._lease_until_ms = 0
@@ -237,8 +238,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: SparkOffset) -> None:
         """Spark has noted the batch before this one; the subscription may follow."""
-        if self._options.subscription is not None:
-            move_subscription(self._options.root, self._options.subscription, of_spark(end))
+        name = self._options.subscription
+        changed = {
+            topic: position
+            for topic, position in of_spark(end).items()
+            if self._moved.get(topic) != position
+        }
+        if name is not None and changed:
+            move_subscription(self._options.root, name, changed)
+            self._moved.update(changed)
 
     def stop(self) -> None:
         if self._source is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from pulsarx import errors
 from pulsarx.broker.offsets import parse_offsets
 from pulsarx.broker.owner_request import ask_owner
 from pulsarx.topic_name import check_subscription_name
@@ -25,38 +24,33 @@ def hold_topics(options: Options, topics: list[str], held: set[str]) -> None:
             held.add(topic)
 
 
-def move_subscription(root: str, name: str, offsets: Offsets) -> int:
-    """Move the subscription forward to these offsets, never back; on how many topics it moved.
+def move_subscription(root: str, name: str, offsets: Offsets) -> list[str]:
+    """Move the subscription forward to these offsets, never back; the topics where it moved.
 
     A topic that is gone, or lost the subscription, is passed over.
     """
-    moved = 0
-    for topic, (ledger_id, message) in offsets.items():
-        arguments = {"topic": topic, "name": name, "ledger_id": ledger_id, "message": message}
-        try:
-            moved += bool(ask_owner(root, "move_subscription", arguments)["moved"])
-        except (errors.SubscriptionNotFound, errors.TopicNotFound):
-            continue
-    return moved
+    positions = {topic: list(position) for topic, position in offsets.items()}
+    arguments = {"name": name, "positions": positions}
+    return list(ask_owner(root, "move_subscription", arguments)["moved"])
 
 
 def sync_subscription(
     checkpoint: str | os.PathLike[str], root: str | os.PathLike[str], subscription: str
-) -> int:
+) -> list[str]:
     """Move a subscription to the end of the last batch that a stopped query has committed.
 
     Spark tells a source of a commit only with the next batch, so behind a query that has stopped
     its subscription trails by one. checkpoint: the query's folder, reachable from here.
-    Returns on how many topics (partitions) it moved. FileNotFoundError: no checkpoint is there.
+    Returns the topics (partitions) where it moved. FileNotFoundError: no checkpoint is there.
     """
     check_subscription_name(subscription)
     folder = os.fspath(checkpoint).removeprefix("file://")
     numbers = [int(each) for each in os.listdir(f"{folder}/commits") if each.isdigit()]
     if not numbers:
-        return 0
+        return []
     with open(f"{folder}/offsets/{max(numbers)}", encoding="utf-8") as file:
         lines = file.read().splitlines()
-    moved = 0
+    moved: list[str] = []
     for line in lines[2:]:  # a version and the batch's settings come first
         try:
             given = parse_offsets(line)

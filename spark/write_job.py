@@ -70,6 +70,12 @@ class WriteJob:
         values |= {"name": name, "application": application, "version": version}
         return WriteJob(**values)
 
+    def without_topics(self) -> WriteJob:
+        """What is enough for the commit; there may be many topics."""
+        found = self.of_batch(self.name, self.application, self.version)
+        found.partition_counts = {}
+        return found
+
     @property
     def staging(self) -> str:
         """Where its tasks put what they write."""

@@ -152,22 +152,28 @@ def _create_subscription(broker: Broker, topic: str, name: str, position: str) -
     return {"created": created}
 
 
-def _move_subscription(
-    broker: Broker, topic: str, name: str, ledger_id: int, message: int
-) -> Arguments:
-    """Count everything before a message as acknowledged, never less than was before. topic: one
-    that holds messages itself."""
-    if ledger_id < 0 or message < 0:
-        raise ValueError(f"move_subscription: there is no position [{ledger_id}, {message}]")
-    each = broker.topic(TopicName.of(topic), create=False)
-    with each.lock:
-        subscription = each.subscriptions.get(name)
-        if subscription is None:
-            raise errors.SubscriptionNotFound(f"subscription {name} of {topic}")
-        moved = subscription.mark_delete() < (ledger_id, message)
-        if moved:
+def _move_subscription(broker: Broker, name: str, positions: Arguments) -> Arguments:
+    """Count everything before a message as acknowledged, never less than was before.
+
+    positions: [ledger id, message] by topic (in full, partitions one by one). A topic that is not
+    there, or has no such subscription, is passed over. The answer names those that moved.
+    """
+    for topic, position in positions.items():
+        pair = position if isinstance(position, list) else []
+        if len(pair) != 2 or not all(one.__class__ is int and one >= 0 for one in pair):
+            raise ValueError(f"move_subscription: {position!r:.100} is no position of {topic:.200}")
+    moved = []
+    for topic, (ledger_id, message) in sorted(positions.items()):
+        try:
+            each = broker.topic(TopicName.of(topic), create=False)
+        except errors.TopicNotFound:
+            continue
+        with each.lock:
+            subscription = each.subscriptions.get(name)
+            if subscription is None or subscription.mark_delete() >= (ledger_id, message):
+                continue
             subscription.seek((ledger_id, message))
-    if moved:
+        moved.append(topic)
         broker.background.put(each.trim)
     return {"moved": moved}
 
@@ -199,9 +205,6 @@ VERBS: dict[str, tuple[Callable[..., Arguments], dict[str, type]]] = {
     "release": (_release, {"job": str}),
     "create_topic": (_create_topic, {"topic": str, "partitions": int}),
     "create_subscription": (_create_subscription, {"topic": str, "name": str, "position": str}),
-    "move_subscription": (
-        _move_subscription,
-        {"topic": str, "name": str, "ledger_id": int, "message": int},
-    ),
+    "move_subscription": (_move_subscription, {"name": str, "positions": dict}),
     "stats": (_stats, {"topic": str}),
 }
