@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pyspark.sql.datasource import DataSource
 
+from pulsarx import errors
 from pulsarx.spark.batch_reader import BatchReader, FilteringReader
 from pulsarx.spark.batch_writer import BatchWriter
 from pulsarx.spark.options import BATCH, SINK, STREAM, STREAM_SINK, read_options
@@ -45,9 +46,21 @@ class PulsarxDataSource(DataSource):
             if options.topicsPattern is None or options.use == BATCH:
                 source.require()
             self._end = source.latest()
+            self._check_offsets(options, source)
         finally:
             source.close()
         return read_schema(options.columns or tuple(COLUMN_TYPES))
+
+    def _check_offsets(self, options: Options, source: TopicSource) -> None:
+        """Offsets of other topics are told early. Those that retention overtook are not: a stream
+        that goes on from its checkpoint need not care."""
+        planner = source.planner()
+        for given in (options.startingOffsets, options.endingOffsets):
+            if given is not None and planner is not None:
+                try:
+                    planner.resolve(given)
+                except errors.DataLossError:
+                    pass
 
     def _read_options(self) -> Options:
         """Spark does not say here whether it is for a stream."""

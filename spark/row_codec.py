@@ -75,16 +75,16 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
 def check_write_schema(schema: StructType, topic_given: bool) -> None:
     """ValueError: columns that no message has, or of other types, or none that must be."""
     names = [field.name for field in schema.fields]
-    for field in schema.fields:
-        if field.name not in _PASSED_OVER:
-            _check_written(field)
-    if len(set(names)) < len(names):
-        raise ValueError(f"the DataFrame has a column twice: {', '.join(names)}")
     if VALUE not in names:
         raise ValueError(
             "the DataFrame has no column 'value', which is the payload of a message; rename or "
             f"make one. It has {', '.join(names) or 'none'}"
         )
+    for field in schema.fields:
+        if field.name not in _PASSED_OVER:
+            _check_written(field)
+    if len(set(names)) < len(names):
+        raise ValueError(f"the DataFrame has a column twice: {', '.join(names)}")
     # As with Spark's Kafka sink the option overrides the column.
     if not topic_given and TOPIC not in names:
         raise ValueError(
