@@ -43,8 +43,6 @@ class PulsarxDataSource(DataSource):
         options = self._read_options()
         source = TopicSource(options)
         try:
-            if options.topicsPattern is None or options.use == BATCH:
-                source.require()
             self._end = source.latest()
             self._check_offsets(options, source)
         finally:

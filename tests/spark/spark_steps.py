@@ -76,6 +76,7 @@ def run_stream(
     sink: str,
     checkpoint: Path,
     *,
+    sink_format: str = "pulsarx",
     sink_options: dict[str, str] | None = None,
     **options: Any,
 ) -> list[Any]:
@@ -85,7 +86,7 @@ def run_stream(
         spark.readStream.format("pulsarx")
         .options(**given)
         .load()
-        .writeStream.format("pulsarx")
+        .writeStream.format(sink_format)
         .options(root=str(folder), topic=sink, checkpointLocation=str(checkpoint))
         .options(**(sink_options or {}))
         .trigger(availableNow=True)
