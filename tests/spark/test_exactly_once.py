@@ -140,6 +140,8 @@ def test_two_jobs_at_once_are_both_whole(spark: Any, folder: Path) -> None:
 
     def job(*bounds: int) -> None:
         try:
+            # Spark finds Python sources by the active session, which a new thread has not.
+            spark._jvm.org.apache.spark.sql.SparkSession.setActiveSession(spark._jsparkSession)
             write(numbered(spark, *bounds), folder, "t")
         except BaseException as error:
             failures.append(error)
