@@ -3,10 +3,11 @@ VENV_PYTHON := .venv/bin/python
 TESTS ?= tests
 PYTEST_ARGS ?=
 
-.PHONY: help build quickstart test lint format sanitize bench wheel clean distclean
+.PHONY: help build quickstart spark-demo test lint format sanitize bench wheel clean distclean
 
 help:
 	@echo "make quickstart  replay 336,776 flights through a durable topic"
+	@echo "make spark-demo  delays of those flights, computed by Spark from topic to topic"
 	@echo "make test        all tests; TESTS=tests/core or PYTEST_ARGS='-k ledger' for some"
 	@echo "make lint        ruff, mypy, the tidy tests"
 	@echo "make format      what lint asks for and ruff can do itself"
@@ -22,6 +23,10 @@ build:
 quickstart:
 	@tools/bootstrap quickstart
 	$(VENV_PYTHON) examples/quickstart.py
+
+spark-demo:
+	@tools/bootstrap spark spark-demo
+	$(VENV_PYTHON) examples/spark_demo.py
 
 test:
 	@tools/bootstrap test

@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     Batches = Iterator[pa.RecordBatch]
-    Part = LedgerRange | list[LedgerRange] | pa.RecordBatch
 
 RANGES_COLUMN = "ranges"
 _RANGES_DDL = f"{RANGES_COLUMN} string"
 
 
 def read_partitions(
-    parts: Iterable[Part], columns: str | Sequence[str] | None = None, max_rows: int | None = None
+    parts: Iterable[LedgerRange | list[LedgerRange] | pa.RecordBatch],
+    columns: str | Sequence[str] | None = None,
+    max_rows: int | None = None,
 ) -> Batches:
     """The messages of some ledger ranges as Arrow record batches. Runs in a worker: in
     `rdd.mapPartitions`, or first thing in the function of `plan_frame(...).mapInArrow`.
@@ -51,7 +52,7 @@ def read_partitions(
 def map_topic(
     spark: SparkSession,
     topics: str | Sequence[str],
-    function: Callable[[Batches], Iterable[pa.RecordBatch]],
+    function: Callable[[Batches], Batches],
     schema: StructType | str,
     *,
     root: str | os.PathLike[str],
@@ -74,7 +75,7 @@ def map_topic(
     # As text, so that a task makes objects of its own part only.
     texts = [_text_of(group) for group in groups]
 
-    def read_and_map(ids: Batches) -> Iterable[pa.RecordBatch]:
+    def read_and_map(ids: Batches) -> Batches:
         return function(read_partitions(_parts_of(ids, texts)))
 
     return _frame_of_ids(spark, len(texts)).mapInArrow(read_and_map, schema)
@@ -168,12 +169,12 @@ def _ranges_of_text(text: str) -> list[LedgerRange]:
     return [LedgerRange.of_document(document) for document in json.loads(text)]
 
 
-def _ranges_of(part: Part) -> Iterator[LedgerRange]:
+def _ranges_of(part: Any) -> Iterator[LedgerRange]:
     if isinstance(part, LedgerRange):
         yield part
     elif isinstance(part, list):
         yield from part
-    elif RANGES_COLUMN in getattr(part, "schema", _NOTHING).names:
+    elif hasattr(part, "schema") and RANGES_COLUMN in part.schema.names:
         for text in part.column(RANGES_COLUMN).to_pylist():
             yield from _ranges_of_text(text)
     else:
@@ -181,13 +182,6 @@ def _ranges_of(part: Part) -> Iterator[LedgerRange]:
             f"{type(part).__name__} is neither a ledger range, nor a list of them, nor a record "
             f"batch of plan_frame with the column {RANGES_COLUMN!r}"
         )
-
-
-class _NoColumns:
-    names: tuple[str, ...] = ()
-
-
-_NOTHING = _NoColumns()
 
 
 def _rows_of(batches: Batches) -> Iterator[Row]:

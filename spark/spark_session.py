@@ -6,6 +6,7 @@ import os
 import sys
 
 from pulsarx.spark.java_runtime import find_java
+from pulsarx.spark.small_java import home_for_spark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,4 +67,4 @@ def session(
 def _choose_java() -> None:
     """Spark's launcher takes JAVA_HOME, else java on PATH, of whatever version."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else a Java is running already
-        os.environ["JAVA_HOME"] = find_java()
+        os.environ["JAVA_HOME"] = home_for_spark(find_java())

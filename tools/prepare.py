@@ -43,6 +43,25 @@ def install(extras: list[str]) -> None:
         stamp.write_text(text)
 
 
+def provide_java() -> None:
+    """Spark's tests and demo need Java: the machine's, else one of the Python package index."""
+    stamp = STAMPS / "java"
+    if stamp.exists() and Path(stamp.read_text(), "bin", "java").exists():
+        return
+    find = [sys.executable, "-P", str(ROOT / "spark" / "java_runtime.py")]
+    found = subprocess.run(find, capture_output=True, text=True)
+    if found.returncode:
+        try:
+            install(["java"])
+        except subprocess.CalledProcessError:
+            print("bootstrap: no Java for this platform there", file=sys.stderr)
+        found = subprocess.run(find, stdout=subprocess.PIPE, text=True)
+    if found.returncode:
+        print("bootstrap: going on without Java; what needs Spark is skipped", file=sys.stderr)
+    else:
+        stamp.write_text(found.stdout.strip())
+
+
 def inputs_digest() -> str:
     """Changes whenever the extensions must be built again."""
     digest = hashlib.sha256(f"{build_mode()} {sys.version}".encode())
@@ -92,6 +111,8 @@ def main(extras: list[str]) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         tree = link_tree()
         install(extras)
+        if {"test", "spark"} & set(extras):
+            provide_java()
         # Not an editable install: its import hook costs time at each start and hides types.
         path_file = Path(sysconfig.get_paths()["purelib"]) / "pulsarx.pth"
         path_file.write_text(f"{tree}\n")

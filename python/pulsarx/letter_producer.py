@@ -18,6 +18,7 @@ from pulsarx.topic_name import TopicName
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeAlias
 
     from pulsarx._pycore.message import Message
     from pulsarx.broker.broker import Broker
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pulsarx.partitioned_producer import PartitionedProducer
     from pulsarx.producer import Producer
 
-    AnyProducer = Producer | PartitionedProducer
+    AnyProducer: TypeAlias = Producer | PartitionedProducer
 
 # As Pulsar's clients wait before they try to connect again.
 CREATION_BACKOFF = MultiplierRedeliveryBackoff(100, 60_000, 2)

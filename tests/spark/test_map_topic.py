@@ -1,0 +1,120 @@
+"""map_topic, plan_frame with read_partitions, topic_rdd: functions of the user over a topic."""
+
+from __future__ import annotations
+
+import os
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from topic_contents import numbers
+
+import pulsarx
+from pulsarx.spark import map_topic, plan_frame, plan_topic, read_partitions, topic_rdd
+
+
+def sum_numbers(batches):
+    """One row a Spark partition: how many messages it had, and the sum of them."""
+    count = total = 0
+    for batch in batches:
+        count += batch.num_rows
+        total += pc.sum(pc.cast(pc.cast(batch["value"], pa.string()), pa.int64())).as_py()
+    yield pa.RecordBatch.from_pydict({"count": [count], "total": [total]})
+
+
+def test_function_runs_where_the_messages_are_read(spark, folder, publish):
+    publish("numbers", 1000)
+
+    def pids(batches):
+        here = os.getpid()
+        for batch in batches:
+            yield pa.RecordBatch.from_pydict({"pid": [here], "columns": [batch.schema.names]})
+
+    frame = map_topic(
+        spark, "numbers", pids, "pid long, columns array<string>", root=folder, columns="__key"
+    )
+    rows = frame.collect()
+    assert {tuple(row["columns"]) for row in rows} == {("__key",)}
+    assert os.getpid() not in {row["pid"] for row in rows}
+    frame = map_topic(spark, "numbers", sum_numbers, "count long, total long", root=folder)
+    assert [tuple(row) for row in frame.collect()] == [(1000, sum(range(1000)))]
+
+
+def test_a_topic_is_cut_and_comes_in_order(spark, folder, publish):
+    publish("numbers", 2000)
+
+    def unchanged(batches):
+        return batches
+
+    frame = map_topic(
+        spark,
+        "numbers",
+        unchanged,
+        "value binary",
+        root=folder,
+        columns=["value"],
+        max_records_per_partition=300,
+    )
+    assert frame.rdd.getNumPartitions() >= 7
+    assert numbers(frame.collect()) == list(range(2000))
+
+
+def test_a_failing_task_is_tried_again_and_counts_once(spark, folder, publish):
+    publish("numbers", 1000)
+
+    def fail_first(batches):
+        from pyspark import TaskContext
+
+        yield next(batches)
+        if TaskContext.get().attemptNumber() < 2:
+            raise RuntimeError("planted")
+        yield from batches
+
+    frame = map_topic(
+        spark,
+        "numbers",
+        fail_first,
+        "value binary",
+        root=folder,
+        columns="value",
+        max_records_per_partition=400,
+    )
+    assert numbers(frame.collect()) == list(range(1000))
+
+
+def test_an_executor_without_the_folder_says_host_and_path(spark, folder, publish):
+    publish("numbers", 100)
+    frame = map_topic(spark, "numbers", sum_numbers, "count long, total long", root=folder)
+    os.rename(folder, folder.with_name("elsewhere"))
+    with pytest.raises(Exception, match="FolderError") as caught:
+        frame.collect()
+    text = str(caught.value)
+    assert f"on {os.uname().nodename}: there is no folder {folder}" in text
+    assert "Mount the same path wherever ranges are planned and read" in text
+
+
+def test_a_frame_of_the_plan_may_be_mapped_by_hand(spark, folder, publish):
+    publish("numbers", 900, partitions=3)
+    groups = plan_topic(folder, "numbers", columns=["value"])
+    frame = plan_frame(spark, groups)
+    assert frame.count() == len(groups) == 3
+
+    def read(batches):
+        return read_partitions(batches, max_rows=50)
+
+    assert sorted(numbers(frame.mapInArrow(read, "value binary").collect())) == list(range(900))
+    ranges = [each for group in groups for each in group]
+    found = spark.sparkContext.parallelize(ranges, 2).mapPartitions(read_partitions)
+    assert sum(found.map(lambda batch: batch.num_rows).collect()) == 900
+
+
+def test_an_rdd_has_rows_or_batches(spark, folder, publish):
+    publish("numbers", 300)
+    rows = topic_rdd(spark, "numbers", root=folder, columns="value, __messageProperties").collect()
+    assert numbers(rows) == list(range(300))
+    assert rows[7]["__messageProperties"] == {"number": "7"}
+    batches = topic_rdd(spark, "numbers", root=folder, columns="value", batches=True).collect()
+    assert pa.Table.from_batches(batches).num_rows == 300
+    with pulsarx.Client(folder) as client:
+        client.admin.topics.create_non_partitioned_topic("empty")
+    assert topic_rdd(spark, "empty", root=folder).collect() == []

@@ -1,0 +1,111 @@
+"""read_topic: a topic as a DataFrame."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from topic_contents import numbers
+
+import pulsarx
+from pulsarx._pycore.range_batch import COLUMNS
+from pulsarx.broker.lease import release_lease
+from pulsarx.broker.plan import Planner
+from pulsarx.spark import read_topic
+from pulsarx.spark.topic_columns import COLUMN_TYPES
+
+UTC = dt.UTC
+
+
+def test_the_columns_are_those_of_a_range():
+    assert tuple(COLUMN_TYPES) == COLUMNS
+
+
+def test_every_column_comes_as_it_was_sent(spark, folder, publish):
+    publish("numbers", 50)
+    rows = read_topic(spark, "numbers", root=folder).collect()
+    assert numbers(rows) == list(range(50))
+    with pulsarx.Client(folder, read_only=True) as client:
+        reader = client.create_reader("numbers", pulsarx.MessageId.earliest)
+        for number, row in enumerate(rows):
+            message = reader.read_next(timeout_millis=5000)
+            assert row["__key"] == message.partition_key().encode()
+            assert row["__topic"] == message.topic_name()
+            assert pulsarx.MessageId.deserialize(bytes(row["__messageId"])) == message.message_id()
+            assert row["__messageProperties"] == {"number": str(number)}
+            for name, wanted in (
+                ("__publishTime", message.publish_timestamp()),
+                ("__eventTime", 1_700_000_000_000 + number),
+            ):
+                assert row[name].astimezone(UTC) == dt.datetime.fromtimestamp(wanted / 1000, UTC)
+
+
+def test_partitions_topics_and_columns_are_chosen(spark, folder, publish):
+    publish("numbers", 500, partitions=3)
+    publish("others", 500, first=500)
+    frame = read_topic(spark, ["numbers", "others"], root=folder, columns="__key,value")
+    assert frame.columns == ["__key", "value"]
+    assert sorted(numbers(frame.collect())) == list(range(1000))
+    assert frame.where("__key = 'k3'").count() == 200
+    assert frame.select("value").limit(3).count() == 3
+
+
+def test_a_frame_is_of_the_moment_it_was_made(spark, folder, publish):
+    publish("numbers", 100)
+    frame = read_topic(spark, "numbers", root=folder, columns="value")
+    publish("numbers", 100, first=100)
+    assert frame.count() == frame.count() == 100
+    with pulsarx.Client(folder, read_only=True) as client:
+        seen = Planner(client, "numbers").latest()
+    publish("numbers", 100, first=200)
+    later = read_topic(spark, "numbers", root=folder, columns="value", start=seen)
+    assert numbers(later.collect()) == list(range(200, 300))
+    before = read_topic(spark, "numbers", root=folder, columns="value", end=seen)
+    assert numbers(before.collect()) == list(range(200))
+
+
+def test_a_live_owner_produces_meanwhile(spark, folder, publish):
+    """What was confirmed when the frame was made is in it, nothing twice, no gap."""
+    with pulsarx.Client(folder, durability="os") as client:
+        producer = client.create_producer("numbers", batching_enabled=True)
+        sent = 0
+        for _ in range(4):
+            for number in range(sent, sent + 500):
+                producer.send_async(b"%d" % number, None)
+            producer.flush()
+            sent += 500
+            frame = read_topic(spark, "numbers", root=folder, columns="value")
+            producer.send_async(b"%d" % sent, None)  # after the frame was made
+            assert numbers(frame.collect()) == list(range(sent))
+            producer.flush()
+            sent += 1
+
+
+def test_what_is_planned_is_leased(spark, folder, publish):
+    publish("numbers", 100)
+    read_topic(spark, "numbers", root=folder, lease_ms=60_000)
+    read_topic(spark, "numbers", root=folder, lease_ms=0)
+    with pulsarx.Client(folder, read_only=True) as client:
+        leases = client._broker.catalogue.state.leases
+    assert [len(lease.ledgers) for lease in leases.values()] == [1]
+    assert release_lease(folder, next(iter(leases)))
+
+
+def test_bad_input_is_refused_when_the_frame_is_made(spark, folder, publish):
+    publish("numbers", 10)
+    with pytest.raises(ValueError, match="no column '__kee'; did you mean '__key'"):
+        read_topic(spark, "numbers", root=folder, columns="value,__kee")
+    with pytest.raises(pulsarx.TopicNotFound, match=r"did you mean .*numbers"):
+        read_topic(spark, "number", root=folder)
+    with pytest.raises(pulsarx.errors.FolderError):
+        read_topic(spark, "numbers", root=folder.with_name("nothing"))
+    with pytest.raises(TypeError, match="begin"):
+        read_topic(spark, "numbers", root=folder, begin="earliest")
+
+
+def test_an_empty_topic_is_an_empty_frame(spark, folder):
+    with pulsarx.Client(folder) as client:
+        client.admin.topics.create_partitioned_topic("numbers", 2)
+    frame = read_topic(spark, "numbers", root=folder)
+    assert frame.columns == list(COLUMN_TYPES)
+    assert frame.collect() == []

@@ -1,0 +1,111 @@
+"""pulsarx.spark.session, and the Java it finds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pulsarx.spark
+from pulsarx.spark.java_runtime import JAVA_PACKAGE, JavaNotFoundError, find_java, java_version
+from pulsarx.spark.small_java import home_for_spark
+
+
+def write_java(home: Path, version: str, modules: str = "java.base@17") -> Path:
+    """A home whose Java says this version, these modules, and else its arguments."""
+    java = home / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(
+        "#!/bin/sh\n"
+        f'[ "$1" = -version ] && echo \'openjdk version "{version}"\' >&2 && exit 0\n'
+        f'[ "$1" = --list-modules ] && echo "{modules}" && exit 0\n'
+        'for each; do echo "[$each]"; done\n'
+    )
+    java.chmod(0o755)
+    return home
+
+
+@pytest.fixture
+def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent:/bin" if not Path("/bin/java").exists() else "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+
+
+@pytest.mark.parametrize(("text", "version"), [("17.0.15", 17), ("1.8.0_402", 8), ("25", 25)])
+def test_the_version_of_a_java_is_told(tmp_path: Path, text: str, version: int):
+    home = write_java(tmp_path / "java", text)
+    assert java_version(str(home / "bin" / "java")) == version
+
+
+def test_without_java_the_error_says_what_to_install(no_java: None):
+    with pytest.raises(JavaNotFoundError) as caught:
+        find_java()
+    text = str(caught.value)
+    assert "Java 17 or later" in text
+    assert f"pip install '{JAVA_PACKAGE}'" in text
+    assert "apt-get install openjdk-17-jre-headless" in text
+
+
+def test_an_old_java_is_named_and_passed_over(
+    no_java: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    home = write_java(tmp_path / "old", "11.0.2")
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    with pytest.raises(JavaNotFoundError, match=rf"JAVA_HOME \({home}\) is Java 11"):
+        find_java()
+    newer = write_java(tmp_path / "newer", "21.0.8")
+    monkeypatch.setattr("shutil.which", lambda name: str(newer / "bin" / "java"))
+    assert find_java() == str(newer)
+
+
+def test_a_small_java_is_started_without_the_module_it_lacks(tmp_path: Path):
+    small = write_java(tmp_path / "with blank", "21")
+    command = [f"{home_for_spark(str(small))}/bin/java", "--add-modules=jdk.incubator.vector"]
+    run = subprocess.run([*command, "-cp", "a b", "Main"], capture_output=True, text=True)
+    assert run.stdout == "[-cp]\n[a b]\n[Main]\n"
+    whole = write_java(tmp_path / "whole", "21", "jdk.incubator.vector@21")
+    assert home_for_spark(str(whole)) == str(whole)
+
+
+def test_nothing_of_pulsarx_imports_spark_or_arrow():
+    script = (
+        "import sys, pulsarx, pulsarx.spark; "
+        "sys.exit(bool({'pyspark', 'pyarrow', 'pandas', 'numpy'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch):
+    for name in [name for name in sys.modules if name.startswith("pulsarx.spark.row_batches")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(pulsarx.spark._PLACES, "row_batches", "row_batches")
+    with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'pulsarx\[spark\]'"):
+        pulsarx.spark.row_batches
+
+
+def test_an_unknown_name_is_refused():
+    with pytest.raises(AttributeError, match="has no attribute 'map_topics'"):
+        pulsarx.spark.map_topics
+
+
+def test_the_session_is_configured(spark):
+    conf = spark.sparkContext.getConf()
+    assert conf.get("spark.python.unix.domain.socket.enabled") == "true"
+    assert conf.get("spark.driver.bindAddress") == "127.0.0.1"
+    assert conf.get("spark.ui.enabled") == "false"
+    assert spark.conf.get("spark.sql.session.timeZone") == "Asia/Kolkata"  # given by the caller
+    assert pulsarx.spark.session() is spark
+
+
+def test_workers_run_the_python_of_the_driver(spark):
+    def name_python(_: object) -> str:
+        return sys.executable
+
+    found = spark.sparkContext.parallelize([1]).map(name_python).collect()
+    assert [os.path.realpath(path) for path in found] == [os.path.realpath(sys.executable)]
