@@ -17,7 +17,6 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from pulsarx import errors
-from pulsarx.broker.admission import admit, pending_messages
 from pulsarx.clock import Deadline, monotonic_ms
 from pulsarx.spark.batch_reader import lease_ranges, make_partitions, read_partition
 from pulsarx.spark.subscription_sync import hold_topics, move_subscription
@@ -149,23 +148,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if least is not None and self._target is None:
             if self._delay is None:
                 self._delay = Deadline(options.maxTriggerDelay)
-            if not self._delay.expired() and pending_messages(planner, begin, end) < least:
+            if not self._delay.expired() and planner.amounts(begin, end)["messages"] < least:
                 return begin
             self._delay = None
-        caps = (
-            options.maxBytesPerTrigger,
-            options.maxMessagesPerTrigger,
-            options.maxEntriesPerTrigger,
-        )
-        if caps == (None, None, None):
-            return end
-        return admit(
-            planner,
+        return planner.limit(
             begin,
             end,
-            bytes_max=caps[0],
-            messages_max=caps[1],
-            entries_max=caps[2],
+            max_messages=options.maxMessagesPerTrigger,
+            max_entries=options.maxEntriesPerTrigger,
+            max_bytes=options.maxBytesPerTrigger,
             fail_on_data_loss=options.failOnDataLoss,
         )
 

@@ -71,7 +71,7 @@ cdef struct LedgerSettings:
     uint64_t size_max
     uint32_t publish_on_flush
     uint32_t zero_space
-    uint32_t flushed_later            # by the creator, once it is sealed: header and name are not now
+    uint32_t flushed_later            # by the creator, once it is sealed; not even the header now
     PublishedEnd* published
     WaitEvent* topic_event
 

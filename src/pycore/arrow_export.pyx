@@ -59,7 +59,8 @@ cdef int make_messages_schema(void* block, ArrowSchema* self) noexcept nogil:
             or arrow_make_schema(self.children[1], b"u", b"key", ARROW_NULLABLE, 0) != 0
             or arrow_make_schema(self.children[2], b"z", b"value", ARROW_NULLABLE, 0) != 0
             or arrow_make_schema(self.children[3], b"tsm:UTC", b"publish_time", 0, 0) != 0
-            or arrow_make_schema(self.children[4], b"tsm:UTC", b"event_time", ARROW_NULLABLE, 0) != 0
+            or arrow_make_schema(self.children[4], b"tsm:UTC", b"event_time", ARROW_NULLABLE,
+                                 0) != 0
             or make_properties_schema(self.children[5]) != 0):
         self.release(self)
         return ENOMEM

@@ -1,4 +1,5 @@
-"""Memory of columns, 64-byte aligned. For arrow_block and range_block. Any thread, with or without the GIL.
+"""Memory of columns, 64-byte aligned. For arrow_block and range_block. Any thread, with or without
+the GIL.
 
 Memory that the system has just given costs several times the copying into it (each page is faulted
 in and cleared), so that a few large rooms are kept for the next block: 32 MiB at most.

@@ -96,6 +96,8 @@ cdef int fill_block(RangeCursor* self, LedgerRead* read, RangeBlock* block) noex
         if not self.inside:
             if self.first_message >= self.end_message:
                 return STATUS_END
+            if block.row_count == block.row_capacity:
+                return STATUS_TOO_LARGE
             status = open_entry(self, read, &frame)
             if status != STATUS_OK:
                 return status
@@ -142,6 +144,8 @@ cdef class RangeReader:
             raise errors.CorruptDataError(
                 f"read {self.what}: the file has {file.c_read.mapped_size} bytes, {end} were "
                 "planned. It was cut; restore it")
+        # Read once from end to end: here faulting pages in costs less than asking for them.
+        file.c_read.populated_end = end
         self.cursor.offset = offset
         self.cursor.end = end
         self.cursor.first_message = first_message
@@ -198,8 +202,13 @@ cdef class RangeReader:
                 status = fill_block(&self.cursor, &self.file.c_read, block)
             if status == STATUS_TOO_LARGE:
                 return 0
+            if block.row_count and not self.pass_damage and status != STATUS_END and (
+                    status != COMPRESSED):
+                return 0                 # what was read before the damage comes first
             if status == STATUS_END:
                 missing = self.cursor.end_message - self.cursor.first_message
+                if missing and block.row_count and not self.pass_damage:
+                    return 0
                 self.cursor.first_message = self.cursor.end_message
                 if missing and not self.pass_damage:
                     # All of the range was published when it was planned.
@@ -213,6 +222,8 @@ cdef class RangeReader:
                     continue
                 except errors.CorruptDataError as error:
                     if not self.pass_damage:
+                        if block.row_count:
+                            return 0
                         raise
                     self.log(error)
                     self.leave_entry()

@@ -6,8 +6,16 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from range_topics import Beside, OpenClient
+
+    import pulsarx
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 if _HERE not in sys.path:
@@ -37,3 +45,37 @@ def run_child() -> Iterator[Callable[..., subprocess.Popen[str]]]:
         for pipe in (child.stdin, child.stdout):
             if pipe is not None:
                 pipe.close()
+
+
+@pytest.fixture
+def open_client(tmp_path: Path) -> Iterator[OpenClient]:
+    """Opens clients of a folder of its own; closes what is still open."""
+    from range_topics import clients_of
+
+    with clients_of(tmp_path / "data") as make:
+        yield make
+
+
+@pytest.fixture
+def client(open_client: OpenClient) -> pulsarx.Client:
+    """Its ledgers have three entries each."""
+    from range_topics import small_ledgers
+
+    return open_client(broker_options=small_ledgers())
+
+
+@pytest.fixture
+def beside(tmp_path: Path) -> Iterator[Beside]:
+    """Opens the folder as another process would. (A client here that is read_only shares the
+    owner's broker.)"""
+    from pulsarx.broker.foreign_broker import ForeignBroker
+
+    opened: list[ForeignBroker] = []
+
+    def make() -> ForeignBroker:
+        opened.append(ForeignBroker(str(tmp_path / "data")))
+        return opened[-1]
+
+    yield make
+    for broker in opened:
+        broker.close()

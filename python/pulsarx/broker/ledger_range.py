@@ -7,7 +7,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-
 class LedgerRange:
     """Consecutive messages of one ledger of a topic. A value: compares, hashes, pickles, is JSON.
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx._pycore.range_batch import COLUMNS, check_columns
 from pulsarx.broker.ledger_range import LedgerRange
-from pulsarx.broker.offsets import BEGINNING, EARLIEST, LATEST, format_offsets, parse_offsets
+from pulsarx.broker.offsets import BEGINNING, EARLIEST, LATEST, parse_offsets
 from pulsarx.broker.partitioned_topic import partition_count_of, partition_names
+from pulsarx.broker.plan_limit import BYTES, ENTRIES, MESSAGES, amount, limit_offsets
 from pulsarx.broker.plan_piece import DATA_OFFSET, Piece, cut_pieces
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any, TypeVar
 
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.catalogue_state import LedgerRecord
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
     from pulsarx.broker.offsets import GivenOffsets, Offsets, Position
 
     Boundary = str | int | GivenOffsets
+    Found = TypeVar("Found")
 
 TARGET_BYTES = 128 << 20
-_ATTEMPTS_MAX = 3  # while an owner seals ledgers under the planner's eyes
+_ATTEMPTS_MAX = 10  # while an owner seals and removes ledgers under the planner's eyes
 
 
 class _Moved(Exception):
@@ -93,22 +95,21 @@ class Planner:
 
     def latest(self) -> Offsets:
         """Behind the last published message. Costs microseconds while nothing changes."""
-        for _ in range(_ATTEMPTS_MAX):
-            self._load()
-            try:
-                return {tail.name: self._end_of(tail) for tail in self._tails}
-            except _Moved:
-                self._broker.refresh()
-        raise _too_busy(self._broker)
+        return self._steadily(lambda: {tail.name: self._end_of(tail) for tail in self._tails})
 
     def at_time(self, publish_time_ms: int) -> Offsets:
         """In front of the first message published at this time or later (milliseconds since 1970);
         the end where there is none."""
-        self._load()
-        return {
-            tail.name: self._one_form(tail.ledgers, tail.ledgers.position_at_time(publish_time_ms))
-            for tail in self._tails
-        }
+
+        def look() -> Offsets:
+            return {
+                tail.name: self._one_form(
+                    tail.ledgers, tail.ledgers.position_at_time(publish_time_ms)
+                )
+                for tail in self._tails
+            }
+
+        return self._steadily(look)
 
     def resolve(
         self, boundary: Boundary, *, fail_on_data_loss: bool = True, complete: bool = False
@@ -127,19 +128,17 @@ class Planner:
         if isinstance(boundary, int):
             return self.at_time(boundary)
         given = parse_offsets(boundary) if isinstance(boundary, str) else boundary
-        for _ in range(_ATTEMPTS_MAX):
-            self._load()
+
+        def look() -> Offsets:
             self._check_names(given, complete)
-            try:
-                return {
-                    tail.name: self._resolve_one(tail, given[tail.name], fail_on_data_loss)
-                    if tail.name in given
-                    else self._removed(tail.name)
-                    for tail in self._tails
-                }
-            except _Moved:
-                self._broker.refresh()
-        raise _too_busy(self._broker)
+            return {
+                tail.name: self._resolve_one(tail, given[tail.name], fail_on_data_loss)
+                if tail.name in given
+                else self._removed(tail.name)
+                for tail in self._tails
+            }
+
+        return self._steadily(look)
 
     def _check_names(self, given: GivenOffsets, complete: bool) -> None:
         known = {tail.name for tail in self._tails}
@@ -213,6 +212,42 @@ class Planner:
                     return ledger.ledger_id, there
         return self._removed(ledgers.name)
 
+    # Amounts --------------------------------------------------------------------------------------
+
+    def amounts(self, start: Boundary, end: Boundary = LATEST) -> dict[str, int]:
+        """Messages, entries and bytes of files between two places."""
+        pieces = self._steadily(lambda: self._pieces(start, end, False))
+        return {measure: amount(pieces, measure) for measure in (MESSAGES, ENTRIES, BYTES)}
+
+    def limit(
+        self,
+        start: Boundary,
+        end: Boundary = LATEST,
+        *,
+        max_messages: int | None = None,
+        max_entries: int | None = None,
+        max_bytes: int | None = None,
+        fail_on_data_loss: bool = True,
+    ) -> Offsets:
+        """The end, or nearer to start where one of the limits is reached.
+
+        Limits are shared among topics by what each has waiting; each advances by an entry or
+        message at least. Bytes are of files, and about.
+        """
+        limits = ((MESSAGES, max_messages), (ENTRIES, max_entries), (BYTES, max_bytes))
+
+        def look() -> Offsets:
+            last = self.resolve(end, fail_on_data_loss=fail_on_data_loss, complete=True)
+            pieces = self._pieces(start, last, fail_on_data_loss)
+            found = last
+            for measure, most in limits:
+                if most is not None:
+                    nearer = limit_offsets(pieces, last, measure, most)
+                    found = {name: min(place, nearer[name]) for name, place in found.items()}
+            return found
+
+        return self._steadily(look)
+
     # What there is --------------------------------------------------------------------------------
 
     def _load(self) -> None:
@@ -236,6 +271,26 @@ class Planner:
         self._lost_slots.clear()
         # Opening a topic may have sealed what a dead owner left.
         self._number = number if number == self._broker.catalogue.state.number else -1
+
+    def _steadily(self, look: Callable[[], Found]) -> Found:
+        """What a look at the topics finds; again when the owner changed them meanwhile."""
+        failure: Exception | None = None
+        for _ in range(_ATTEMPTS_MAX):
+            self._load()
+            number = self._number
+            try:
+                return look()
+            except (_Moved, errors.StorageError) as error:
+                failure = error
+                self._broker.refresh()
+                if self._broker.catalogue.state.number == number:
+                    break  # it is as it looked
+        if isinstance(failure, errors.StorageError):
+            raise failure
+        raise errors.StorageError(
+            f"plan over {self._broker.directory.path}: its owner changed ledgers {_ATTEMPTS_MAX} "
+            "times in a row while they were looked at. Try again"
+        )
 
     def _removed(self, name: str) -> Position:
         record = self._broker.catalogue.state.topics[name]
@@ -294,22 +349,20 @@ class Planner:
         ):
             if value is not None and value < 1:
                 raise ValueError(f"{name} is {value}; it must be at least 1")
-        for _ in range(_ATTEMPTS_MAX):
-            try:
-                pieces = self._pieces(start, end, fail_on_data_loss, from_ms, until_ms)
-                found = cut_pieces(pieces, bytes_max, max_records_per_partition, min_partitions)
-                return self._ranges(found, wanted)
-            except _Moved:
-                self._broker.refresh()
-        raise _too_busy(self._broker)
+
+        def look() -> list[Piece]:
+            pieces = self._pieces(start, end, fail_on_data_loss, from_ms, until_ms)
+            return cut_pieces(pieces, bytes_max, max_records_per_partition, min_partitions)
+
+        return self._ranges(self._steadily(look), wanted)
 
     def _pieces(
         self,
         start: Boundary,
         end: Boundary,
         fail_on_data_loss: bool,
-        from_ms: int | None,
-        until_ms: int | None,
+        from_ms: int | None = None,
+        until_ms: int | None = None,
     ) -> list[Piece]:
         # By time each ledger is cut by itself: those that were attached may be out of order.
         if isinstance(start, int):
@@ -349,9 +402,10 @@ class Planner:
             piece = Piece(ledgers, ledger, 0, count, DATA_OFFSET, ledger.size)
         else:
             span = ledgers.span(ledger)
-            if not span.end:
+            bytes_end = span.end
+            if not bytes_end:
                 raise _Moved
-            piece = Piece(ledgers, ledger, 0, count, DATA_OFFSET, span.end, span.file)
+            piece = Piece(ledgers, ledger, 0, count, DATA_OFFSET, bytes_end, span.file)
         piece.start_at(first)
         piece.stop_at(until)
         if from_ms is not None and piece.first < piece.until:
@@ -409,18 +463,8 @@ def _lost(text: str) -> errors.DataLossError:
     return errors.DataLossError(f"{text}. Set failOnDataLoss to false to go on with what is left")
 
 
-def _too_busy(broker: Broker | ForeignBroker) -> errors.StorageError:
-    return errors.StorageError(
-        f"plan over {broker.directory.path}: its owner sealed ledgers {_ATTEMPTS_MAX} times in a "
-        "row while they were looked at. Try again"
-    )
-
-
 def _unknown(name: str, known: list[str]) -> errors.TopicNotFound:
     import difflib
 
     near = difflib.get_close_matches(name, known, 1, 0.8)
     return errors.TopicNotFound(f"{name}; did you mean {near[0]}?" if near else name)
-
-
-__all__ = ["Planner", "format_offsets", "plan"]

@@ -94,6 +94,20 @@ class Piece:
         frame = self.file.frame(offset, self.end)
         return self.until if frame is None else int(frame["first_message"])
 
+    def boundary(self, ordinal: int) -> int:
+        """The first message of the entry with this one, unless that is before the piece."""
+        if ordinal >= self.until:
+            return self.until
+        first = self._place(ordinal)[1]
+        return first if first > self.first else ordinal
+
+    def first_entry_end(self) -> int:
+        """Behind the messages of its first entry."""
+        frame = self.file.frame(self.file.find_message(self.first, self.end), self.end)
+        if frame is None:
+            return self.until
+        return min(int(frame["first_message"] + frame["message_count"]), self.until)
+
     def part(self, first: int, until: int, offset: int, end: int) -> Piece:
         return Piece(self.ledgers, self.ledger, first, until, offset, end, self._file)
 
@@ -160,10 +174,20 @@ def cut_pieces(
     wanted = max(total // count_min, 1)
     found = [part for each in found for part in each.cut_by_bytes(wanted)]
     # The sparse index is too coarse for small ledgers: those are cut at any message.
-    while len(found) < count_min:
-        largest = max(found, key=lambda each: each.until - each.first, default=None)
-        if largest is None or largest.until - largest.first < 2:
-            break
-        at = found.index(largest)
-        found[at : at + 1] = largest.cut_evenly(2)
-    return found
+    return _cut_largest(found, count_min) if len(found) < count_min else found
+
+
+def _cut_largest(pieces: list[Piece], count_min: int) -> list[Piece]:
+    """Halve the one with the most messages until there are count_min, or each has one message."""
+    import heapq
+
+    # The second is the place in the order: halves of (3,) are (3, 0) and (3, 1).
+    heap: list[tuple[int, tuple[int, ...], Piece]] = [
+        (each.first - each.until, (at,), each) for at, each in enumerate(pieces)
+    ]
+    heapq.heapify(heap)
+    while heap and len(heap) < count_min and heap[0][0] < -1:
+        _, place, largest = heapq.heappop(heap)
+        for at, half in enumerate(largest.cut_evenly(2)):
+            heapq.heappush(heap, (half.first - half.until, (*place, at), half))
+    return [each for _, _, each in sorted(heap, key=lambda found: found[1])]

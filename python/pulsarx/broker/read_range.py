@@ -6,6 +6,7 @@ import os
 
 from pulsarx import errors
 from pulsarx._pycore.ledger_file import LedgerFile
+from pulsarx._pycore.range_batch import check_columns
 from pulsarx._pycore.range_reader import RangeReader
 from pulsarx.compression import decompress
 
@@ -49,7 +50,7 @@ def read_range(
         end_message=planned.end_message,
         topic=planned.topic,
         partition=planned.partition,
-        columns=tuple(planned.columns if columns is None else columns),
+        columns=check_columns(planned.columns if columns is None else columns),
         rows_max=max_rows,
         bytes_max=max_bytes,
         decompress=decompress,

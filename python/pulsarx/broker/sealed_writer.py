@@ -2,7 +2,7 @@
 owner.
 
 state     on disk                                left by
-OPEN      `<path>.tmp`, grows                    seal, abort, garbage collection
+OPEN      `<path>.tmp`, grows                    seal, abort; a killed or forgotten writer leaves it
 SEALED    `<path>`, whole; never changes         -
 ABORTED   nothing                                -
 """
@@ -125,13 +125,9 @@ class SealedLedgerWriter:
         compression: a CompressionType or its number. null_values: whether messages may have none.
         FolderError: the folder is not there. StorageError: the disk refused.
         """
-        for name, value in (
-            ("batch_messages_max", batch_messages_max),
-            ("batch_bytes_max", batch_bytes_max),
-            ("max_message_size", max_message_size),
-        ):
-            if not 1 <= value < 1 << 29:
-                raise ValueError(f"{name} is {value}; it must be from 1 to {(1 << 29) - 1}")
+        _check_limit("batch_messages_max", batch_messages_max)
+        _check_limit("batch_bytes_max", batch_bytes_max)
+        _check_limit("max_message_size", max_message_size)
         self.path = os.path.abspath(path)
         self.folder_id = folder_id
         self.uuid = (randomness or Randomness()).uuid_bytes() if uuid is None else uuid
@@ -140,21 +136,7 @@ class SealedLedgerWriter:
         self._files = FileSystem()
         _check_folder(self.path, folder_id)
         clock = clock or system_clock()
-        slots = PublishedEnds.memory()
-        self._writer = LedgerWriter.create(
-            self._temporary,
-            ledger_id=0,
-            uuid=self.uuid,
-            folder_id=bytes.fromhex(folder_id),
-            created_ms=clock.now_ms(),
-            entry_count_max=1 << 40,
-            size_max=LEDGER_SIZE_MAX,
-            publish_on_flush=False,
-            zero_space=False,
-            slots=slots,
-            slot=slots.allocate(),
-            flushed_later=True,
-        )
+        self._writer = self._create_file(clock.now_ms())
         self._batches = SealedBatches(
             self._writer,
             producer_name=producer_name or f"sealed-{self.uuid.hex()}",
@@ -166,6 +148,23 @@ class SealedLedgerWriter:
             message_size_max=max_message_size,
             by_key=batch_by_key,
             null_values=null_values,
+        )
+
+    def _create_file(self, now_ms: int) -> LedgerWriter:
+        slots = PublishedEnds.memory()  # its end concerns nobody else
+        return LedgerWriter.create(
+            self._temporary,
+            ledger_id=0,
+            uuid=self.uuid,
+            folder_id=bytes.fromhex(self.folder_id),
+            created_ms=now_ms,
+            entry_count_max=1 << 40,
+            size_max=LEDGER_SIZE_MAX,
+            publish_on_flush=False,
+            zero_space=False,
+            slots=slots,
+            slot=slots.allocate(),
+            flushed_later=True,
         )
 
     @property
@@ -280,6 +279,11 @@ def _described(path: str, uuid: str, folder_id: str, summary: Any) -> SealedLedg
         summary.first_publish_ms,
         summary.last_publish_ms,
     )
+
+
+def _check_limit(name: str, value: int) -> None:
+    if not 1 <= value < 1 << 29:
+        raise ValueError(f"{name} is {value}; it must be from 1 to {(1 << 29) - 1}")
 
 
 def _check_folder(path: str, folder_id: str) -> None:
