@@ -279,7 +279,8 @@ def test_memory_has_no_socket() -> None:
 
 def test_every_verb_is_named() -> None:
     assert sorted(VERBS) == [
-        "attach", "create_subscription", "create_topic", "lease", "release", "renew", "stats",
+        "attach", "create_subscription", "create_topic", "lease", "move_subscription", "release",
+        "renew", "stats",
     ]  # fmt: skip
 
 

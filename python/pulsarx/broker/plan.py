@@ -366,9 +366,9 @@ class Planner:
     ) -> list[Piece]:
         # By time each ledger is cut by itself: those that were attached may be out of order.
         if isinstance(start, int):
-            start, from_ms = EARLIEST, max(start, from_ms or start)
+            from_ms, start = max(start, from_ms or start), EARLIEST
         if isinstance(end, int):
-            end, until_ms = LATEST, end if until_ms is None else min(end, until_ms)
+            until_ms, end = end if until_ms is None else min(end, until_ms), LATEST
         last = self.resolve(end, fail_on_data_loss=fail_on_data_loss, complete=True)
         first = self.resolve(start, fail_on_data_loss=fail_on_data_loss)
         pieces = []
