@@ -195,6 +195,8 @@ _HINTS = {
     "path": "Give the data directory as option root, and call load() and save() without a path",
     "service.url": "There is no service: give the data directory as option root",
     "admin.url": "There is no service: give the data directory as option root",
+    "provider": "Spark loses the options of what CREATE TABLE ... USING pulsarx makes; use CREATE "
+    "TEMPORARY VIEW ... USING pulsarx OPTIONS (...)",
     "subscribe": "Name the topics with option topic, topics or topicsPattern",
     "subscribepattern": "Name the topics with option topicsPattern",
     "maxoffsetspertrigger": "Use maxMessagesPerTrigger",
@@ -224,11 +226,13 @@ def read_options(given: Mapping[str, str], use: str) -> Options:
     """ValueError: an option that is not there, or not like that; the text says what to change."""
     values: dict[str, Any] = {row[0]: row[2] for row in OPTIONS}
     seen = set()
+    if "provider" in given:  # of CREATE TABLE; before what else comes with it
+        raise ValueError(_unknown("provider"))
     for name, text in given.items():
         plain = name.lower()
-        if plain in _SPARKS and plain not in _TABLE:
+        if plain in _SPARKS:
             continue
-        row = _TABLE.get(_ALIASES.get(plain, name).lower())
+        row = _TABLE.get(_ALIASES.get(plain, plain).lower())
         if row is None:
             raise ValueError(_unknown(name))
         if use not in row[3]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from spark_steps import (
     write,
 )
 
+TREE = str(Path(pulsarx.__file__).parents[1])
 Publish = Callable[..., None]
 
 
@@ -128,6 +130,9 @@ def test_an_empty_topic_is_an_empty_table_and_sql_knows_the_format(
         f"CREATE OR REPLACE TEMPORARY VIEW v USING pulsarx OPTIONS (root '{folder}', topic 't')"
     )
     assert spark.sql("SELECT count(*) FROM v").first()[0] == 5
+    # Spark 4.3 asks for such a table without its options.
+    with pytest.raises(Exception, match="TEMPORARY VIEW"):
+        spark.sql(f"CREATE TABLE broken USING pulsarx OPTIONS (root '{folder}', topic 't')")
 
 
 def test_the_open_ledger_of_a_living_owner_is_read_up_to_its_end(spark: Any, folder: Path) -> None:
@@ -260,3 +265,28 @@ def test_a_mistake_is_told_by_spark_before_anything_runs(
         spark.read.format("pulsarx").options(root=str(folder), topik="t").load()
     with pytest.raises(Exception, match="no column 'value'"):
         write(spark.range(1), folder, "t")
+
+
+BROKEN = """
+import sys
+sys.modules["pulsarx"] = None  # as with compiled parts that cannot be loaded
+import pyspark_pulsarx
+source = pyspark_pulsarx.DefaultSource({"root": "x"})
+assert source.name() == "pulsarx"
+try:
+    source.schema()
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_the_module_spark_looks_for_never_fails_and_loads_nothing() -> None:
+    """One that fails would take every Python source away from the session."""
+    import subprocess
+    import sys
+
+    lines = subprocess.run(
+        [sys.executable, "-c", BROKEN],
+        capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": TREE},
+    ).stdout  # fmt: skip
+    assert "pulsarx[spark]" in lines
