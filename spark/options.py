@@ -124,6 +124,10 @@ def _pattern(text: str) -> str:
 def _folder(text: str) -> str:
     from pulsarx.service_url import parse_service_url
 
+    plain = text.strip()
+    if ":" not in plain and not plain.startswith(("/", "~")):
+        # It would be another place in each of Spark's processes.
+        raise ValueError(f"it must be an absolute path; this may be {os.path.abspath(plain)}")
     found = parse_service_url(_text(text)).folder
     if found is None:
         raise ValueError("it must be a folder; brokers in memory and clusters have no files")

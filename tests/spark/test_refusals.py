@@ -76,6 +76,7 @@ def columns(**kinds: Any) -> StructType:
         ({"topic": "t", "root": "/nonexistent/folder"}, "/nonexistent/folder"),
         ({"topic": "t", "root": "/usr"}, "not a PulsarX data directory"),
         ({"topic": "t", "root": "memory:"}, "folder"),
+        ({"topic": "t", "root": "data"}, "absolute path"),
         ({"topicsPattern": "["}, "regular expression"),
         ({"topicsPattern": "nothing-.*"}, "nothing-"),
     ],
