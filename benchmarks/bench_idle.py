@@ -86,7 +86,7 @@ def many(
 
 def make_topics(client: pulsarx.Client, count: int) -> None:
     # In one commit of the catalogue: one for each would wait for the disk as often.
-    catalogue = client._broker.catalogue  # type: ignore[union-attr]
+    catalogue = client._broker.catalogue
     catalogue.commit(
         [
             {

@@ -143,7 +143,7 @@ def read_back(folder: Path) -> tuple[dict[tuple[str, int], Delays], int]:
             for message in messages:
                 document: dict[str, Any] = json.loads(message.data())
                 carrier, hour_ms = document.pop("carrier"), document.pop("hour_ms")
-                delays = Delays(**{name: document.get(name) for name in Delays._fields})
+                delays = Delays(*[document.get(name) for name in Delays._fields])
                 disorder += hour_ms <= last.get(carrier, -1) or (carrier, hour_ms) in found
                 disorder += carrier != message.partition_key()
                 disorder += hour_ms != message.event_timestamp()
@@ -152,15 +152,16 @@ def read_back(folder: Path) -> tuple[dict[tuple[str, int], Delays], int]:
     return found, disorder
 
 
-def hours_of_day(delays: dict[tuple[str, int], Delays]) -> dict[int, float]:
-    """The mean delay by the hour on New York's clocks."""
+def hours_of_day(delays: dict[tuple[str, int], Delays], departed_min: int = 1) -> dict[int, float]:
+    """The mean delay by the hour on New York's clocks, of hours with so many departures."""
     zone = ZoneInfo("America/New_York")
     sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     for (_, hour_ms), found in delays.items():
         place = sums[datetime.fromtimestamp(hour_ms / 1000, zone).hour]
         place[0] += found.delay_sum
         place[1] += found.departed
-    return {hour: total / count for hour, (total, count) in sorted(sums.items()) if count}
+    ordered = sorted(sums.items())
+    return {hour: total / count for hour, (total, count) in ordered if count >= departed_min}
 
 
 def print_plot(means: dict[int, float]) -> None:
@@ -181,14 +182,16 @@ def save_plot(path: Path, delays: dict[tuple[str, int], Delays]) -> bool:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(10, 6))
-    for carrier, name in sorted(read_airlines().items()):
+    for number, (carrier, name) in enumerate(sorted(read_airlines().items())):
         own = {key: found for key, found in delays.items() if key[0] == carrier}
-        means = hours_of_day(own)
-        if len(means) > 3:
-            axes.plot(list(means), list(means.values()), label=f"{carrier} {name}")
+        means = hours_of_day(own, departed_min=100)  # fewer are anecdotes
+        if means:
+            style = ("-", "--", ":")[number // 10]
+            axes.plot(list(means), list(means.values()), style, label=f"{carrier} {name}")
     axes.set_xlabel("scheduled hour, New York")
     axes.set_ylabel("mean delay of departure, minutes")
-    axes.legend(fontsize="small", ncols=2)
+    axes.legend(fontsize="small")
+    axes.grid(alpha=0.3)
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
     return True

@@ -34,37 +34,34 @@ def session(
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The running session, else a new one. What `spark-submit` or conf says wins over all here.
+    """The running session, else a new one. What spark-submit or conf says wins over all here.
 
-    master: None: what spark-submit says, else local[*]. Workers run the driver's Python, unless
-        PYSPARK_PYTHON is set.
+    master: None: what spark-submit or PYSPARK_SUBMIT_ARGS says, else local[*]. Workers run the
+        driver's Python, unless PYSPARK_PYTHON is set.
     JavaNotFoundError: says what to install.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
-    running = SparkSession.getActiveSession()
-    if running is None and SparkContext._active_spark_context is None:
-        _choose_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        # spark-submit has started a Java, which knows what it was told; ask before the first use.
+        SparkContext._ensure_initialized()
+    elif SparkContext._active_spark_context is None:
+        # Spark's launcher takes JAVA_HOME, else java on PATH, of whatever version.
+        os.environ["JAVA_HOME"] = home_for_spark(find_java())
     given = SparkConf()
-    # In a JVM that is not there yet this is what spark-submit passed by the environment.
-    master = (conf or {}).get("spark.master") or master or given.get("spark.master", None)
-    master = master or "local[*]"
+    wanted = dict(conf or {})
+    if master is not None:
+        wanted.setdefault("spark.master", master)
+    elif "--master" not in os.environ.get("PYSPARK_SUBMIT_ARGS", ""):
+        wanted.setdefault("spark.master", given.get("spark.master") or "local[*]")
     settings = dict(SETTINGS)
-    if master.startswith("local"):
+    if wanted.get("spark.master", "").startswith("local"):
         settings |= LOCAL_SETTINGS
-    builder = SparkSession.builder.appName(application).master(master)
-    for name, value in settings.items():
-        if not given.contains(name):
-            builder = builder.config(name, value)
-    for name, value in (conf or {}).items():
+    settings = {name: value for name, value in settings.items() if not given.contains(name)}
+    builder = SparkSession.builder.appName(application)
+    for name, value in (settings | wanted).items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
-
-
-def _choose_java() -> None:
-    """Spark's launcher takes JAVA_HOME, else java on PATH, of whatever version."""
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else a Java is running already
-        os.environ["JAVA_HOME"] = home_for_spark(find_java())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from pulsarx import errors
 from pulsarx.broker.offsets import parse_offsets
 from pulsarx.broker.owner_request import ask_owner
 from pulsarx.topic_name import check_subscription_name
@@ -27,11 +28,18 @@ def hold_topics(options: Options, topics: list[str], held: set[str]) -> None:
 def move_subscription(root: str, name: str, offsets: Offsets) -> list[str]:
     """Move the subscription forward to these offsets, never back; the topics where it moved.
 
-    A topic that is gone, or lost the subscription, is passed over.
+    A topic that is gone, or lost the subscription, is passed over. NotAllowedError: consumers are
+    attached to it.
     """
-    positions = {topic: list(position) for topic, position in offsets.items()}
-    arguments = {"name": name, "positions": positions}
-    return list(ask_owner(root, "move_subscription", arguments)["moved"])
+    moved = []
+    for topic, (ledger_id, message) in offsets.items():
+        arguments = {"topic": topic, "name": name, "ledger_id": ledger_id, "message": message}
+        try:
+            if ledger_id and ask_owner(root, "move_subscription", arguments)["moved"]:
+                moved.append(topic)
+        except (errors.SubscriptionNotFound, errors.TopicNotFound):
+            continue
+    return moved
 
 
 def sync_subscription(

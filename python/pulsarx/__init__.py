@@ -41,6 +41,7 @@ from pulsarx.enumerations import (
     ProducerAccessMode,
     RegexSubscriptionMode,
     Result,
+    SubscriptionMode,
 )
 from pulsarx.errors import *  # noqa: F403
 from pulsarx.loggers import ConsoleLogger, FileLogger
@@ -91,6 +92,7 @@ __all__ = [
     "Reader",
     "RegexSubscriptionMode",
     "Result",
+    "SubscriptionMode",
     "SystemClock",
     "__version__",
 ]

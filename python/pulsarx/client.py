@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 
 from pulsarx import errors
@@ -99,6 +100,7 @@ class Client:
         self._members: weakref.WeakSet[Producer | PartitionedProducer | Consumer | Reader] = (
             weakref.WeakSet()
         )
+        self._members_lock = threading.Lock()
         self._open_producers: set[int] = set()
         self._consumer_count = 0
         self.read_only = read_only
@@ -304,7 +306,11 @@ class Client:
     def _adopt(self, member: Member) -> Member:
         """Close it with the client, and keep the client as long as somebody uses it."""
         member._client = self
-        self._members.add(member)
+        with self._members_lock:
+            self._members.add(member)
+        if self._closed:  # by another thread, which may not have seen this member
+            brokers.attempt(member.close)
+            raise errors.AlreadyClosed("client")
         return member
 
     def _check_open(self) -> None:
@@ -327,7 +333,9 @@ class Client:
         self._check_open()
         self._closed = True
         failure: Exception | None = None
-        for member in list(self._members):
+        with self._members_lock:
+            members = list(self._members)
+        for member in members:
             if member.is_connected():
                 error = brokers.attempt(member.close)
                 # Others may close it too: a listener, or whoever closes what is forgotten.

@@ -183,6 +183,7 @@ class Consumer:
         message: a Message of this consumer or a MessageId; the id of a whole batch acknowledges all
             of it.
         A killed process keeps it; a power cut may lose what is younger than the flush interval.
+        NotAllowedError: the topic never had such a message. What was trimmed changes nothing.
         """
         raise NotImplementedError
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.clock import system_clock
 from pulsarx.listener_pool import log_exception
 
 TYPE_CHECKING = False
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 # Messages a consumer may hand over before its thread looks whether another consumer waits for one.
 TURN = 100
+# How long it waits, in real time, after a message could not be read: of a disk in trouble.
+AGAIN_MS = 1000
 
 
 class ListenerLoop:
@@ -47,9 +50,14 @@ class ListenerLoop:
                 message = self._source.take_now()
             except errors.AlreadyClosed:
                 raise
-            except errors.PulsarException:
-                log_exception("%s: a message could not be read", owner.topic())
+            except errors.CorruptDataError:
+                log_exception("%s: a damaged entry was passed over", owner.topic())
                 continue
+            except Exception:
+                # Not passed over, so it would be met again at once, and again.
+                log_exception("%s: a message could not be read; tried again soon", owner.topic())
+                system_clock().call_after(AGAIN_MS, owner._work.due)
+                return False
             if message is None:
                 return False
             self._hand_over(owner, message)
@@ -67,5 +75,7 @@ class ListenerLoop:
             if self._failed is not None:
                 try:
                     self._failed(message)
-                except errors.PulsarException:
+                except errors.AlreadyClosed:
+                    return  # the message goes to the next consumer
+                except BaseException:
                     log_exception("%s: %r will not come again now", owner.topic(), message)

@@ -45,6 +45,11 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer):
     def topic(self) -> str:
         return self._topic
 
+    @property
+    def has_left(self) -> bool:
+        """Whether it was closed, or unsubscribed by itself or by others: it gets no more topics."""
+        return self._left or (bool(self.members()) and not self.is_open)
+
     def grow(self, member: TopicConsumer) -> None:
         """Receive from one topic more; its consumer is closed when this one is by now."""
         with self._growing:
@@ -94,6 +99,14 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer):
             self.shut()
             self.silence()
             self._with_each(lambda member: member.unsubscribe())
+
+    def take_back(self) -> None:
+        """Some topic refused it: leave the others as they were."""
+        with self._growing:
+            self._left = True
+            self.shut()
+            self.silence()
+            self._with_each(lambda member: member.take_back())
 
     def _leave(self) -> None:
         with self._growing:

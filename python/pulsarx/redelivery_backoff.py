@@ -8,6 +8,37 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+    from pulsarx.options import RedeliveryBackoff
+
+
+DELAY_MS_MAX = 1 << 56  # two million years: the sum with the time of day stays in bounds
+
+
+class BoundedBackoff:
+    """A backoff of the user's as the core calls it: whatever that does, it answers a delay."""
+
+    __slots__ = ("_backoff", "_instead_ms")
+
+    def __init__(self, backoff: RedeliveryBackoff, instead_ms: int) -> None:
+        """instead_ms: the delay when the backoff fails."""
+        self._backoff = backoff
+        self._instead_ms = instead_ms
+
+    def next(self, redelivery_count: int) -> int:
+        """From 0 to DELAY_MS_MAX. An exception and what is no int are logged."""
+        try:
+            delay_ms = self._backoff.next(redelivery_count)
+            if isinstance(delay_ms, int):
+                return max(0, min(delay_ms, DELAY_MS_MAX))
+            raise TypeError(f"a redelivery backoff answered {delay_ms!r}; it must answer int")
+        except Exception:
+            import logging
+
+            logging.getLogger("pulsarx").exception(
+                "%r failed; the message waits %d ms", self._backoff, self._instead_ms
+            )
+            return self._instead_ms
+
 
 class MultiplierRedeliveryBackoff:
     """The delay is multiplied with each redelivery, up to a bound. Immutable; a value.

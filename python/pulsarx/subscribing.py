@@ -10,6 +10,7 @@ from pulsarx.broker.subscribe_request import ReceiverSettings, SubscribeRequest
 from pulsarx.enumerations import InitialPosition, SubscriptionMode
 from pulsarx.multi_topics_consumer import MultiTopicsConsumer
 from pulsarx.partition_follower import PartitionFollower
+from pulsarx.redelivery_backoff import DELAY_MS_MAX, BoundedBackoff
 from pulsarx.topic_consumer import TopicConsumer
 from pulsarx.topic_name import TopicName
 
@@ -71,21 +72,28 @@ def _attach(
         options.schema,
         name,
         found.ledger.first_position if earliest else found.ledger.end_position,
-        ReceiverSettings(
-            options.receiver_queue_size,
-            options.priority_level,
-            options.negative_ack_redelivery_delay_ms,
-            options.nack_backoff,
-            options.unacked_messages_timeout_ms or 0,
-            options.ack_timeout_tick_ms,
-            options.ack_timeout_backoff,
-            options.properties,
-        ),
+        _receiver_settings(options),
         durable=bool(options.subscription_mode == SubscriptionMode.Durable),
         key_shared=None if key_shared is None else key_shared.policy(),
     )
     consumer: TopicConsumer = found.subscribe(request, make)
+    consumer.made_subscription = request.made_subscription
     return consumer
+
+
+def _receiver_settings(options: ConsumerOptions) -> ReceiverSettings:
+    nack_delay_ms = min(options.negative_ack_redelivery_delay_ms, DELAY_MS_MAX)
+    nack, timeout = options.nack_backoff, options.ack_timeout_backoff
+    return ReceiverSettings(
+        options.receiver_queue_size,
+        options.priority_level,
+        nack_delay_ms,
+        None if nack is None else BoundedBackoff(nack, nack_delay_ms),
+        min(options.unacked_messages_timeout_ms or 0, DELAY_MS_MAX),
+        options.ack_timeout_tick_ms,
+        None if timeout is None else BoundedBackoff(timeout, 0),
+        options.properties,
+    )
 
 
 def _subscribe_all(
@@ -121,7 +129,7 @@ def _subscribe_all(
             else:
                 attach(TopicName.of(topic.name), False)
     except BaseException:
-        consumer._leave()
+        consumer.take_back()
         raise
     return consumer
 
@@ -138,7 +146,7 @@ def _member_maker(
 
     def attach(topic: TopicName, is_new: bool) -> None:
         whole = reference()
-        if whole is None:
+        if whole is None or whole.has_left:
             return
         # What was sent to a partition before its consumer came is not missed.
         asked = options.from_the_start() if is_new else options

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pulsarx.options import ConsumerOptions
 
 
+TIME_MS_MAX = (1 << 63) - 1
+
+
 class TopicConsumer(ConsumerArrow, Consumer):
     """A Consumer of one topic. Any thread may call.
 
@@ -26,6 +29,7 @@ class TopicConsumer(ConsumerArrow, Consumer):
     `receive_arrow` come from the core class: no frame of Python in between.
     """
 
+    made_subscription = False  # there was none before
     _whole: weakref.ref[Consumer] | None = None  # the consumer of several topics it is a part of
 
     def __init__(
@@ -53,15 +57,18 @@ class TopicConsumer(ConsumerArrow, Consumer):
     def seek(self, messageid: MessageId | int) -> None:
         self.require_open()
         ledger = self._subscription.topic.ledger
-        self._subscription.seek(
-            seek_position(ledger, messageid, self._options.start_message_id_inclusive)
-        )
+        inclusive = self._options.start_message_id_inclusive
+        self._subscription.seek(lambda: seek_position(ledger, messageid, inclusive))
 
     def has_ledger(self, ledger_id: int) -> bool:
         """Whether a message id with this ledger id may be of this topic."""
         return any(
             each.ledger_id == ledger_id for each in self._subscription.topic.ledger.ledgers()
         )
+
+    def may_have_had_ledger(self, ledger_id: int) -> bool:
+        """Whether a message id with this ledger id may be of this topic, and be trimmed."""
+        return self._subscription.topic.ledger.may_have_had(ledger_id)
 
     def tell_active(self, active: bool, partition: int = -1) -> None:
         # One of several: users know the whole only.
@@ -78,6 +85,12 @@ class TopicConsumer(ConsumerArrow, Consumer):
     def _remove_subscription(self) -> None:
         self._subscription.unsubscribe(self.receiver)
 
+    def take_back(self) -> None:
+        """Close it without a trace: it is part of a consumer that is refused on another topic."""
+        self.close()
+        if self.made_subscription:
+            self._subscription.topic.take_back(self._subscription)
+
     def _leave(self) -> None:
         if self.shut():
             self._subscription.detach(self.receiver)
@@ -89,6 +102,6 @@ def seek_position(ledger: Any, target: MessageId | int, inclusive: bool) -> tupl
         position: tuple[int, int] = ledger.position_of(target, inclusive)
         return position
     if isinstance(target, int):
-        found: tuple[int, int] = ledger.position_at_time(target)
+        found: tuple[int, int] = ledger.position_at_time(max(0, min(target, TIME_MS_MAX)))
         return found
     raise ValueError(f"invalid seek_arg type {type(target)}")

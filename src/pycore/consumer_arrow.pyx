@@ -64,6 +64,7 @@ cdef class ConsumerArrow(ConsumerCore):
                 if not self.wait(deadline):
                     self.stop_asking()
                     break
+            self.stop_asking()
             if arrow_block_finish(block, self.dispatcher.tail.partition) != STATUS_OK:
                 raise MemoryError(f"the columns of {block.row_count} messages")
         except BaseException:

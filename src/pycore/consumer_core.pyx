@@ -52,7 +52,7 @@ cdef class ConsumerCore:
             message = self.receiver.take()
         finally:
             mutex_unlock(&self.core.mutex)
-        if self.dispatcher.dead is not None:
+        if self.dispatcher.wakes or self.dispatcher.dead is not None:
             self.dispatcher.settle()
         if message is not None:
             return message
@@ -62,16 +62,19 @@ cdef class ConsumerCore:
         """The slow half of receive: nothing is there yet."""
         cdef Message message
         cdef object deadline = self.deadline(timeout_millis)
-        while self.wait(deadline):
-            mutex_lock(&self.core.mutex)
-            try:
-                message = self.receiver.take()
-            finally:
-                mutex_unlock(&self.core.mutex)
-            if self.dispatcher.dead is not None:
-                self.dispatcher.settle()
-            if message is not None:
-                return message
+        try:
+            while self.wait(deadline):
+                mutex_lock(&self.core.mutex)
+                try:
+                    message = self.receiver.take()
+                finally:
+                    mutex_unlock(&self.core.mutex)
+                if self.dispatcher.wakes or self.dispatcher.dead is not None:
+                    self.dispatcher.settle()
+                if message is not None:
+                    return message
+        finally:
+            self.stop_asking()
         raise errors.Timeout(f"no message on {self.dispatcher.topic_name} within "
                              f"{timeout_millis} ms")
 
@@ -87,7 +90,7 @@ cdef class ConsumerCore:
                 self.receiver.stop_asking()
         finally:
             mutex_unlock(&self.core.mutex)
-        if self.dispatcher.dead is not None:
+        if self.dispatcher.wakes or self.dispatcher.dead is not None:
             self.dispatcher.settle()
         return message
 
@@ -132,15 +135,16 @@ cdef class ConsumerCore:
                 self.subscription.log_damage()
             finally:
                 mutex_unlock(&self.core.mutex)
-            if self.dispatcher.dead is not None:
+            if self.dispatcher.wakes or self.dispatcher.dead is not None:
                 self.dispatcher.settle()
             if found:
-                return found
+                break
             if deadline is None:
                 deadline = self.deadline(timeout_millis)
             if not self.wait(deadline):
-                self.stop_asking()
-                return found
+                break
+        self.stop_asking()
+        return found
 
     def has_message(self) -> bool:
         """Whether receive would return at once."""
@@ -151,18 +155,22 @@ cdef class ConsumerCore:
 
     cdef bint look(self) except -1:
         """Whether there is a message; who has no queue asks for one by this."""
+        cdef bint found
         if self.state != CONSUMER_OPEN:
             self.check_open()
         mutex_lock(&self.core.mutex)
         try:
-            return self.dispatcher.is_ready(self.receiver)
+            found = self.dispatcher.is_ready(self.receiver)
         finally:
             mutex_unlock(&self.core.mutex)
+        self.after()
+        return found
 
     cdef int stop_asking(self) except -1:
-        mutex_lock(&self.core.mutex)
-        self.receiver.stop_asking()
-        mutex_unlock(&self.core.mutex)
+        if self.zero_queue:
+            mutex_lock(&self.core.mutex)
+            self.receiver.stop_asking()
+            mutex_unlock(&self.core.mutex)
         return 0
 
     cdef object deadline(self, object timeout_millis):
@@ -389,8 +397,7 @@ cdef class ConsumerCore:
                     self.dispatcher.acknowledged(ledger_id, first, count)
             finally:
                 mutex_unlock(&self.core.mutex)
-            if self.dispatcher.wakes:
-                self.dispatcher.settle()
+            self.after()
             if status == STATUS_OK and self.flush_armed and not has_crossed(self.core.tracker):
                 return 0
             if not self.settle(status, ledger_id, first):
@@ -411,7 +418,12 @@ cdef class ConsumerCore:
         if has_crossed(self.core.tracker):
             self.subscription.ledger_acknowledged()
         if not self.flush_armed and self.core.tracker.c_dirty:
-            self.flush_armed = self.subscription.arm_flush(self)
+            self.flush_armed = True      # first: the flush may begin before arming it returns
+            try:
+                self.subscription.arm_flush(self)
+            except BaseException:
+                self.flush_armed = False
+                raise
         return False
 
     def flushed(self) -> None:

@@ -26,8 +26,8 @@ cdef class LedgerTail:
     cdef WaitEvent own_event
     cdef object event_owner              # keeps c_event alive when it lies in a shared mapping
     cdef public int64_t roll_over_at_ms  # what is published then or later goes to the next ledger
-    # what to call when messages became visible, besides waking c_event; replaced, never changed
-    cdef tuple watchers
+    # what to call when messages became visible, besides waking c_event
+    cdef list watchers
     # above 0: nobody wakes c_event, so whoever waits looks again after so long
     cdef public int poll_ms
 

@@ -15,6 +15,7 @@ from pulsarx._pycore.ledger_file cimport LedgerFile
 from pulsarx._pycore.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.published_ends cimport PublishedEnds
 from pulsarx._pycore.raise_status cimport raise_status
+from pulsarx._pycore.watchers cimport watchers_call, watchers_remove
 
 
 @cython.no_gc_clear
@@ -31,7 +32,7 @@ cdef class LedgerTail:
         self.partition = partition
         self.roll_over_at_ms = INT64_MAX
         self.attached = []
-        self.watchers = ()
+        self.watchers = []
 
     def __dealloc__(self):
         # No gc_clear: the list must still be there, or a writer would go on to wake freed memory.
@@ -62,16 +63,14 @@ cdef class LedgerTail:
     def watch(self, object notify not None) -> None:
         """Call notify() whenever messages may have come, in whatever thread and with whatever mutex
         held: it may only enqueue something or set an event. Taken back by unwatch."""
-        self.watchers += (notify,)
+        self.watchers.append(notify)
 
     def unwatch(self, object notify not None) -> None:
-        self.watchers = tuple([each for each in self.watchers if each != notify])
+        watchers_remove(self.watchers, notify)
 
     cdef int notify(self) except -1:
         """Tell the watchers; who publishes does it after the messages became visible."""
-        for notify in self.watchers:
-            notify()
-        return 0
+        return watchers_call(self.watchers)
 
     def listen(self, PublishedEnds ends, int slot) -> None:
         """Sleep on the slot another process publishes into (a folder opened read-only)."""

@@ -13,7 +13,7 @@ from pulsarx._pycore.message cimport Message
 cdef class Chime:
     """What all bells of a consumer sound on: wakes its receivers, tells its watchers."""
     cdef WaitEvent event
-    cdef tuple watchers                  # replaced, never changed
+    cdef list watchers
 
 
 cdef class Bell:

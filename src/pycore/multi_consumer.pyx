@@ -12,6 +12,7 @@ from pulsarx._pycore.arrow_export cimport ArrowMessages
 from pulsarx._pycore.message cimport Message
 from pulsarx._pycore.message_id cimport MessageId
 from pulsarx._pycore.signals cimport signals_check
+from pulsarx._pycore.watchers cimport watchers_call, watchers_remove
 
 cdef enum MultiConsumerState:
     MULTI_OPEN = 1
@@ -25,7 +26,7 @@ cdef class Chime:
     def __cinit__(self):
         self.event.event = 0
         self.event.waiters = 0
-        self.watchers = ()
+        self.watchers = []
 
 
 cdef class Bell:
@@ -40,9 +41,7 @@ cdef class Bell:
     cdef int ring(self) except -1:
         self.rung = True
         wait_event_wake(&self.chime.event)
-        for notify in self.chime.watchers:
-            notify()
-        return 0
+        return watchers_call(self.chime.watchers)
 
 
 cdef class Source:
@@ -102,10 +101,10 @@ cdef class MultiConsumerCore:
 
     def watch(self, object notify not None) -> None:
         """As ConsumerCore.watch."""
-        self.chime.watchers += (notify,)
+        self.chime.watchers.append(notify)
 
     def unwatch(self, object notify not None) -> None:
-        self.chime.watchers = tuple([each for each in self.chime.watchers if each != notify])
+        watchers_remove(self.chime.watchers, notify)
 
     def receive_many(self, max_messages: int, timeout_millis=None) -> list:
         """As Consumer.receive_many."""
@@ -218,9 +217,7 @@ cdef class MultiConsumerCore:
     cdef int chime_all(self) except -1:
         """Make everybody who waits look again."""
         wait_event_wake(&self.chime.event)
-        for notify in self.chime.watchers:
-            notify()
-        return 0
+        return watchers_call(self.chime.watchers)
 
     cdef bint wait(self, object deadline) except -1:
         """Sleep until something may have changed; False when the deadline has passed."""
@@ -315,8 +312,15 @@ cdef class MultiConsumerCore:
         if not isinstance(message, MessageId):
             raise TypeError("a Message or a MessageId is acknowledged, not a "
                             f"{type(message).__name__}")
-        source = self.source_of_ledger((<MessageId>message).c_ledger_id)
-        return None if source is None else source.consumer
+        ledger_id = (<MessageId>message).c_ledger_id
+        source = self.source_of_ledger(ledger_id)
+        if source is not None:
+            return source.consumer
+        for source in self.sources:
+            if source.consumer.may_have_had_ledger(ledger_id):
+                return None
+        raise errors.NotAllowedError(
+            f"acknowledge {message}: none of this consumer's topics has such a message")
 
     def member_with_ledger(self, ledger_id: int) -> object:
         """The consumer of the topic that has a ledger; None when no topic has it."""

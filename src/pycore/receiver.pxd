@@ -173,6 +173,9 @@ cdef class Dispatcher:
     cdef int due(self, uint64_t ledger_id, uint64_t message) except -1
     """The deadline of a message has come."""
 
+    cdef int pop_due(self) except -1
+    cdef int due_again(self, uint64_t ledger_id, uint64_t message, int64_t due_ms) except -1
+
     cdef int redeliver(self, Receiver receiver) except -1
     """Everything the receiver has goes out again."""
 

@@ -8,10 +8,12 @@ from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
-from pulsarx._core.pending_acks cimport PENDING_NOBODY
+from pulsarx._core.pending_acks cimport (
+    PENDING_DELAYED, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY, PendingAck, pending_acks_find,
+)
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_COMPACTED_OUT
 from pulsarx._core.status cimport STATUS_OK
-from pulsarx._core.timer_wheel cimport TimerNode, timer_wheel_pop
+from pulsarx._core.timer_wheel cimport TIMER_NONE, TimerNode, timer_wheel_pop
 from pulsarx._pycore.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message cimport Message, message_new
@@ -26,6 +28,7 @@ cdef enum:
     REDELIVERY_SHIFT = 16        # Message.flags holds the redelivery count above the others
     FIRST_SLICES = 16
     ITEMS_AHEAD = 3
+    FAILED_DUE_MS = 1000         # how long a redelivery waits that failed
 
 
 cdef class Receiver:
@@ -337,7 +340,6 @@ cdef class Dispatcher:
 
     def deadlines_due(self) -> None:
         """The clock reached the earliest deadline. Called unlocked, by the clock's thread."""
-        cdef TimerNode node
         cdef SubscriptionCore core = self.core
         cdef Dispatcher other = None
         mutex_lock(&core.mutex)
@@ -349,12 +351,10 @@ cdef class Dispatcher:
             else:
                 core.timer = None
                 core.armed_ms = UINT64_MAX
-                now_ms = core.now_ms()
                 try:
-                    while timer_wheel_pop(&core.wheel, now_ms, &node):
-                        self.due(node.first, node.second)
+                    self.pop_due()
                 finally:
-                    core.rearm()
+                    core.rearm()         # whatever one message met, the others are not forgotten
         finally:
             mutex_unlock(&core.mutex)
         if other is not None:
@@ -362,23 +362,60 @@ cdef class Dispatcher:
         else:
             self.settle()
 
+    cdef int pop_due(self) except -1:
+        cdef TimerNode node
+        cdef SubscriptionCore core = self.core
+        cdef int64_t now_ms = core.now_ms()
+        while timer_wheel_pop(&core.wheel, now_ms, &node):
+            try:
+                self.due(node.first, node.second)
+            except BaseException as error:
+                self.due_again(node.first, node.second, now_ms + FAILED_DUE_MS)
+                if not isinstance(error, Exception):
+                    raise
+                import logging
+
+                logging.getLogger("pulsarx").exception(
+                    "%s: message %d of ledger %d is due and could not be delivered again; tried "
+                    "once more in %d ms", self.topic_name, node.second, node.first, FAILED_DUE_MS)
+        return 0
+
+    cdef int due_again(self, uint64_t ledger_id, uint64_t message, int64_t due_ms) except -1:
+        """What `due` was to do failed: have it called once more."""
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        cdef uint32_t timer
+        if ack == NULL or ack.tag != TIMER_NONE or (
+                ack.state != PENDING_HELD and ack.state != PENDING_NACKED
+                and ack.state != PENDING_DELAYED):
+            return 0
+        timer = self.core.arm(due_ms, ledger_id, message)
+        ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        ack.tag = timer
+        return 0
+
     cdef int settle(self) except -1:
         cdef list told
         cdef list dead
+        # Let go of without the mutex: the last reference to a consumer may close its client.
+        cdef list consumers = []
         mutex_lock(&self.core.mutex)
-        wakes, self.wakes = self.wakes, False
-        told, self.told = self.told, None
-        dead, self.dead = self.dead, None
-        mutex_unlock(&self.core.mutex)
-        if told is not None:
-            for receiver, active in told:
-                consumer = receiver_consumer(receiver)
-                if consumer is not None:
-                    consumer.tell_active(active)
-        if dead is not None:
-            give_up(dead)
+        try:
+            wakes, self.wakes = self.wakes, False
+            told, self.told = self.told, None
+            dead, self.dead = self.dead, None
+            if told is not None:
+                # Telling only enqueues. With the mutex held, or two threads could change the order.
+                for receiver, active in told:
+                    consumer = receiver_consumer(receiver)
+                    consumers.append(consumer)
+                    if consumer is not None:
+                        consumer.tell_active(active)
+        finally:
+            mutex_unlock(&self.core.mutex)
         if wakes:
             self.tail.wake()
+        if dead is not None:
+            give_up(dead)
         return 0
 
     def settled(self) -> None:

@@ -89,7 +89,6 @@ cdef class SharedDispatcher(PendingDispatcher):
         try:
             if receiver.index == PENDING_NOBODY:
                 return
-            self.dispatch_all()
             self.give_all_back(receiver)
             receiver.clear()
             self.receivers[receiver.index] = None
@@ -246,10 +245,10 @@ cdef class SharedDispatcher(PendingDispatcher):
     # Dispatch -------------------------------------------------------------------------------------
 
     cdef int dispatch(self, Receiver target) except -1:
-        """Deliver what can be delivered; with a target, until it has enough to do."""
+        """Deliver what can be delivered, until the target has enough to do."""
         cdef uint32_t steps = 0
         # Slices alone say little: what is left of them may have been acknowledged or recalled.
-        while target is None or target.slice_count == 0 or target.queued == 0 or (
+        while target.slice_count == 0 or target.queued == 0 or (
                 target.queued < LOOK_AHEAD_MESSAGES and steps < LOOK_AHEAD_ENTRIES):
             if not self.step():
                 return 0
@@ -257,11 +256,17 @@ cdef class SharedDispatcher(PendingDispatcher):
         return 0
 
     def dispatch_all(self) -> None:
-        """Deliver what can be delivered. Who asks is no receiver: damage is said in the log."""
-        while True:
+        """Deliver what fills the receivers' queues. Who asks is no receiver: damage is said in the
+        log, and Key_Shared looks no further for keys of those who have room."""
+        cdef Receiver each
+        cdef uint64_t steps = LOOK_AHEAD_ENTRIES
+        for each in self.receivers:
+            steps += self.room(each) if each is not None else 0
+        while steps:
+            steps -= 1
             try:
-                self.dispatch(None)
-                return
+                if not self.step():
+                    return
             except errors.CorruptDataError as error:
                 import logging
 

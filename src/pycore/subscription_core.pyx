@@ -4,6 +4,7 @@
 from libc.stdint cimport UINT64_MAX, int64_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
+from pulsarx import errors
 from pulsarx._core.cursor_record cimport CURSOR_SECTION_DUE, CURSOR_SECTION_REDELIVERY
 from pulsarx._core.cursor_sections cimport (
     RestoredMessage, SectionWriter, section_writer_add, section_writer_free, section_writer_start,
@@ -203,7 +204,10 @@ cdef class SubscriptionCore(SectionsSource):
                 # Whatever else it is (the ledger is being trimmed, memory is out): the count alone
                 # may be lost by it.
                 return 0
-            self.tracker.fold()
+            try:
+                self.tracker.fold()
+            except errors.StorageError:
+                return 0       # a full disk takes the count, not the redelivery
         return 0
 
     cdef int forget(self, bint delayed_too, bint counts_too) except -1:

@@ -16,7 +16,10 @@ from subscription_steps import (
 from topic_reading import OpenClient, drain, numbers, payloads
 
 import pulsarx
-from pulsarx import MessageId, errors
+from pulsarx import InitialPosition, MessageId, errors
+from pulsarx.broker.subscription import Subscription
+
+REAL = 777  # stands for the id of the topic's ledger
 
 
 @both_kinds
@@ -149,21 +152,67 @@ def test_a_message_of_another_topic_cannot_be_acknowledged(memory_client: pulsar
         MessageId(-1, 0, 0),
         MessageId.earliest,
         MessageId.latest,
-        MessageId(-1, 1, 1 << 62),
-        MessageId(-1, 1, 0, 1 << 30),
-        MessageId(-1, 1, -1),
+        MessageId(-1, REAL, 1 << 62),
+        MessageId(-1, REAL, 0, 1 << 30),
+        MessageId(-1, REAL, -1),
     ],
     ids=str,
 )
-def test_acknowledging_an_id_that_names_nothing_changes_nothing(
-    memory_client: pulsarx.Client, odd: MessageId
+@pytest.mark.parametrize("topic", ["t", ["t", "u"]], ids=str)
+def test_an_id_that_names_nothing_is_refused_and_changes_nothing(
+    memory_client: pulsarx.Client, odd: MessageId, topic: Any
 ) -> None:
-    consumer = earliest(memory_client)
+    """It used to be taken without a word."""
     publish_plain(memory_client, 3)
-    consumer.acknowledge(odd)
-    consumer.acknowledge_cumulative(odd)
+    consumer = memory_client.subscribe(topic, "s", initial_position=InitialPosition.Earliest)
+    if odd.ledger_id() == REAL:
+        stats = memory_client.admin.topics.stats("t")
+        ledger_id = stats["ledgers"][0]["ledger_id"]
+        odd = MessageId(-1, ledger_id, odd.entry_id(), odd.batch_index())
+    for call in (
+        consumer.acknowledge,
+        consumer.acknowledge_cumulative,
+        consumer.negative_acknowledge,
+        lambda each: consumer.acknowledge_many([each]),
+    ):
+        with pytest.raises(errors.NotAllowedError, match=r"has such a message|has no such message"):
+            call(odd)
     consumer.redeliver_unacknowledged_messages()
     assert payloads(consumer) == numbers(3)
+
+
+@pytest.mark.parametrize("topic", ["t", ["t", "u"]], ids=str)
+def test_the_id_of_another_topic_is_refused(memory_client: pulsarx.Client, topic: Any) -> None:
+    before = memory_client.create_producer("before").send(b"x")
+    publish_plain(memory_client, 1)
+    after = memory_client.create_producer("after").send(b"x")
+    consumer = memory_client.subscribe(topic, "s")
+    for foreign in (before, after):
+        with pytest.raises(errors.NotAllowedError, match=r"no such message|none of"):
+            consumer.acknowledge(foreign)
+
+
+@pytest.mark.parametrize("topic", ["t", ["u", "t"]], ids=str)
+def test_an_id_that_was_trimmed_is_acknowledged_already(
+    open_client: OpenClient, topic: Any
+) -> None:
+    client = open_client()
+    client.subscribe(topic, "s").close()
+    first = client.create_producer("t").send(b"0")
+    client.close()
+    client = open_client()
+    consumer = client.subscribe(topic, "s")
+    consumer.acknowledge(consumer.receive(1000))
+    client.create_producer("t").send(b"1")
+    consumer.acknowledge(consumer.receive(1000))
+    client.close()
+    client = open_client()
+    consumer = client.subscribe(topic, "s")
+    ledgers = client.admin.topics.stats("t")["ledgers"]
+    assert first.ledger_id() not in [each["ledger_id"] for each in ledgers]
+    consumer.acknowledge(first)
+    consumer.acknowledge_cumulative(first)
+    consumer.negative_acknowledge(first)
 
 
 def test_redelivery_brings_what_is_not_acknowledged_in_order(memory_client: pulsarx.Client) -> None:
@@ -181,3 +230,22 @@ def test_subscriptions_are_independent(memory_client: pulsarx.Client) -> None:
     publish_plain(memory_client, 3)
     first.acknowledge_cumulative(drain(first)[-1])
     assert payloads(second) == numbers(3)
+
+
+def test_a_flush_that_begins_at_once_does_not_stop_the_next_one(
+    open_client: OpenClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was acknowledged afterwards used to be flushed only when the client closed."""
+    client = open_client()
+    consumer = earliest(client)
+    publish_plain(client, 3)
+    armed = []
+
+    def arm(_: Subscription, core: Any) -> None:
+        armed.append(core)
+        core.flushed()  # the clock's thread was quicker
+
+    monkeypatch.setattr(Subscription, "arm_flush", arm)
+    for message in drain(consumer):
+        consumer.acknowledge(message)
+    assert len(armed) == 3

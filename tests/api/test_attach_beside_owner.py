@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,9 @@ from topic_reading import OpenClient, numbers, payloads, whole_topic
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, errors
+from pulsarx._pycore.file_system import FileSystem
 from pulsarx.broker.attach import Transaction, attach
+from pulsarx.broker.data_directory import DataDirectory
 from pulsarx.broker.lease import lease, release_lease
 from pulsarx.broker.owner_request import ask_owner
 
@@ -273,6 +276,23 @@ def test_a_leased_ledger_is_not_trimmed(folder: Path, open_client: OpenClient) -
     assert release_lease(folder, "job")
     client._broker.background.wait()
     assert client.admin.topics.stats("t")["messages"] == 1
+
+
+def test_who_asked_and_died_finds_it_done(owner: Owner, folder: Path) -> None:
+    owner.does("publish t a")
+    file = stage(folder, "t", [b"b"])
+    place = DataDirectory.open(str(folder), files=FileSystem(), read_only=True).owner()
+    assert place is not None
+    whole = {"folder": file.store_id, "epoch": place.epoch, "verb": "attach"}
+    arguments = {"application": "q", "batch_id": 0, "files": [file.document()], "thorough": True}
+    data = json.dumps({**whole, "arguments": arguments}).encode()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.connect(str(folder / "control.sock"))
+        connection.sendall(len(data).to_bytes(4, "big") + data)
+    assert attach(folder, Transaction("q", 0), [file]).already
+    owner.does("subscribe t Shared")
+    owner.tell("receive t 2")
+    assert [owner.line(), owner.line()] == ["a", "b"]
 
 
 def test_an_idle_owner_uses_no_cpu_for_its_socket(owner: Owner, folder: Path) -> None:

@@ -362,3 +362,24 @@ def test_listeners_of_a_shared_subscription_share(open_client: OpenClient) -> No
     found = [together.get(timeout=WAIT).data() for _ in range(500)]
     assert sorted(found) == sorted(numbers(500))
     assert all(listener.consumers for listener in listeners)
+
+
+class Impossible:
+    """A redelivery backoff that fails."""
+
+    def next(self, redelivery_count: int) -> int:
+        raise ZeroDivisionError
+
+
+def test_a_raising_listener_with_a_raising_backoff_goes_on(memory_client: pulsarx.Client) -> None:
+    """The second exception used to end it: what was there already waited for the next message."""
+    seen: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+
+    def fail(_: Any, message: Any) -> None:
+        seen.put(message.data())
+        raise ValueError("not this one")
+
+    memory_client.subscribe("t", "s").close()
+    publish_plain(memory_client, 3)
+    listen(memory_client, fail, nack_backoff=Impossible())
+    assert [seen.get(timeout=WAIT) for _ in range(3)] == numbers(3)

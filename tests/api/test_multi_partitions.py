@@ -196,3 +196,33 @@ def test_consumers_come_and_go_while_others_listen_and_wait(memory_client: pulsa
     listener.close()
     rest = subscribe(memory_client, consumer_type=ConsumerType.Shared)
     assert drain(rest) == []
+
+
+def test_a_consumer_that_left_gets_no_new_partitions(
+    memory_client: pulsarx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A closed one used to come back for a moment, so that the open one of an Exclusive
+    subscription was refused and missed the new partition."""
+    memory_client.admin.topics.create_partitioned_topic("p", 2)
+    left = memory_client.subscribe("p", "s")
+    left.close()
+    consumer = memory_client.subscribe("p", "s")
+    memory_client.admin.topics.update_partitioned_topic("p", 4)
+    with memory_client.create_producer("p-partition-3") as producer:
+        producer.send(b"new")
+    assert consumer.receive(1000).data() == b"new"
+    assert not left.is_connected()
+    assert caplog.text == ""
+
+
+def test_new_partitions_do_not_bring_an_unsubscribed_subscription_back(
+    memory_client: pulsarx.Client,
+) -> None:
+    """The new partitions used to get it, without a consumer, and to keep their messages for it."""
+    topics = memory_client.admin.topics
+    topics.create_partitioned_topic("p", 2)
+    left = memory_client.subscribe("p", "s")
+    left.unsubscribe()
+    topics.update_partitioned_topic("p", 3)
+    assert topics.partitioned_stats("p")["subscriptions"] == {}
+    assert not left.is_connected()

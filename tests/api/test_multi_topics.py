@@ -361,3 +361,17 @@ def test_it_survives_a_restart(open_client: OpenClient) -> None:
 
 def numbers_of(topic: str, count: int) -> list[bytes]:
     return [topic.encode() + number for number in numbers(count)]
+
+
+def test_a_consumer_refused_by_one_topic_leaves_no_subscription_on_others(
+    memory_client: pulsarx.Client,
+) -> None:
+    """Those made on the way used to stay, and to keep messages for nobody."""
+    holder = memory_client.subscribe("b", "s")
+    memory_client.subscribe("kept", "s").close()
+    with pytest.raises(errors.ConsumerBusy):
+        memory_client.subscribe(["a", "kept", "b"], "s")
+    stats = memory_client.admin.topics.stats
+    assert stats("a")["subscriptions"] == {}
+    assert list(stats("kept")["subscriptions"]) == ["s"]
+    assert holder.is_connected()

@@ -167,3 +167,85 @@ def test_it_is_a_value_that_does_not_change():
     assert (backoff == 5) is False
     assert eval(repr(backoff)) == backoff
     assert copy.deepcopy(backoff) == pickle.loads(pickle.dumps(backoff)) == backoff
+
+
+class Broken:
+    """A backoff of the user's that fails in some way."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def next(self, redelivery_count: int) -> int:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer  # type: ignore[no-any-return]
+
+
+BROKEN = [ZeroDivisionError(), None, "1", 1.5]
+
+
+@pytest.mark.parametrize("answer", BROKEN, ids=repr)
+@pytest.mark.parametrize("consumer_type", TYPES)
+def test_a_failing_backoff_of_an_ack_timeout_is_as_none(
+    clocked_client: pulsarx.Client,
+    manual_clock: pulsarx.ManualClock,
+    consumer_type: ConsumerType,
+    answer: Any,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The message, and all whose timeout came with its, used to wait for ever."""
+    options: dict[str, Any] = {"ack_timeout_backoff": Broken(answer)}
+    options["unacked_messages_timeout_ms"] = 1000
+    consumer = clocked_client.subscribe("t", "s", consumer_type, **options)
+    clocked_client.create_producer("t").send_many([b"0", b"1", b"2"])
+    assert len(consumer.receive_many(3)) == 3
+    manual_clock.advance(3)
+    assert [each.data() for each in consumer.receive_many(3, 0)] == [b"0", b"1", b"2"]
+    assert "Broken" in caplog.text
+
+
+@pytest.mark.parametrize("answer", BROKEN, ids=repr)
+@pytest.mark.parametrize("consumer_type", TYPES)
+def test_a_failing_nack_backoff_is_as_none(
+    clocked_client: pulsarx.Client,
+    manual_clock: pulsarx.ManualClock,
+    consumer_type: ConsumerType,
+    answer: Any,
+) -> None:
+    options: dict[str, Any] = {"nack_backoff": Broken(answer)}
+    options["negative_ack_redelivery_delay_ms"] = 5000
+    consumer = clocked_client.subscribe("t", "s", consumer_type, **options)
+    clocked_client.create_producer("t").send(b"0")
+    consumer.negative_acknowledge(consumer.receive(0))
+    manual_clock.advance(4.999)
+    assert consumer.receive_many(1, 0) == []
+    manual_clock.advance(0.001)
+    assert consumer.receive(0).redelivery_count() == 1
+
+
+@pytest.mark.parametrize("consumer_type", TYPES)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"negative_ack_redelivery_delay_ms": 2**63 - 1},
+        {"nack_backoff": MultiplierRedeliveryBackoff(2**63 - 1, 2**63 - 1)},
+        {"nack_backoff": Broken(2**80)},
+        {"unacked_messages_timeout_ms": 2**63 - 1},
+    ],
+    ids=str,
+)
+def test_the_longest_delays_are_long(
+    clocked_client: pulsarx.Client,
+    manual_clock: pulsarx.ManualClock,
+    consumer_type: ConsumerType,
+    options: dict[str, Any],
+) -> None:
+    """Their sum with the time of day used to overflow: they were over at once."""
+    consumer = clocked_client.subscribe("t", "s", consumer_type, **options)
+    clocked_client.create_producer("t").send(b"0")
+    message = consumer.receive(0)
+    if "unacked_messages_timeout_ms" not in options:
+        consumer.negative_acknowledge(message)
+    manual_clock.advance(100 * 365 * 86400)
+    assert consumer.receive_many(1, 0) == []
+    consumer.acknowledge(message)

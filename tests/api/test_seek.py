@@ -116,3 +116,32 @@ def test_a_seek_on_an_empty_topic_is_fine(memory_client: pulsarx.Client) -> None
         assert payloads(consumer) == []
     memory_client.create_producer("t").send(b"x")
     assert payloads(consumer) == [b"x"]
+
+
+@pytest.mark.parametrize("target", [-(1 << 70), -1, 0, 1 << 63, 1 << 70])
+def test_times_beyond_all_numbers_are_the_ends(memory_client: pulsarx.Client, target: int) -> None:
+    """Those of more than 64 bits used to raise OverflowError."""
+    consumer = earliest(memory_client)
+    publish_plain(memory_client, 3)
+    consumer.seek(target)
+    assert payloads(consumer) == (numbers(3) if target <= 0 else [])
+
+
+def test_a_seek_to_the_end_while_a_ledger_is_opened_goes_there(
+    memory_client: pulsarx.Client,
+) -> None:
+    """It used to raise NotAllowedError: the subscription had not been told the ledger yet."""
+    publish_plain(memory_client, 3)
+    consumer: Any = earliest(memory_client)
+    ledger = consumer._subscription.topic.ledger
+    told = ledger._on_change
+
+    def seek_first(ledger_id: int) -> None:
+        ledger._on_change = told
+        consumer.seek(MessageId.latest)
+        told(ledger_id)
+
+    ledger._on_change = seek_first
+    ledger.roll_over(ledger.tail.writer)
+    publish_plain(memory_client, 1)
+    assert payloads(consumer) == numbers(1)

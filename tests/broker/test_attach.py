@@ -10,6 +10,7 @@ import random
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -126,6 +127,15 @@ def test_a_staged_file_travels_as_json_and_pickle(folder: Path) -> None:
     file = stage(folder, "t", [b"1"])
     assert StagedFile.of_document(json.loads(json.dumps(file.document()))) == file
     assert pickle.loads(pickle.dumps(file)) == file
+
+
+def test_a_staged_file_is_made_of_what_its_writer_answers(folder: Path) -> None:
+    file = stage(folder, "t", [b"1"])
+    sealed = SimpleNamespace(**file.document(), folder_id=file.store_id)
+    assert StagedFile.of_sealed(PREFIX + "t", sealed) == file
+    sealed.path = "/elsewhere/job/0.ledger"
+    with pytest.raises(ValueError, match="not in the staging area"):
+        StagedFile.of_sealed(PREFIX + "t", sealed)
 
 
 # What is refused ----------------------------------------------------------------------------------
@@ -351,6 +361,11 @@ def crash_at(folder: Path, call: int, seed: int | None, files: list[StagedFile])
     return False
 
 
+def publish(folder: Path, topic: str) -> None:
+    with pulsarx.Client(folder, durability="os") as client:
+        client.create_producer(topic).send(b"published")
+
+
 @pytest.mark.parametrize("seed", [None, -1, 1, 2])
 def test_a_crash_at_every_call_leaves_all_or_nothing(
     folder: Path, tmp_path: Path, seed: int | None
@@ -369,6 +384,8 @@ def test_a_crash_at_every_call_leaves_all_or_nothing(
         counts = [len(state.topics[PREFIX + name].ledgers) for name in names]
         assert counts == ([0, 0, 0] if known is None else [1, 1, 1]), call
         outcomes.add(known is not None)
+        if seed == -1:
+            publish(folder, "t")  # takes the id of the first file that was linked
         again = attach(folder, Transaction("query", 0), files)
         assert again.already == (known is not None)
         assert again.ledger_count == 3
@@ -437,6 +454,44 @@ def test_an_owner_killed_while_it_attaches_is_replaced_and_all_of_it_comes_once(
         assert owner._process.wait(5) == -9
     assert contents(folder, "t", "u") == [[b"before", b"1"], [b"2"]]
     assert attach(folder, Transaction("query", 0), files) == result
+
+
+ATTACHING = """
+import sys
+sys.path[:0] = sys.argv[3:]
+from pathlib import Path
+from staged_ledgers import stage
+from pulsarx.broker.attach import Transaction, attach
+folder, who = Path(sys.argv[1]), sys.argv[2]
+print("ready", flush=True)
+sys.stdin.readline()
+for batch in range(8):
+    files = [stage(folder, topic, [b"%s-%d" % (who.encode(), batch)], who) for topic in "tu"]
+    attach(folder, Transaction(who, batch), files)
+"""
+
+
+def test_several_jobs_and_a_client_that_comes_and_goes(folder: Path) -> None:
+    """Without an owner each of them owns the folder in turn; nobody is refused."""
+    tests = str(Path(__file__).parent.parent / "api")
+    with (
+        ChildProcess(ATTACHING, folder, "a", tests) as first,
+        ChildProcess(ATTACHING, folder, "b", tests) as second,
+    ):
+        for each in (first, second):
+            each.line()
+        for each in (first, second):
+            each.tell()
+        for number in range(8):
+            with pulsarx.Client(folder) as client:
+                client.create_producer("t").send(b"c-%d" % number)
+        first.end()
+        second.end()
+    found = contents(folder, "t", "u")
+    for who in (b"a", b"b", b"c"):
+        wanted = [who + b"-%d" % number for number in range(8)]
+        assert [each for each in found[0] if each.startswith(who)] == wanted
+        assert [each for each in found[1] if each.startswith(who)] == wanted[: 8 * (who != b"c")]
 
 
 @pytest.fixture(autouse=True)

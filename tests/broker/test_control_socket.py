@@ -61,7 +61,7 @@ def owner_of(folder: Path) -> OwnerInfo:
 def connected(folder: Path) -> socket.socket:
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     made.settimeout(5)
-    made.connect(str(folder / "control"))
+    made.connect(str(folder / "control.sock"))
     return made
 
 
@@ -93,10 +93,10 @@ def request(folder: Path, verb: Any, arguments: Any) -> dict[str, Any]:
 
 
 def test_lock_says_where_the_owner_listens(client: pulsarx.Client, folder: Path) -> None:
-    assert owner_of(folder).control_socket == "control"
-    assert (folder / "control").is_socket()
+    assert owner_of(folder).control_socket == "control.sock"
+    assert (folder / "control.sock").is_socket()
     client.close()
-    assert not (folder / "control").exists()
+    assert not (folder / "control.sock").exists()
 
 
 def test_topics_and_subscriptions_are_made_and_looked_at(
@@ -113,6 +113,24 @@ def test_topics_and_subscriptions_are_made_and_looked_at(
     found = ask(folder, "stats", topic="p")["topics"]
     assert sum(each["messages"] for each in found) == 1
     assert [list(each["subscriptions"]) for each in found] == [["s"], ["s"]]
+
+
+def test_a_subscription_is_moved_forward_only_and_trimming_follows(
+    client: pulsarx.Client, folder: Path
+) -> None:
+    producer = client.create_producer("t")
+    ids = [producer.send(b"%d" % number) for number in range(3)]
+    ask(folder, "create_subscription", topic="t", name="s", position="earliest")
+    place = {"topic": "t", "name": "s", "ledger_id": ids[0].ledger_id()}
+    assert ask(folder, "move_subscription", **place, message=2) == {"moved": True}
+    assert ask(folder, "move_subscription", **place, message=1) == {"moved": False}
+    for wrong in ({**place, "ledger_id": 999}, {**place, "name": "x"}):
+        answer = ask(folder, "move_subscription", **wrong, message=2)
+        assert answer.startswith(("NotAllowedError", "SubscriptionNotFound"))
+    assert ask(folder, "move_subscription", **place, message=9).startswith("NotAllowedError")
+    consumer = client.subscribe("t", "s")
+    assert consumer.receive(1000).data() == b"2"
+    assert ask(folder, "move_subscription", **place, message=3).startswith("NotAllowedError")
 
 
 def test_errors_arrive_as_what_they_were(client: pulsarx.Client, folder: Path) -> None:
@@ -163,6 +181,24 @@ def test_bytes_that_are_no_request_end_the_connection_and_nothing_else(
     assert ask(folder, "create_topic", topic="t", partitions=0)["created"]
 
 
+LISTENER = """
+import sys, pulsarx
+client = pulsarx.Client(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_request_that_is_too_large_is_not_sent(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ChildProcess(LISTENER, folder) as owner:
+        owner.line()
+        monkeypatch.setattr(control_frame, "FRAME_SIZE_MAX", 1000)
+        with pytest.raises(ValueError, match="more than the 1000"):
+            ask_owner(folder, "stats", {"topic": "x" * 1000})
+
+
 def test_a_request_meant_for_another_owner_is_not_performed(
     client: pulsarx.Client, folder: Path
 ) -> None:
@@ -191,16 +227,16 @@ def test_who_says_nothing_holds_up_others_only_for_a_while(
 def test_a_folder_whose_path_is_too_long_for_an_address(tmp_path: Path) -> None:
     folder = tmp_path / ("x" * 120) / ("y" * 120)
     with pulsarx.Client(folder, durability="os"):
-        assert owner_of(folder).control_socket == "control"
+        assert owner_of(folder).control_socket == "control.sock"
         assert ask(folder, "create_topic", topic="t", partitions=0)["created"]
-    assert not (folder / "control").exists()
+    assert not (folder / "control.sock").exists()
 
 
 def test_a_file_system_without_sockets(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = control_socket.with_address
 
     def without(folder: str, address: str, use: Any) -> None:
-        if address == "control":
+        if address == "control.sock":
             raise OSError(95, "not supported")
         whole(folder, address, use)
 
@@ -208,7 +244,7 @@ def test_a_file_system_without_sockets(folder: Path, monkeypatch: pytest.MonkeyP
     with pulsarx.Client(folder, durability="os"):
         assert owner_of(folder).control_socket.startswith("@pulsarx-")
         assert ask(folder, "create_topic", topic="t", partitions=0)["created"]
-        assert not (folder / "control").exists()
+        assert not (folder / "control.sock").exists()
 
 
 def test_no_socket_at_all_is_a_warning(
@@ -227,19 +263,11 @@ def test_no_socket_at_all_is_a_warning(
         assert answer.startswith("FolderOwnedError") and str(os.getpid()) in answer
 
 
-KILLED = """
-import sys, pulsarx
-client = pulsarx.Client(sys.argv[1])
-print("ready", flush=True)
-sys.stdin.readline()
-"""
-
-
 def test_the_socket_of_a_killed_owner_is_in_nobodys_way(folder: Path) -> None:
-    with ChildProcess(KILLED, folder) as owner:
+    with ChildProcess(LISTENER, folder) as owner:
         owner.line()
         owner.kill()
-    assert (folder / "control").is_socket()
+    assert (folder / "control.sock").is_socket()
     made = ask_owner(folder, "create_topic", {"topic": "t", "partitions": 0})
     assert made["created"]
     with pulsarx.Client(folder, durability="os"):

@@ -294,6 +294,23 @@ def test_a_subscription_begins_where_the_stream_does_and_moves_beside_an_owner(
         assert waiting() == 0
 
 
+def test_a_subscription_of_a_topic_that_is_empty_by_now_stays_where_it_is(folder: Path) -> None:
+    with pulsarx.Client(folder, durability="os") as client:
+        consumer = client.subscribe("t", "s")
+        send(client, "t", numbers(3))
+        for _ in range(3):
+            consumer.acknowledge(consumer.receive(1000))
+    with pulsarx.Client(folder, durability="os") as client:
+        client._broker.background.wait()  # type: ignore[union-attr]
+        send(client, "u", numbers(2))
+    steps = Steps(folder, topics="t,u", subscription="job")
+    steps.reader.commit(steps.offset)
+    fill(folder, "t", numbers(3, 5))
+    assert steps.batch() == numbers(3, 5)
+    steps.reader.commit(steps.offset)
+    assert backlog(folder, "t", "job") == backlog(folder, "u", "job") == 0
+
+
 def test_the_last_batch_of_a_query_is_synchronised_from_its_checkpoint(
     spark: Any, folder: Path, tmp_path: Path
 ) -> None:

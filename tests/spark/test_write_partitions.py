@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
@@ -135,6 +137,48 @@ def test_a_failing_task_is_tried_again_and_writes_once(spark, folder, topics):
     write_topic(frame, "plain", root=folder)
     assert [int(value) for value in values_of(folder, "plain")] == [*range(100), *range(1000)]
     assert staged(folder) == []
+
+
+def test_a_killed_worker_is_replaced_and_writes_once(spark, folder, topics):
+    """Killed with half a file written, and with a whole one that nobody was told of."""
+
+    def die_first(parts):
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        found = []
+        for number, part in enumerate(parts):
+            found.append(part)
+            if number == 20 and context.partitionId() == 0 and context.attemptNumber() == 0:
+                list(write_partitions(found, job))
+                os.kill(os.getpid(), signal.SIGKILL)
+        return write_partitions(die_between(found, context), job)
+
+    def die_between(rows, context):
+        for number, row in enumerate(rows):
+            if number == 20 and context.partitionId() == 1 and context.attemptNumber() == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield pa.RecordBatch.from_pydict({"value": [row]})
+
+    job = plan_write(folder, "plain")
+    rdd = spark.sparkContext.parallelize([b"%d" % n for n in range(100)], 2)
+    commit_write(job, rdd.mapPartitions(die_first).collect())
+    assert [int(value) for value in values_of(folder, "plain")] == list(range(100))
+    assert staged(folder) == []
+
+
+def test_two_jobs_at_once_write_one_topic(spark, folder, topics):
+    """Each of them whole and in order, whichever is first."""
+
+    def write(first):
+        frame = spark.range(first, first + 300, 1, 2).selectExpr("cast(id as string) as value")
+        return write_topic(frame, "plain", root=folder)
+
+    with ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(write, (0, 300)))
+    assert [result.message_count for result in results] == [300, 300]
+    found = [int(value) for value in values_of(folder, "plain")]
+    assert found in ([*range(600)], [*range(300, 600), *range(300)])
 
 
 def test_the_same_write_again_is_attached_once(spark, folder, topics):

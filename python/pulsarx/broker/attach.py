@@ -108,15 +108,18 @@ def attach(
     FolderOwnedError: the owner cannot be reached. Nothing was attached after any of these.
     Timeout: not known; call again.
     """
+    files = list(staged_files)
     arguments: dict[str, Any] = {
         "application": transaction.application,
         "batch_id": transaction.batch_id,
-        "files": [file.document() for file in staged_files],
+        "files": [file.document() for file in files],
         "thorough": thorough,
     }
 
     def known() -> dict[str, Any] | None:
-        return _known(folder, transaction)
+        # Reading a large catalogue costs more than looking whether there is anything to attach.
+        waiting = files and all(file.is_there(folder) for file in files)
+        return None if waiting else _known(folder, transaction)
 
     return AttachResult(**ask_owner(folder, "attach", arguments, timeout_ms, known))
 

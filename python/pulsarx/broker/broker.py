@@ -82,9 +82,10 @@ class Broker:
     read_only = False
 
     def __init__(
-        self, location: str | None, settings: BrokerSettings, *, listening: bool = True
+        self, location: str | None, settings: BrokerSettings, *, brief: bool = False
     ) -> None:
-        """location: a folder, None for memory. listening: other processes may ask for things."""
+        """location: a folder, None for memory. brief: for one request; who wants the folder waits,
+        and nobody asks it for anything."""
         self.settings = settings
         self.clock = settings.clock
         self.randomness = settings.randomness
@@ -105,7 +106,7 @@ class Broker:
             )
         else:
             self.directory = DataDirectory.open(
-                location, files=self.files, now_ms=self.clock.now_ms()
+                location, files=self.files, now_ms=self.clock.now_ms(), brief=brief
             )
             self._cursor_listing = CursorListing(self.files, f"{self.directory.path}/cursors")
         try:
@@ -124,7 +125,7 @@ class Broker:
         self.completions = Completions()
         self.attach_lock = threading.Lock()
         self.control: ControlSocket | None = None
-        if location is not None and listening:
+        if location is not None and not brief:
             self.control = ControlSocket.open(self, self.directory.path)
         if self.control is not None:
             self.directory.announce(self.catalogue.epoch, self.control.address)
@@ -424,7 +425,7 @@ def own_briefly(
     with _registry_lock:
         if key in _registry:
             return None
-        broker = _registry[key] = Broker(location, settings, listening=False)
+        broker = _registry[key] = Broker(location, settings, brief=True)
         broker.reference_count = 1
         try:
             return work(broker)

@@ -125,7 +125,8 @@ class TopicRecord:
         ledgers = [ledger.row() for ledger in self.ledgers]
         subscriptions = [subscription.row() for subscription in self.subscriptions.values()]
         head = [self.topic_id, self.name, self.partition_count, self.properties, self.policies]
-        return [*head, ledgers, subscriptions, self.removed_ledger_id, self.removed_messages]
+        removed = [self.removed_ledger_id, self.removed_messages]
+        return [*head, ledgers, subscriptions, *(removed if self.removed_ledger_id else [])]
 
     @staticmethod
     def of_row(row: list[Any]) -> TopicRecord:
@@ -134,7 +135,7 @@ class TopicRecord:
         made.policies = policies
         made.ledgers = [LedgerRecord(*fields) for fields in ledgers]
         made.subscriptions = {fields[0]: SubscriptionRecord(*fields) for fields in subscriptions}
-        # Checkpoints of earlier versions end here: what was removed before them is not known.
+        # Where nothing was removed, and in checkpoints of version 1, the row ends here.
         made.removed_ledger_id, made.removed_messages = row[7:] or (0, 0)
         return made
 
@@ -239,8 +240,9 @@ class CatalogueState:
 
     @property
     def needs_version(self) -> int:
-        """Of the checkpoint it is written to."""
-        return 2 if self.transactions or self.leases else 1
+        """Of the checkpoint it is written to: 2 for what version 1 does not know."""
+        removed = any(topic.removed_ledger_id for topic in self.topics.values())
+        return 2 if removed or self.transactions or self.leases else 1
 
     @staticmethod
     def of_document(document: dict[str, Any]) -> CatalogueState:

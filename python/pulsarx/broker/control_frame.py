@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 FRAME_SIZE_MAX = 1 << 25  # an attach of 50,000 files
 _STEP_SIZE = 1 << 16
-PATH_SIZE_MAX = 107  # of a socket's address, without the zero behind it
 
 
 class FrameError(Exception):
@@ -23,12 +22,12 @@ class FrameError(Exception):
 
 
 def frame_send(connection: _socket.socket, document: dict[str, Any], deadline: Deadline) -> None:
-    """FrameError: it is too large, or the other end does not read it. OSError: it is gone."""
+    """FrameError: the other end does not read it. ValueError: too large. OSError: it is gone."""
     import json
 
     data = json.dumps(document, separators=(",", ":")).encode()
     if len(data) > FRAME_SIZE_MAX:
-        raise FrameError(f"{len(data)} bytes are more than {FRAME_SIZE_MAX}")
+        raise ValueError(f"{len(data)} bytes, more than the {FRAME_SIZE_MAX} that can be sent")
     _limit(connection, deadline)
     try:
         connection.sendall(len(data).to_bytes(4, "big") + data)

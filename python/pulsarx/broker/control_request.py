@@ -61,6 +61,7 @@ def _attach(
 
 def _lease(broker: Broker, job: str, ledgers: Arguments, ttl_ms: int) -> Arguments:
     now_ms, expires_ms = _times(broker, ttl_ms)
+    ledgers = {str(TopicName.of(name)): ids for name, ids in ledgers.items()}
     for name, ids in ledgers.items():
         if not isinstance(ids, list) or not all(one.__class__ is int and one > 0 for one in ids):
             raise ValueError(f"lease: {ids!r:.100} are no ids of ledgers of {name:.200}")
@@ -152,29 +153,22 @@ def _create_subscription(broker: Broker, topic: str, name: str, position: str) -
     return {"created": created}
 
 
-def _move_subscription(broker: Broker, name: str, positions: Arguments) -> Arguments:
-    """Count everything before a message as acknowledged, never less than was before.
-
-    positions: [ledger id, message] by topic (in full, partitions one by one). A topic that is not
-    there, or has no such subscription, is passed over. The answer names those that moved.
-    """
-    for topic, position in positions.items():
-        pair = position if isinstance(position, list) else []
-        if len(pair) != 2 or not all(one.__class__ is int and one >= 0 for one in pair):
-            raise ValueError(f"move_subscription: {position!r:.100} is no position of {topic:.200}")
-    moved = []
-    for topic, (ledger_id, message) in sorted(positions.items()):
-        try:
-            each = broker.topic(TopicName.of(topic), create=False)
-        except errors.TopicNotFound:
-            continue
-        with each.lock:
-            subscription = each.subscriptions.get(name)
-            if subscription is None or subscription.mark_delete() >= (ledger_id, message):
-                continue
-            subscription.seek((ledger_id, message))
-        moved.append(topic)
-        broker.background.put(each.trim)
+def _move_subscription(
+    broker: Broker, topic: str, name: str, ledger_id: int, message: int
+) -> Arguments:
+    """Acknowledge everything before a message, given by its ledger and its ordinal there. Never
+    goes back. NotAllowedError: consumers are attached, or the topic has no such message."""
+    found = broker.topic(TopicName.of(topic), create=False)
+    with found.lock:
+        subscription = found.subscriptions.get(name)
+        if subscription is None:
+            raise errors.SubscriptionNotFound(f"subscription {name:.200} of {found.name}")
+        if subscription.consumers():
+            raise errors.NotAllowedError(
+                f"move subscription {name:.200} of {found.name}: consumers are attached"
+            )
+        moved = subscription.acknowledge_before((ledger_id, message))
+    broker.background.put(found.trim)
     return {"moved": moved}
 
 
@@ -205,6 +199,9 @@ VERBS: dict[str, tuple[Callable[..., Arguments], dict[str, type]]] = {
     "release": (_release, {"job": str}),
     "create_topic": (_create_topic, {"topic": str, "partitions": int}),
     "create_subscription": (_create_subscription, {"topic": str, "name": str, "position": str}),
-    "move_subscription": (_move_subscription, {"name": str, "positions": dict}),
+    "move_subscription": (
+        _move_subscription,
+        {"topic": str, "name": str, "ledger_id": int, "message": int},
+    ),
     "stats": (_stats, {"topic": str}),
 }

@@ -3,7 +3,7 @@
 Made by the broker of a folder. One thread sleeps in accept and uses no CPU; requests are performed
 one after another in it. `LOCK` says the address:
 
-control        the socket of that name in the folder; reached through a descriptor of the folder
+control.sock   the socket of that name in the folder; reached through a descriptor of the folder
                where the whole path is longer than an address may be
 @<name>        a name without a file, where the file system has no sockets; same user only
 """
@@ -11,12 +11,13 @@ control        the socket of that name in the folder; reached through a descript
 from __future__ import annotations
 
 import _socket
+import errno
 import os
+import stat
+import sys
 import threading
 
 from pulsarx.broker.catalogue_operations import detail_of
-from pulsarx.broker.control_frame import PATH_SIZE_MAX, FrameError, frame_receive, frame_send
-from pulsarx.broker.control_request import perform
 from pulsarx.clock import Deadline
 from pulsarx.errors import PulsarException
 
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.broker import Broker
 
-SOCKET_NAME = "control"
+SOCKET_NAME = "control.sock"
 _REQUEST_MS = 10_000  # how long a request may take to arrive, and its answer to be taken
 _BACKLOG = 64
+PATH_SIZE_MAX = 107  # of a socket's address, without the zero behind it
 # After an accept that failed for want of descriptors or memory.
 _REST_SECONDS = 1.0
 _PEER_CREDENTIALS_SIZE = 12  # pid, uid, gid
@@ -73,17 +75,23 @@ class ControlSocket:
         return made
 
     def _bind(self) -> None:
-        path = f"{self._folder}/{SOCKET_NAME}"
-        try:
-            os.unlink(path)  # of an owner that was killed: the lock is ours
-        except FileNotFoundError:
-            pass
+        self._remove_stale(f"{self._folder}/{SOCKET_NAME}")
         try:
             with_address(self._folder, SOCKET_NAME, self._listener.bind)
             self.address = SOCKET_NAME
         except OSError:
             self.address = f"@pulsarx-{self._broker.directory.folder_id}-{os.getpid()}"
             with_address(self._folder, self.address, self._listener.bind)
+
+    @staticmethod
+    def _remove_stale(path: str) -> None:
+        """Of an owner that was killed: the lock is ours, so it listens no more."""
+        try:
+            if not stat.S_ISSOCK(os.lstat(path).st_mode):
+                raise OSError(errno.EEXIST, "is no socket, and none of ours", path)
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
 
     def close(self) -> None:
         """Finish the request that is being performed and listen no more. May be called twice."""
@@ -123,23 +131,30 @@ class ControlSocket:
                 continue
             self._connection = _socket.socket(fileno=descriptor)
             try:
-                if self._may_ask(self._connection):
-                    self._answer(self._connection)
-            except (FrameError, OSError):
-                pass  # whoever asked is gone, or knows no manners
+                self._talk(self._connection)
             finally:
                 self._connection.close()
                 self._connection = None
+
+    def _talk(self, connection: _socket.socket) -> None:
+        # Imported by the first request: opening a folder is not to pay for it.
+        from pulsarx.broker.control_frame import FrameError
+
+        try:
+            if self._may_ask(connection):
+                self._answer(connection)
+        except (FrameError, OSError):
+            pass  # whoever asked is gone, or knows no manners
 
     def _may_ask(self, connection: _socket.socket) -> bool:
         """A socket with a file is guarded by the file's permissions; one without by this."""
         if self.address == SOCKET_NAME:
             return True
-        size = _PEER_CREDENTIALS_SIZE
-        peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, size)
-        return int.from_bytes(peer[4:8], "little") in (0, os.geteuid())
+        return user_of(connection) in (0, os.geteuid())
 
     def _answer(self, connection: _socket.socket) -> None:
+        from pulsarx.broker.control_frame import frame_receive, frame_send
+
         with self._lock:
             if self._closed:
                 return
@@ -152,11 +167,13 @@ class ControlSocket:
         answer = self._perform(request)
         try:
             frame_send(connection, answer, Deadline(_REQUEST_MS))
-        except FrameError as error:
+        except ValueError as error:
             told = {"error": "StorageError", "detail": f"the answer: {error}"}
             frame_send(connection, told, Deadline(_REQUEST_MS))
 
     def _perform(self, request: dict[str, Any]) -> dict[str, Any]:
+        from pulsarx.broker.control_request import perform
+
         directory = self._broker.directory
         if request.get("folder") != directory.folder_id or request.get("epoch") != directory.epoch:
             return {"again": True}  # it read the LOCK of an owner before this one
@@ -195,6 +212,13 @@ def with_address(folder: str, address: str, use: Any) -> None:
         use(f"/proc/self/fd/{descriptor}/{address}")
     finally:
         os.close(descriptor)
+
+
+def user_of(connection: _socket.socket) -> int:
+    """The user at the other end, as the system knows it."""
+    size = _PEER_CREDENTIALS_SIZE
+    peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, size)
+    return int.from_bytes(peer[4:8], sys.byteorder)
 
 
 def shut(one: _socket.socket) -> None:

@@ -6,6 +6,7 @@ README.md of this package says what lies where. Opened by the broker, one object
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 
 from pulsarx.broker.folder_marker import (
@@ -20,6 +21,7 @@ from pulsarx.broker.owner_lock import (
     owner_lock_take,
     owner_lock_write,
 )
+from pulsarx.clock import Deadline
 from pulsarx.errors import AlreadyClosed, FolderError, FolderOwnedError, ForkedError
 
 TYPE_CHECKING = False
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
     from pulsarx.broker.file_operations import FileOperations
 
 LOCK_NAME = "LOCK"
+# Stands for the control socket of who owns the folder only for one request, such as an attach.
+BRIEF_OWNER = "-"
+_BRIEF_MS = 5000
+_BRIEF_WAIT_SECONDS = 0.005
 _SUBDIRECTORIES = ("catalogue", "ledgers", "cursors")
 _LEDGER_SUFFIX = ".ledger"
 
@@ -39,7 +45,7 @@ class DataDirectory:
     __slots__ = (
         "path", "read_only", "files", "folder_id", "format_version", "started_ms", "epoch",
         "catalogue_path", "ends_path", "orphans_path",
-        "_durable", "_lock_descriptor", "_closed", "_forked", "__weakref__",
+        "_durable", "_control_socket", "_lock_descriptor", "_closed", "_forked", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -57,6 +63,7 @@ class DataDirectory:
         self.ends_path = f"{path}/ends"
         self.orphans_path = f"{path}/orphans"
         self._durable: set[str] = set()  # folders whose name this opening flushed
+        self._control_socket = ""
         self._lock_descriptor = -1
         self._closed = False
         self._forked = False
@@ -68,6 +75,7 @@ class DataDirectory:
         *,
         files: FileOperations,
         read_only: bool = False,
+        brief: bool = False,
         now_ms: int = 0,
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> DataDirectory:
@@ -75,6 +83,7 @@ class DataDirectory:
         directory.
 
         read_only: writes nothing, takes nothing and waits for nothing.
+        brief: own it for one request; others that want to own it wait for that long.
         FolderOwnedError: another opening owns it. FolderError: it is none and cannot become one.
         Durable when it returns: the folder, its marker and its subdirectories.
         """
@@ -91,7 +100,7 @@ class DataDirectory:
         _make_folder(files, path)
         if marker_read(files, path) is None:
             _check_may_become_one(files, path)
-        descriptor = _take_ownership(path, now_ms)
+        descriptor = _take_ownership(path, now_ms, BRIEF_OWNER if brief else "")
         try:
             _make_subdirectories(files, path)
             marker = marker_read(files, path)
@@ -108,6 +117,7 @@ class DataDirectory:
             os.close(descriptor)
             raise
         opened._lock_descriptor = descriptor
+        opened._control_socket = BRIEF_OWNER if brief else ""
         opened.started_ms = now_ms
         _opened.add(opened)
         return opened
@@ -139,7 +149,8 @@ class DataDirectory:
         """Say in LOCK which epoch this owner has, and where it listens."""
         self.check_writable()
         self.epoch = epoch
-        mine = OwnerInfo(os.getpid(), epoch, self.started_ms, control_socket)
+        socket = control_socket or self._control_socket
+        mine = OwnerInfo(os.getpid(), epoch, self.started_ms, socket)
         owner_lock_write(self._lock_descriptor, mine)
 
     def ledger_path(self, ledger_id: int) -> str:
@@ -171,10 +182,6 @@ class DataDirectory:
             self.files.flush_directory(f"{self.path}/ledgers")
             self._durable |= fresh
         return paths
-
-    def flush_entry(self, path: str) -> None:
-        """Make the name of a file durable, after it was made, renamed or taken away."""
-        self.files.flush_directory(os.path.dirname(path))
 
     def ledger_files(self) -> Iterator[tuple[int, str]]:
         """Ledger id and path of every ledger file there is, known to the catalogue or not."""
@@ -333,10 +340,10 @@ def _check_may_become_one(files: FileOperations, path: str) -> None:
         )
 
 
-def _take_ownership(path: str, now_ms: int) -> int:
+def _take_ownership(path: str, now_ms: int, control_socket: str) -> int:
     lock_path = f"{path}/{LOCK_NAME}"
     try:
-        descriptor = owner_lock_take(lock_path)
+        descriptor = _take_lock(lock_path)
     except OSError as error:
         raise _refused(path, error) from error
     if descriptor < 0:
@@ -352,11 +359,25 @@ def _take_ownership(path: str, now_ms: int) -> int:
             "folder with read_only=True"
         )
     try:
-        owner_lock_write(descriptor, OwnerInfo(os.getpid(), 0, now_ms, ""))
+        owner_lock_write(descriptor, OwnerInfo(os.getpid(), 0, now_ms, control_socket))
     except OSError as error:
         os.close(descriptor)
         raise _refused(path, error) from error
     return descriptor
+
+
+def _take_lock(lock_path: str) -> int:
+    """The locked descriptor, or -1; a brief owner is waited for."""
+    deadline = Deadline(_BRIEF_MS)
+    while True:
+        descriptor = owner_lock_take(lock_path)
+        if descriptor >= 0:
+            return descriptor
+        owner = owner_lock_query(lock_path)
+        brief = owner is None or owner.control_socket == BRIEF_OWNER
+        if not brief or deadline.expired():
+            return -1
+        threading.Event().wait(_BRIEF_WAIT_SECONDS)
 
 
 def _refused(path: str, error: OSError) -> FolderError:

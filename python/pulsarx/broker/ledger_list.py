@@ -128,6 +128,15 @@ class LedgerList:
                 return self._locate_entry(ledger, message_id.entry_id(), message_id.batch_index())
         return (ledger_id, 0, 0)
 
+    def may_have_had(self, ledger_id: int) -> bool:
+        """Whether a ledger of this id may have been of this topic and is trimmed."""
+        ledgers = self.ledgers()
+        state = self.catalogue.state
+        below = ledgers[0].ledger_id if ledgers else state.next_id
+        return 0 < ledger_id < below and not any(
+            each.ledger_id == ledger_id for topic in state.topics.values() for each in topic.ledgers
+        )
+
     def _locate_entry(
         self, ledger: LedgerRecord, entry_id: int, batch_index: int
     ) -> tuple[int, int, int]:

@@ -327,19 +327,25 @@ class ManagedLedger(LedgerList):
             self.broker.catalogue.commit(removal)
             for ledger_id in removed:
                 self._in_memory.pop(ledger_id, None)
-                self._unlink(ledger_id)
+        # Not under the lock: there may be thousands, and publishers must be able to roll over.
+        self._unlink(*removed)
         return removed
 
-    def _unlink(self, ledger_id: int) -> None:
-        """The catalogue does not know the ledger (any more): its file goes."""
-        path = self.broker.directory.ledger_path(ledger_id)
-        if path is None:
-            return
-        try:
-            self.broker.files.unlink(path)
-        except FileNotFoundError:
-            return  # somebody else did, or a power cut took its name
-        self.broker.directory.flush_entry(path)
+    def _unlink(self, *ledger_ids: int) -> None:
+        """The catalogue does not know the ledgers (any more): their files go."""
+        from pulsarx.broker.directory_flush import flush_directories
+
+        folders = []
+        for ledger_id in ledger_ids:
+            path = self.broker.directory.ledger_path(ledger_id)
+            if path is None:
+                return
+            try:
+                self.broker.files.unlink(path)
+            except FileNotFoundError:
+                continue  # somebody else did, or a power cut took its name
+            folders.append(os.path.dirname(path))
+        flush_directories(self.broker.files, folders)
 
     def close(self) -> None:
         """Seal what is open. Idempotent."""

@@ -123,9 +123,6 @@ class MemoryDirectory:
         """There are no files, so none that the catalogue does not know."""
         return path
 
-    def flush_entry(self, path: str) -> None:
-        pass
-
     def ledger_files(self) -> Iterator[tuple[int, str]]:
         return iter(())
 

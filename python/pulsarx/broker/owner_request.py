@@ -6,6 +6,7 @@ owner over its control socket, this process itself as the owner for just this re
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 
@@ -14,12 +15,13 @@ from pulsarx._pycore.file_system import FileSystem
 from pulsarx.broker import broker as brokers
 from pulsarx.broker.control_frame import FrameError, frame_receive, frame_send
 from pulsarx.broker.control_request import perform
-from pulsarx.broker.control_socket import new_socket, with_address
-from pulsarx.broker.data_directory import DataDirectory
+from pulsarx.broker.control_socket import new_socket, user_of, with_address
+from pulsarx.broker.data_directory import BRIEF_OWNER, LOCK_NAME, DataDirectory
 from pulsarx.clock import Deadline, system_clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import _socket
     from collections.abc import Callable
     from typing import Any
 
@@ -86,6 +88,8 @@ def _ask_once(
         if answer is not None:
             return answer
         return _ask_nobody(path, verb, arguments)
+    if owner.control_socket == BRIEF_OWNER:
+        return f"another process (pid {owner.pid}) owns it for a request of its own"
     if not owner.control_socket:
         return f"its owner (pid {owner.pid}) has no control socket (yet)"
     return _ask_over_socket(directory, owner, verb, arguments, deadline)
@@ -120,6 +124,7 @@ def _ask_over_socket(
         connection.settimeout(deadline.remaining_seconds())
         try:
             with_address(directory.path, owner.control_socket, connection.connect)
+            _check_is_owner(directory, owner, connection)
             request = {"folder": directory.folder_id, "epoch": owner.epoch, "verb": verb}
             frame_send(connection, {**request, "arguments": arguments}, deadline)
             answer = frame_receive(connection, deadline)
@@ -141,6 +146,14 @@ def _ask_over_socket(
         raise _rebuilt(str(answer["error"]), str(answer.get("detail")))
     result = answer.get("result")
     return result if isinstance(result, dict) else {}
+
+
+def _check_is_owner(directory: DataDirectory, owner: OwnerInfo, connection: _socket.socket) -> None:
+    """A name without a file can be taken by anybody: only who may write LOCK is believed."""
+    if owner.control_socket.startswith("@"):
+        expected = os.stat(f"{directory.path}/{LOCK_NAME}").st_uid
+        if user_of(connection) not in (0, os.geteuid(), expected):
+            raise PermissionError(errno.EPERM, "another user listens there")
 
 
 def _rebuilt(name: str, detail: str) -> Exception:

@@ -45,12 +45,14 @@ class PartitionedTopic:
         It is held weakly: the watcher may simply go.
         """
         with self.broker.lock:
+            self._watchers = [each for each in self._watchers if each() is not None]
             self._watchers.append(weakref.WeakMethod(grown))
 
     def has_grown(self, partition_count: int) -> None:
         """Told by the broker."""
-        self.partition_count = partition_count
         with self.broker.lock:
+            # Two that let it grow may come here in the other order.
+            self.partition_count = max(self.partition_count, partition_count)
             watchers = [each() for each in self._watchers]
             self._watchers = [each for each in self._watchers if each() is not None]
         for watcher in watchers:

@@ -13,10 +13,26 @@ import stat
 
 from pulsarx import errors
 from pulsarx._pycore.ledger_file import LedgerFile
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Protocol
+
+    class Sealed(Protocol):
+        """What is known of a sealed ledger where it was written."""
+
+        path: str
+        uuid: str
+        folder_id: str
+        size: int
+        file_size: int
+        digest: int
+        entry_count: int
+        message_count: int
+        first_publish_ms: int
+        last_publish_ms: int
+
 
 STAGING_NAME = "staging"
 _NAME_SIZE_MAX = 200
@@ -70,10 +86,45 @@ class StagedFile:
         file = LedgerFile.open(path, 0)
         summary = file.summary()
         return cls(
-            topic, job, name, file.uuid.hex(), store_id, summary.size, os.path.getsize(path),
-            summary.digest, summary.entry_count, summary.message_count, summary.first_publish_ms,
-            summary.last_publish_ms, os.uname().nodename, path,
-        )  # fmt: skip
+            str(TopicName.of(topic)),
+            job,
+            name,
+            file.uuid.hex(),
+            store_id,
+            summary.size,
+            os.path.getsize(path),
+            summary.digest,
+            summary.entry_count,
+            summary.message_count,
+            summary.first_publish_ms,
+            summary.last_publish_ms,
+            os.uname().nodename,
+            path,
+        )
+
+    @classmethod
+    def of_sealed(cls, topic: str, sealed: Sealed) -> StagedFile:
+        """From what a writer of sealed ledgers answers, on the host that wrote it."""
+        area, _, name = sealed.path.rpartition("/")
+        above, _, job = area.rpartition("/")
+        if above.rpartition("/")[2] != STAGING_NAME:
+            raise ValueError(f"{sealed.path} is not in the staging area of a data directory")
+        return cls(
+            str(TopicName.of(topic)),
+            job,
+            name,
+            sealed.uuid,
+            sealed.folder_id,
+            sealed.size,
+            sealed.file_size,
+            sealed.digest,
+            sealed.entry_count,
+            sealed.message_count,
+            sealed.first_publish_ms,
+            sealed.last_publish_ms,
+            os.uname().nodename,
+            sealed.path,
+        )
 
     def document(self) -> dict[str, Any]:
         """Itself as JSON keeps it."""
@@ -92,9 +143,15 @@ class StagedFile:
             value = getattr(made, name)
             if value.__class__ is not int or not -_COUNT_MAX < value < _COUNT_MAX:
                 raise ValueError(f"staged file: {name} {value!r:.200} is no number")
+        if str(TopicName.of(made.topic)) != made.topic:
+            raise ValueError(f"staged file: topic {made.topic:.200} is not written in full")
         check_plain_name(made.job, "job")
         check_plain_name(made.name, "name of a staged file")
         return made
+
+    def is_there(self, folder: str | os.PathLike[str]) -> bool:
+        """Whether there is a file of this name, in a folder that is reached in whatever way."""
+        return os.path.lexists(staged_path(os.fspath(folder), self.job, self.name))
 
     def check(self, folder: str, store_id: str, thorough: bool = False) -> None:
         """Compare it with the file in this data directory.
@@ -103,11 +160,7 @@ class StagedFile:
         FolderError: written for another data directory. StorageError: not there.
         CorruptDataError: not what was written.
         """
-        if self.store_id != store_id:
-            raise errors.FolderError(
-                f"attach {self._described(folder)}: it was written for the data directory with id "
-                f"{self.store_id}, this one has {store_id}. {_MOUNT}"
-            )
+        self._check_store(folder, self.store_id, store_id)
         found = self._look(folder, store_id)
         for name, value in found.items():
             if value != getattr(self, name):
@@ -117,6 +170,13 @@ class StagedFile:
                 )
         if thorough:
             self._read_all(folder)
+
+    def _check_store(self, folder: str, written_for: str, store_id: str) -> None:
+        if written_for != store_id:
+            raise errors.FolderError(
+                f"attach {self._described(folder)}: it was written for the data directory with id "
+                f"{written_for}, this one has {store_id}. Nothing was attached. {_MOUNT}"
+            )
 
     def _look(self, folder: str, store_id: str) -> dict[str, Any]:
         path = staged_path(folder, self.job, self.name)
@@ -135,6 +195,8 @@ class StagedFile:
                 f"attach {self._described(folder)}: there is no such file in the data directory "
                 f"with id {store_id}. Nothing was attached. {_MOUNT}"
             ) from error
+        # Headers of earlier versions do not say it.
+        self._check_store(folder, getattr(file, "folder_id", "") or store_id, store_id)
         if summary.damage_count or file.header_damaged:
             raise errors.CorruptDataError(
                 f"attach {self._described(folder)}: {summary.damage_count} places in it cannot be "

@@ -48,7 +48,7 @@ class SubscribeRequest:
 
     __slots__ = (
         "subscription_name", "type", "durable", "start", "schema", "consumer_name", "settings",
-        "key_shared",
+        "key_shared", "made_subscription",
     )  # fmt: skip
 
     def __init__(
@@ -71,6 +71,7 @@ class SubscribeRequest:
         self.settings = settings or ReceiverSettings()
         self.durable = durable
         self.key_shared = key_shared
+        self.made_subscription = False  # set by the topic: the durable subscription is new
 
     @property
     def type_name(self) -> str:

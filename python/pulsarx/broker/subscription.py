@@ -146,24 +146,58 @@ class Subscription:
     # Positions ------------------------------------------------------------------------------------
 
     def locate(self, message_id: object) -> tuple[int, int, int]:
-        """For an acknowledgement by id; see LedgerList.locate."""
+        """For an acknowledgement by id; see LedgerList.locate. What was trimmed is acknowledged.
+
+        NotAllowedError: the topic never had such a message.
+        """
         if not isinstance(message_id, MessageId):
             raise TypeError(
                 f"a Message or a MessageId is acknowledged, not a {type(message_id).__name__}"
             )
-        return self.topic.ledger.locate(message_id)
+        ledger = self.topic.ledger
+        found = ledger.locate(message_id)
+        if not found[2] and not ledger.may_have_had(message_id.ledger_id()):
+            raise errors.NotAllowedError(
+                f"acknowledge {message_id}: {self.topic.name} has no such message; an id is "
+                "acknowledged on the topic it was published to or received from"
+            )
+        return found
 
-    def seek(self, position: Position) -> None:
-        """Everything before the position counts as acknowledged, everything from it on as not.
-        Durable on return."""
-        if self.topic.ledger.ledgers():
-            self.dispatcher.reset(*position)
-        else:
-            self.dispatcher.move(
-                *position
-            )  # nothing was published that could count as acknowledged
+    def seek(self, find: Callable[[], Position]) -> None:
+        """Everything before the position found counts as acknowledged, everything from it on as
+        not. Durable on return."""
+        with self.topic.lock:  # so that the position is not trimmed before it is taken
+            position = find()
+            self.ledger_changed(0)  # it may be in a ledger that came a moment ago
+            if self.topic.ledger.ledgers():
+                self.dispatcher.reset(*position)
+            else:  # nothing was published that could count as acknowledged
+                self.dispatcher.move(*position)
         self.dispatcher.settled()
         self.topic.ledger.tail.wake()
+
+    def acknowledge_before(self, position: Position) -> bool:
+        """Everything before the position counts as acknowledged, durably; False: it did already.
+
+        For a subscription without consumers. NotAllowedError: a position the topic has not.
+        """
+        ledger_id, ordinal = position
+        record = self.topic.broker.catalogue.state.topics[self.topic.name]
+        # What retention removed needs nobody's acknowledgement.
+        gone = (record.removed_ledger_id, record.removed_messages)
+        if position <= self.mark_delete() or position <= gone:
+            return False
+        if self.removed or not 0 <= ordinal <= self.topic.ledger.messages_in(ledger_id):
+            raise errors.NotAllowedError(
+                f"{self.topic.name} has no message {ordinal} in ledger {ledger_id}"
+            )
+
+        def acknowledge() -> bool:
+            moved = bool(self.tracker.acknowledge_messages_through(ledger_id, ordinal))
+            self.tracker.flush()
+            return moved
+
+        return bool(self.core.locked(acknowledge))
 
     def ledger_changed(self, ledger_id: int) -> None:
         """A ledger was added, sealed or removed."""
@@ -200,9 +234,8 @@ class Subscription:
         """The last message of a ledger was acknowledged: it may be trimmed."""
         self.topic.broker.background.put(self.topic.trim)
 
-    def arm_flush(self, consumer: ConsumerCore) -> bool:
-        """Make acknowledgements durable before the flush interval is over; True when that is
-        arranged."""
+    def arm_flush(self, consumer: ConsumerCore) -> None:
+        """Make acknowledgements durable before the flush interval is over."""
         reference = weakref.ref(consumer)
 
         def flush() -> None:
@@ -213,7 +246,6 @@ class Subscription:
                 self.tracker.flush()
 
         self.topic.broker.after_flush_interval(flush)
-        return True
 
     def deadline(self, timeout_millis: int | None) -> Deadline:
         """How long a caller waits is real time, whatever clock the broker has."""
@@ -348,16 +380,17 @@ class ForgetLater:
     """A consumer that nobody refers to any more leaves: in the background, for the collector may
     run anywhere."""
 
-    __slots__ = ("_background", "_receiver", "_subscription")
+    __slots__ = ("_broker", "_receiver", "_subscription")
 
     def __init__(self, subscription: Subscription, receiver: Receiver) -> None:
         self._subscription = weakref.ref(subscription)
         self._receiver = receiver
-        self._background = subscription.topic.broker.background
+        self._broker = subscription.topic.broker
 
     def __call__(self, _: object) -> None:
-        if not self._background.closed:
-            self._background.put(self._leave)
+        # In a forked child nothing of it may be touched.
+        if self._broker.state == "OPEN":
+            self._broker.background.put(self._leave)
 
     def _leave(self) -> None:
         found = self._subscription()

@@ -98,6 +98,7 @@ class Topic:
     def subscribe(self, request: SubscribeRequest, make: MakeConsumer) -> ConsumerCore:
         """Attach a consumer to a subscription, which is made when it does not exist."""
         with self.lock:
+            self.broker.check_open()  # closed meanwhile: nobody would close this consumer
             name = request.subscription_name
             if request.durable:
                 subscription = self.subscriptions.get(name)
@@ -106,13 +107,19 @@ class Topic:
                     subscription = self.create_subscription(
                         name, request.start(), request.type_name
                     )
+                    request.made_subscription = True
             else:
                 for each in list(self._non_durable.values()):
                     each.detach_forgotten()  # it goes with its last consumer
                 subscription = self._non_durable.get(name)
                 if subscription is None:
                     subscription = self._create_non_durable(name, request.start())
-            consumer = subscription.attach(request, make)
+            try:
+                consumer = subscription.attach(request, make)
+            except BaseException:
+                if request.made_subscription:
+                    self.take_back(subscription)
+                raise
         subscription.dispatcher.settled()
         return consumer
 
@@ -126,12 +133,19 @@ class Topic:
         made.ledger_changed(0)  # as in create_subscription
         return made
 
+    def take_back(self, subscription: Subscription) -> None:
+        """Made by a consumer that was then refused: it goes, unless others use it by now."""
+        with self.lock:
+            made = self.subscriptions.get(subscription.name) is subscription
+            if made and not subscription.consumers():
+                self.unsubscribe(subscription.name)
+
     def drop_non_durable(self, subscription: Subscription) -> None:
         """Its last consumer has left."""
         with self.lock:
             if self._non_durable.get(subscription.name) is subscription:
                 del self._non_durable[subscription.name]
-            subscription.remove()
+                subscription.remove()
 
     def all_subscriptions(self) -> list[Subscription]:
         return [*self.subscriptions.values(), *self._non_durable.values()]
