@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from pulsarx.spark.data_source import register
     from pulsarx.spark.partition_reader import (
         map_topic,
         plan_frame,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         write_topic,
     )
     from pulsarx.spark.spark_session import session
+    from pulsarx.spark.subscription_sync import sync_subscription
     from pulsarx.spark.topic_plan import plan_topic
     from pulsarx.spark.write_commit import abort_write, commit_write
     from pulsarx.spark.write_job import plan_write
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 # Where each name is. No module has the name of what it gives: importing it would hide that.
 _PLACES = {
     "session": "spark_session",
+    "register": "data_source",
+    "sync_subscription": "subscription_sync",
     "map_topic": "partition_reader",
     "read_topic": "partition_reader",
     "topic_rdd": "partition_reader",
@@ -49,6 +53,8 @@ _PLACES = {
 
 __all__ = [
     "session",
+    "register",
+    "sync_subscription",
     "map_topic",
     "read_topic",
     "topic_rdd",

@@ -136,6 +136,7 @@ class TaskWriter:
             job.folder_id,
             compression=job.compression,
             null_values=job.null_values,
+            max_message_size=job.max_message_size,
         )
 
     def _seal(self, topic: str) -> None:

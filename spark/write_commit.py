@@ -26,14 +26,17 @@ _LEDGER_BYTES_ADVISED = 1 << 20
 _LEDGERS_UNNOTICED = 16  # fewer small ones are nobody's trouble
 
 
-def commit_write(job: WriteJob, messages: Iterable[CommitMessage]) -> AttachResult:
+def commit_write(
+    job: WriteJob, messages: Iterable[CommitMessage], on_small_ledgers: str = "warn"
+) -> AttachResult:
     """Attach what the tasks wrote, once: the same application and version again answers what was
     attached then. Durable when it returns.
 
+    on_small_ledgers: warn, error (NotAllowedError) or ignore, when there are many of them.
     The errors of `attach`; nothing was attached then, but after a Timeout: call it again.
     """
     files = ordered_files(messages)
-    _advise(files)
+    _advise(files, on_small_ledgers)
     try:
         result = attach(job.root, job.transaction, files)
     except errors.Timeout:
@@ -83,12 +86,17 @@ def remove_staged(job: WriteJob) -> None:
         pass
 
 
-def _advise(files: list[StagedFile]) -> None:
+def _advise(files: list[StagedFile], on_small_ledgers: str) -> None:
     size = sum(file.size for file in files)
-    if len(files) > _LEDGERS_UNNOTICED and size < len(files) * _LEDGER_BYTES_ADVISED:
-        warnings.warn(
-            f"{len(files)} ledgers of {size // len(files)} bytes on average are attached; readers "
-            "are fastest with 1 MiB or more. Write fewer Spark partitions (coalesce), or for a "
-            "topic with partitions repartition by key first",
-            stacklevel=3,
-        )
+    if on_small_ledgers == "ignore" or len(files) <= _LEDGERS_UNNOTICED:
+        return
+    if size >= len(files) * _LEDGER_BYTES_ADVISED:
+        return
+    text = (
+        f"{len(files)} ledgers of {size // len(files)} bytes on average are attached; readers "
+        "are fastest with 1 MiB or more. Write fewer Spark partitions (coalesce), or for a "
+        "topic with partitions repartition by key first"
+    )
+    if on_small_ledgers == "error":
+        raise errors.NotAllowedError(f"{text}. Refused, as onSmallFiles says: nothing was attached")
+    warnings.warn(text, stacklevel=3)

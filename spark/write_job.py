@@ -9,6 +9,7 @@ import uuid
 from pulsarx import errors
 from pulsarx.broker.attach import Transaction
 from pulsarx.broker.foreign_broker import ForeignBroker
+from pulsarx.broker.sealed_writer import MESSAGE_SIZE_MAX
 from pulsarx.broker.staged_file import STAGING_NAME
 from pulsarx.broker.staging import make_staging
 from pulsarx.enumerations import CompressionType, HashingScheme
@@ -26,6 +27,7 @@ class WriteJob:
     __slots__ = (
         "root", "folder_id", "name", "topic", "partition_counts", "application", "version",
         "hashing_scheme", "compression", "flush", "null_values", "max_ledger_bytes",
+        "max_message_size",
     )  # fmt: skip
 
     def __init__(
@@ -42,6 +44,7 @@ class WriteJob:
         flush: bool,
         null_values: bool,
         max_ledger_bytes: int,
+        max_message_size: int,
     ) -> None:
         self.root = root  # of the data directory, on every host
         self.folder_id = folder_id
@@ -55,10 +58,23 @@ class WriteJob:
         self.flush = flush
         self.null_values = null_values
         self.max_ledger_bytes = max_ledger_bytes
+        self.max_message_size = max_message_size
 
     @property
     def transaction(self) -> Transaction:
         return Transaction(self.application, self.version)
+
+    def of_batch(self, name: str, application: str, version: int) -> WriteJob:
+        """The same for another transaction, with a staging area of its own."""
+        values = {each: getattr(self, each) for each in self.__slots__}
+        values |= {"name": name, "application": application, "version": version}
+        return WriteJob(**values)
+
+    def without_topics(self) -> WriteJob:
+        """What is enough for the commit; there may be many topics."""
+        found = self.of_batch(self.name, self.application, self.version)
+        found.partition_counts = {}
+        return found
 
     @property
     def staging(self) -> str:
@@ -91,6 +107,8 @@ def plan_write(
     flush: bool = True,
     null_values: bool = False,
     max_ledger_bytes: int = 1 << 30,
+    max_message_size: int = MESSAGE_SIZE_MAX,
+    staging: bool = True,
 ) -> WriteJob:
     """Check where a write goes to and make its staging area. Runs on the driver.
 
@@ -100,7 +118,8 @@ def plan_write(
         again.
     flush: tasks put their files on the device before they report; without it a power cut may take
         what was committed. null_values: whether rows without a value are messages or an error.
-    max_ledger_bytes: after which a task begins the next ledger.
+    max_ledger_bytes: after which a task begins the next ledger. max_message_size: of the topic's
+        broker, if it is not the default. staging: False: only check.
     TopicNotFound, ValueError, FolderError: say what to change.
     """
     if (application is None) != (version is None):
@@ -110,20 +129,9 @@ def plan_write(
     path = os.path.realpath(os.fspath(root))
     name = f"spark-{uuid.uuid4().hex}"
     transaction = Transaction(application or name, version or 0)
-    broker = ForeignBroker(path)
-    try:
-        folder_id = broker.directory.folder_id
-        topics = broker.catalogue.state.topics
-        if topic is None:
-            counts = {each: record.partition_count for each, record in topics.items()}
-        else:
-            topic = str(TopicName.of(topic))
-            if topic not in topics:
-                raise _unknown(topic, topics, path)
-            counts = {topic: topics[topic].partition_count}
-    finally:
-        broker.close()
-    make_staging(path, name)
+    topic, folder_id, counts = _look(path, topic)
+    if staging:
+        make_staging(path, name)
     return WriteJob(
         path,
         folder_id,
@@ -137,7 +145,25 @@ def plan_write(
         flush,
         null_values,
         max_ledger_bytes,
+        max_message_size,
     )
+
+
+def _look(path: str, topic: str | None) -> tuple[str | None, str, dict[str, int]]:
+    """The topic's full name, the id of the data directory, partitions by topic."""
+    broker = ForeignBroker(path)
+    try:
+        folder_id = broker.directory.folder_id
+        topics = broker.catalogue.state.topics
+        if topic is None:
+            counts = {each: record.partition_count for each, record in topics.items()}
+            return None, folder_id, counts
+        topic = str(TopicName.of(topic))
+        if topic not in topics:
+            raise _unknown(topic, topics, path)
+        return topic, folder_id, {topic: topics[topic].partition_count}
+    finally:
+        broker.close()
 
 
 def _unknown(name: str, known: Any, root: str) -> errors.TopicNotFound:

@@ -333,8 +333,13 @@ class Planner:
         max_bytes_per_partition: int | None = None,
         max_records_per_partition: int | None = None,
         fail_on_data_loss: bool = True,
+        from_ms: int | None = None,
+        until_ms: int | None = None,
     ) -> list[LedgerRange]:
-        """As the function `plan`."""
+        """As the function `plan`.
+
+        from_ms, until_ms: besides start and end: only what was published from then on, and before.
+        """
         wanted = check_columns(COLUMNS if columns is None else columns)
         bytes_max = min(target_bytes, max_bytes_per_partition or target_bytes)
         for name, value in (
@@ -346,23 +351,26 @@ class Planner:
                 raise ValueError(f"{name} is {value}; it must be at least 1")
 
         def look() -> list[Piece]:
-            pieces = self._pieces(start, end, fail_on_data_loss)
+            pieces = self._pieces(start, end, fail_on_data_loss, from_ms, until_ms)
             return cut_pieces(pieces, bytes_max, max_records_per_partition, min_partitions)
 
         return self._ranges(self._steadily(look), wanted)
 
-    def _pieces(self, start: Boundary, end: Boundary, fail_on_data_loss: bool) -> list[Piece]:
-        from_ms = start if isinstance(start, int) else None
-        until_ms = end if isinstance(end, int) else None
+    def _pieces(
+        self,
+        start: Boundary,
+        end: Boundary,
+        fail_on_data_loss: bool,
+        from_ms: int | None = None,
+        until_ms: int | None = None,
+    ) -> list[Piece]:
         # By time each ledger is cut by itself: those that were attached may be out of order.
-        last = self.resolve(
-            LATEST if until_ms is not None else end,
-            fail_on_data_loss=fail_on_data_loss,
-            complete=True,
-        )
-        first = self.resolve(
-            EARLIEST if from_ms is not None else start, fail_on_data_loss=fail_on_data_loss
-        )
+        if isinstance(start, int):
+            from_ms, start = max(start, from_ms or start), EARLIEST
+        if isinstance(end, int):
+            until_ms, end = end if until_ms is None else min(end, until_ms), LATEST
+        last = self.resolve(end, fail_on_data_loss=fail_on_data_loss, complete=True)
+        first = self.resolve(start, fail_on_data_loss=fail_on_data_loss)
         pieces = []
         for tail in self._tails:
             begin, stop = first.get(tail.name, BEGINNING), last.get(tail.name, BEGINNING)

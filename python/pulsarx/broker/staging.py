@@ -43,6 +43,15 @@ def make_staging(folder: str | os.PathLike[str], job: str) -> str:
     return made
 
 
+def folder_id_of(folder: str | os.PathLike[str]) -> str:
+    """Which data directory this is, on this host. FolderError: none."""
+    path = os.path.realpath(os.fspath(folder))
+    directory = DataDirectory.open(path, files=_file_system(), read_only=True)
+    found: str = directory.folder_id
+    directory.close()
+    return found
+
+
 def collect_staging(
     folder: str | os.PathLike[str], older_than_ms: int, *, now_ms: int | None = None
 ) -> list[str]:

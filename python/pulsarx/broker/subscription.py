@@ -182,7 +182,10 @@ class Subscription:
         For a subscription without consumers. NotAllowedError: a position the topic has not.
         """
         ledger_id, ordinal = position
-        if position <= self.mark_delete():
+        record = self.topic.broker.catalogue.state.topics[self.topic.name]
+        # What retention removed needs nobody's acknowledgement.
+        gone = (record.removed_ledger_id, record.removed_messages)
+        if position <= self.mark_delete() or position <= gone:
             return False
         if self.removed or not 0 <= ordinal <= self.topic.ledger.messages_in(ledger_id):
             raise errors.NotAllowedError(

@@ -1,0 +1,298 @@
+"""The options of format("pulsarx"): one table, and how their texts are read. For data_source.
+
+Names are Spark's for Kafka and the Pulsar connector's where they mean the same; upper and lower
+case do not matter. An option that does not exist, or not for what it is given to, is an error with
+the nearest name when the query is planned.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+BATCH, STREAM, SINK, STREAM_SINK = "read", "readStream", "write", "writeStream"
+_READS = (BATCH, STREAM)
+_SINKS = (SINK, STREAM_SINK)
+_ALL = _READS + _SINKS
+_SIZE_SUFFIXES = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+COMPRESSIONS = ("none", "lz4", "zlib", "zstd", "snappy")
+HASHINGS = ("JavaStringHash", "Murmur3_32Hash")
+DAY_SECONDS = 86_400
+
+
+def _text(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it is empty")
+    return text.strip()
+
+
+def _names(text: str) -> list[str]:
+    found = [each.strip() for each in text.split(",") if each.strip()]
+    if not found:
+        raise ValueError("it names nothing; write names with commas between them")
+    return found
+
+
+def _flag(text: str) -> bool:
+    if text.strip().lower() not in ("true", "false"):
+        raise ValueError("it must be true or false")
+    return text.strip().lower() == "true"
+
+
+def _count(text: str) -> int:
+    """At least 1."""
+    if not text.strip().isascii() or not text.strip().isdigit() or int(text) < 1:
+        raise ValueError("it must be a whole number from 1 up")
+    return int(text)
+
+
+def _number(text: str) -> int:
+    """At least 0."""
+    if not text.strip().isascii() or not text.strip().isdigit() or int(text) >= 1 << 63:
+        raise ValueError("it must be a whole number from 0 up")
+    return int(text)
+
+
+def _size(text: str) -> int:
+    """Bytes, as 1048576, 64m or 1GB."""
+    plain = text.strip().lower()
+    digits = plain.rstrip("bkmgti")
+    suffix = plain[len(digits) :].removesuffix("ib") or ""
+    suffix = suffix if suffix in _SIZE_SUFFIXES else suffix.removesuffix("b")
+    if not digits.isascii() or not digits.isdigit() or suffix not in _SIZE_SUFFIXES:
+        raise ValueError("it must be a number of bytes, as 1048576 or 64m")
+    found = int(digits) * _SIZE_SUFFIXES[suffix]
+    if found < 1:
+        raise ValueError("it must be at least 1 byte")
+    return found
+
+
+def _duration_ms(text: str) -> int:
+    """Milliseconds of 15m, 30s, 500ms; a plain number is milliseconds."""
+    plain = text.strip().lower()
+    digits = plain.rstrip("smhind ")
+    unit = plain[len(digits) :].strip()
+    factors = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000}
+    if not digits.isascii() or not digits.isdigit() or unit not in factors:
+        raise ValueError("it must be a duration, as 15m, 30s or 500ms")
+    return int(digits) * factors[unit]
+
+
+def _time_ms(text: str) -> int:
+    """Milliseconds since 1970, or an ISO time that says its zone."""
+    plain = text.strip()
+    if plain.isascii() and plain.isdigit():
+        return int(plain)
+    from datetime import datetime
+
+    try:
+        found = datetime.fromisoformat(plain)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise ValueError(
+            "it must be milliseconds since 1970, or a time with its zone as 2026-01-31T12:00:00Z"
+        )
+    return round(found.timestamp() * 1000)
+
+
+def _offsets(text: str) -> str:
+    """earliest, latest, or JSON by topic."""
+    from pulsarx.broker.offsets import parse_offsets
+
+    plain = text.strip()
+    if plain.lower() in ("earliest", "latest"):
+        return plain.lower()
+    parse_offsets(plain)
+    return plain
+
+
+def _pattern(text: str) -> str:
+    import re
+
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"it is no regular expression: {error}") from None
+    return text
+
+
+def _folder(text: str) -> str:
+    from pulsarx.service_url import parse_service_url
+
+    plain = text.strip()
+    if ":" not in plain and not plain.startswith(("/", "~")):
+        # It would be another place in each of Spark's processes.
+        raise ValueError(f"it must be an absolute path; this may be {os.path.abspath(plain)}")
+    found = parse_service_url(_text(text)).folder
+    if found is None:
+        raise ValueError("it must be a folder; brokers in memory and clusters have no files")
+    return os.path.realpath(found)
+
+
+def _one_of(*names: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        for name in names:
+            if text.strip().lower() == name.lower():
+                return name
+        raise ValueError(f"it must be one of {', '.join(names)}")
+
+    return read
+
+
+def _columns(text: str) -> tuple[str, ...]:
+    from pulsarx.spark.topic_columns import column_names
+
+    return column_names(_names(text))
+
+
+#  name                      read as        default    where          meaning
+OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
+    ("root", _folder, None, _ALL, "the data directory: one path on the driver and every executor"),
+    ("topic", _text, None, _ALL, "one topic, with all its partitions; where a sink writes"),
+    ("topics", _names, None, _READS, "several topics, with commas between them"),
+    ("topicsPattern", _pattern, None, _READS, "topics whose full name matches, also later ones"),
+    ("columns", _columns, None, _READS, "which columns are there, in this order; default all"),
+    ("startingOffsets", _offsets, None, _READS,
+     "earliest (default of read), latest (default of readStream), JSON by topic"),
+    ("endingOffsets", _offsets, None, (BATCH,), "latest (default), or JSON by topic"),
+    ("startingTimestamp", _time_ms, None, _READS, "from messages published then, ms or ISO"),
+    ("endingTimestamp", _time_ms, None, (BATCH,), "up to messages published before then"),
+    ("failOnDataLoss", _flag, True, _READS, "whether messages that retention took are an error"),
+    ("minPartitions", _count, 0, _READS, "so many Spark partitions at least"),
+    ("maxBytesPerPartition", _size, 128 << 20, _READS, "bytes of a file for one Spark partition"),
+    ("maxRecordsPerPartition", _count, None, _READS, "messages for one Spark partition"),
+    ("leaseSeconds", _number, DAY_SECONDS // 24, _READS,
+     "how long retention spares what a job was planned to read; 0: not at all"),
+    ("filterPushdown", _flag, False, (BATCH,),
+     "filters on __publishTime and __topic skip ledgers; the session must allow it, too"),
+    ("maxBytesPerTrigger", _size, None, (STREAM,), "about so many bytes a micro-batch"),
+    ("maxEntriesPerTrigger", _count, None, (STREAM,), "entries a micro-batch"),
+    ("maxMessagesPerTrigger", _count, None, (STREAM,), "messages a micro-batch"),
+    ("minMessagesPerTrigger", _count, None, (STREAM,), "wait for so many messages"),
+    ("maxTriggerDelay", _duration_ms, 15 * 60_000, (STREAM,), "but no longer than this"),
+    ("subscription", _text, None, (STREAM,),
+     "a durable subscription that holds retention and follows what was committed"),
+    ("compression", _one_of(*COMPRESSIONS), "none", _SINKS, ", ".join(COMPRESSIONS)),
+    ("hashingScheme", _one_of(*HASHINGS), HASHINGS[0], _SINKS, "how a key chooses its partition"),
+    ("txnAppId", _text, None, (SINK,), "name of the application; a txnVersion is written once"),
+    ("txnVersion", _number, None, (SINK,), "ascending number of the write in its application"),
+    ("maxLedgerBytes", _size, 1 << 30, _SINKS, "a task begins another ledger behind these"),
+    ("maxMessageSize", _size, 5 << 20, _SINKS, "the largest value; max_message_size of the topic"),
+    ("nullValues", _one_of("error", "allow"), "error", _SINKS, "messages without a value"),
+    ("onSmallFiles", _one_of("warn", "error", "ignore"), "warn", _SINKS,
+     "many tasks write ledgers of less than 1 MiB"),
+    ("flush", _flag, True, _SINKS, "whether data is on the device before it is attached"),
+]  # fmt: skip
+_ALIASES = {
+    "predefinedsubscription": "subscription",
+    "startingtime": "startingTimestamp",
+    "endingtime": "endingTimestamp",
+}
+# What Spark itself adds.
+_SPARKS = frozenset(("checkpointlocation", "queryname"))
+_HINTS = {
+    "path": "Give the data directory as option root, and call load() and save() without a path",
+    "service.url": "There is no service: give the data directory as option root",
+    "admin.url": "There is no service: give the data directory as option root",
+    "provider": "Spark loses the options of what CREATE TABLE ... USING pulsarx makes; use CREATE "
+    "TEMPORARY VIEW ... USING pulsarx OPTIONS (...)",
+    "subscribe": "Name the topics with option topic, topics or topicsPattern",
+    "subscribepattern": "Name the topics with option topicsPattern",
+    "maxoffsetspertrigger": "Use maxMessagesPerTrigger",
+}
+
+_TABLE = {row[0].lower(): row for row in OPTIONS}
+
+
+class Options:
+    """The options of one use, read and checked. A value: attributes by the names of the table."""
+
+    def __init__(self, use: str, values: dict[str, Any], given: frozenset[str]) -> None:
+        self.use = use
+        self.given = given  # names that somebody wrote
+        self._values = values
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self._values[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def read_options(given: Mapping[str, str], use: str) -> Options:
+    """ValueError: an option that is not there, or not like that; the text says what to change."""
+    values: dict[str, Any] = {row[0]: row[2] for row in OPTIONS}
+    seen = set()
+    if "provider" in given:  # of CREATE TABLE; before what else comes with it
+        raise ValueError(_unknown("provider"))
+    for name, text in given.items():
+        plain = name.lower()
+        if plain in _SPARKS:
+            continue
+        row = _TABLE.get(_ALIASES.get(plain, plain).lower())
+        if row is None:
+            raise ValueError(_unknown(name))
+        if use not in row[3]:
+            raise ValueError(f"{_where(use)}: option {row[0]} is for {', '.join(row[3])} only")
+        if row[0] in seen:
+            raise ValueError(f"{_where(use)}: option {row[0]} is given twice, once as {name}")
+        seen.add(row[0])
+        try:
+            values[row[0]] = row[1](str(text))
+        except Exception as error:
+            raise ValueError(f"{_where(use)}: option {row[0]} is {text!r:.200}: {error}") from error
+    _check_together(values, frozenset(seen), use)
+    return Options(use, values, frozenset(seen))
+
+
+def _check_together(values: dict[str, Any], given: frozenset[str], use: str) -> None:
+    if values["root"] is None:
+        raise ValueError(f"{_where(use)}: option root is missing: the path of the data directory")
+    if use in _READS:
+        named = sorted({"topic", "topics", "topicsPattern"} & given)
+        if len(named) != 1:
+            said = " and ".join(named) or "none of them"
+            raise ValueError(
+                f"{_where(use)}: give one of topic, topics, topicsPattern; given is {said}"
+            )
+    for one, other in (
+        ("startingOffsets", "startingTimestamp"),
+        ("endingOffsets", "endingTimestamp"),
+    ):
+        if {one, other} <= given:
+            raise ValueError(f"{_where(use)}: give {one} or {other}, not both")
+    if len({"txnAppId", "txnVersion"} & given) == 1:
+        raise ValueError(f"{_where(use)}: txnAppId and txnVersion go together")
+    if "maxTriggerDelay" in given and "minMessagesPerTrigger" not in given:
+        raise ValueError(f"{_where(use)}: maxTriggerDelay needs minMessagesPerTrigger")
+    least, most = values["minMessagesPerTrigger"], values["maxMessagesPerTrigger"]
+    if least is not None and most is not None and least > most:
+        raise ValueError(
+            f"{_where(use)}: minMessagesPerTrigger {least} is over maxMessagesPerTrigger {most}"
+        )
+
+
+def _unknown(name: str) -> str:
+    import difflib
+
+    hint = _HINTS.get(name.lower())
+    if hint is not None:
+        return f'format("pulsarx"): there is no option {name}. {hint}'
+    known = {**{low: row[0] for low, row in _TABLE.items()}, **_ALIASES}
+    near = difflib.get_close_matches(name.lower(), known, 1, 0.5)
+    asked = f"; did you mean {known[near[0]]}?" if near else ""
+    return (
+        f'format("pulsarx"): there is no option {name}{asked} '
+        f"Options: {', '.join(row[0] for row in OPTIONS)}"
+    )
+
+
+def _where(use: str) -> str:
+    return f'{use}.format("pulsarx")'

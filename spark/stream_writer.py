@@ -1,0 +1,73 @@
+"""The stream sink of format("pulsarx"): each micro-batch is in its topics exactly once.
+
+Spark repeats a batch under the same query id and batch id until it has noted its commit; the pair
+is the transaction, so what was attached is not attached again. A new checkpoint is a new query.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pyspark.sql.datasource import DataSourceStreamArrowWriter
+
+from pulsarx import errors
+from pulsarx.broker.staging import folder_id_of, make_staging
+from pulsarx.spark.commit import StagedMessage, attach_messages, plan_job, write_task
+from pulsarx.spark.write_commit import abort_write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from pyspark.sql.types import StructType
+
+    from pulsarx.spark.options import Options
+    from pulsarx.spark.write_job import WriteJob
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Spark makes one for the tasks and one more for each commit. Pickles."""
+
+    def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
+        self._options = options
+        self._job = plan_job(options, schema, overwrite, staging=False)
+
+    def write(self, iterator: Iterator[Any]) -> StagedMessage:
+        return write_task(_stage_batch(self._job), iterator)
+
+    def commit(self, messages: list[Any], batchId: int) -> None:
+        job = next((each.job for each in messages if each is not None), None)
+        if job is not None:  # else no task ran, and there is nothing to attach
+            attach_messages(self._options, job, messages)
+
+    def abort(self, messages: list[Any], batchId: int) -> None:
+        for each in messages:
+            if each is not None:
+                abort_write(each.job)
+
+
+def _stage_batch(planned: WriteJob) -> WriteJob:
+    """The job of the batch this task belongs to. A task is not told by Spark, it has to ask."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    query_id = context.getLocalProperty("sql.streaming.queryId") if context else None
+    batch_id = context.getLocalProperty("streaming.sql.batchId") if context else None
+    if context is None or not query_id or batch_id is None:
+        raise errors.OperationNotSupported(
+            "write a stream: Spark did not tell the task of which query and batch it is. This "
+            "version of Spark is not supported; use foreachBatch with txnAppId and txnVersion"
+        )
+    # A run that was thought dead must not find, or take away, the files of the next one.
+    run_id = context.getLocalProperty("spark.jobGroup.id") or "run"
+    name = f"spark-{query_id}-{batch_id}-{run_id}"
+    found = folder_id_of(planned.root)
+    if found != planned.folder_id:
+        raise errors.FolderError(
+            f"write into {planned.root} on host {os.uname().nodename}: it is data directory "
+            f"{found} there, the driver has {planned.folder_id}. Mount the same path on driver and "
+            "executors"
+        )
+    make_staging(planned.root, name)
+    return planned.of_batch(name, f"spark-query-{query_id}", int(batch_id))

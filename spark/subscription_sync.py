@@ -1,0 +1,69 @@
+"""The named subscription of a stream: holds retention, follows what the stream has committed."""
+
+from __future__ import annotations
+
+import os
+
+from pulsarx import errors
+from pulsarx.broker.offsets import parse_offsets
+from pulsarx.broker.owner_request import ask_owner
+from pulsarx.topic_name import check_subscription_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pulsarx.broker.offsets import Offsets
+    from pulsarx.spark.options import Options
+
+
+def hold_topics(options: Options, topics: list[str], held: set[str]) -> None:
+    """Make the subscription on topics that are new to the stream. One that is there stays where it
+    is. held: those looked at before."""
+    for topic in topics:
+        if topic not in held:
+            arguments = {"topic": topic, "name": options.subscription, "position": "earliest"}
+            ask_owner(options.root, "create_subscription", arguments)
+            held.add(topic)
+
+
+def move_subscription(root: str, name: str, offsets: Offsets) -> list[str]:
+    """Move the subscription forward to these offsets, never back; the topics where it moved.
+
+    A topic that is gone, or lost the subscription, is passed over. NotAllowedError: consumers are
+    attached to it.
+    """
+    moved = []
+    for topic, (ledger_id, message) in offsets.items():
+        arguments = {"topic": topic, "name": name, "ledger_id": ledger_id, "message": message}
+        try:
+            if ledger_id and ask_owner(root, "move_subscription", arguments)["moved"]:
+                moved.append(topic)
+        except (errors.SubscriptionNotFound, errors.TopicNotFound):
+            continue
+    return moved
+
+
+def sync_subscription(
+    checkpoint: str | os.PathLike[str], root: str | os.PathLike[str], subscription: str
+) -> list[str]:
+    """Move a subscription to the end of the last batch that a stopped query has committed.
+
+    Spark tells a source of a commit only with the next batch, so behind a query that has stopped
+    its subscription trails by one. checkpoint: the query's folder, reachable from here.
+    Returns the topics (partitions) where it moved. FileNotFoundError: no checkpoint is there.
+    """
+    check_subscription_name(subscription)
+    folder = os.fspath(checkpoint).removeprefix("file://")
+    numbers = [int(each) for each in os.listdir(f"{folder}/commits") if each.isdigit()]
+    if not numbers:
+        return []
+    with open(f"{folder}/offsets/{max(numbers)}", encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    moved: list[str] = []
+    for line in lines[2:]:  # a version and the batch's settings come first
+        try:
+            given = parse_offsets(line)
+        except ValueError:
+            continue  # of another source
+        offsets: Offsets = {name: each for name, each in given.items() if isinstance(each, tuple)}
+        moved += move_subscription(os.path.realpath(os.fspath(root)), subscription, offsets)
+    return moved

@@ -1,0 +1,292 @@
+"""What a job writes is in its topics once, wherever it dies and however often it is repeated.
+Counts, contents and the order of each key are checked."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pulsarx
+
+pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'")
+
+from dying_source import POINTS, DyingSource
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.types import BinaryType, StructField, StructType
+from spark_steps import (
+    ledger_count,
+    make_topics,
+    messages,
+    read,
+    run_stream,
+    staged,
+    values,
+    write,
+)
+
+from pulsarx.spark.data_source import PulsarxDataSource
+
+VALUES = StructType([StructField("value", BinaryType(), True)])
+KEYS = 5
+
+
+def numbered(spark: Any, *bounds: int) -> Any:
+    """One Spark partition of values and keys, in order."""
+    frame = spark.range(*bounds, numPartitions=1)
+    return frame.selectExpr("CAST(id AS string) AS value", f"CAST(id % {KEYS} AS string) AS __key")
+
+
+def check_once(folder: Path, topic: str, count: int, partitions: int = 0) -> None:
+    """0 .. count - 1 once each, ascending for each key."""
+    found = messages(folder, topic, partitions)
+    assert sorted(int(value) for _, value in found) == list(range(count))
+    for key in {key for key, _ in found}:
+        mine = [int(value) for each, value in found if each == key]
+        assert mine == sorted(mine), f"key {key} is out of order"
+
+
+@pytest.fixture
+def source(folder: Path) -> Path:
+    """The topic `in` of 60 numbered messages with keys, and the sink `out` of two partitions."""
+    make_topics(folder, "in")
+    make_topics(folder, "out", partitions=2)
+    publish(folder, 0, 60)
+    return folder
+
+
+def publish(folder: Path, *bounds: int) -> None:
+    with pulsarx.Client(folder, durability="os") as client:
+        producer = client.create_producer("in", batching_enabled=True, batching_max_messages=7)
+        for number in range(*bounds):
+            producer.send_async(b"%d" % number, None, partition_key=str(number % KEYS))
+        producer.close()
+
+
+# Batches ------------------------------------------------------------------------------------------
+
+
+def stage(folder: Path, *rows: bytes, **options: str) -> tuple[Any, list[Any]]:
+    """A batch writer and the message of one task, without a session."""
+    import pyarrow as pa
+
+    made = PulsarxDataSource({"root": str(folder), "topic": "t", **options})
+    writer = made.writer(VALUES, False)
+    batch = pa.record_batch([pa.array(rows, pa.binary())], ["value"])
+    return writer, [writer.write(iter([batch]))]
+
+
+def test_committing_twice_attaches_once_and_an_abort_behind_it_is_harmless(folder: Path) -> None:
+    make_topics(folder, "t")
+    writer, told = stage(folder, b"0", b"1")
+    writer.commit(told)
+    writer.commit(told)
+    writer.abort(told)
+    assert values(folder, "t") == [b"0", b"1"]
+    assert ledger_count(folder, "t") == 1
+
+
+def test_what_is_aborted_is_gone_and_messages_of_failed_tasks_may_be_missing(folder: Path) -> None:
+    make_topics(folder, "t")
+    writer, told = stage(folder, b"0")
+    assert staged(folder)
+    writer.abort([*told, None])
+    writer.abort([None])
+    assert values(folder, "t") == [] and not staged(folder)
+
+
+def test_a_version_of_an_application_is_written_once(folder: Path) -> None:
+    make_topics(folder, "t")
+    for version in ("1", "1", "2", "1", "2"):
+        writer, told = stage(folder, version.encode(), txnAppId="job", txnVersion=version)
+        writer.commit(told)
+    # Both planned before either was committed.
+    first, second = (stage(folder, b"3", txnAppId="job", txnVersion="3") for _ in range(2))
+    for writer, told in (first, second):
+        writer.commit(told)
+    assert values(folder, "t") == [b"1", b"2", b"3"]
+    assert not staged(folder)
+
+
+def test_a_task_that_is_tried_again_writes_its_rows_once(spark: Any, folder: Path) -> None:
+    make_topics(folder, "t", partitions=2)
+
+    def fail_at_first(batches: Any) -> Any:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        yield from batches
+        if context.attemptNumber() == 0 and context.partitionId() == 1:
+            raise RuntimeError("the first attempt of this task")
+
+    frame = spark.range(0, 400, numPartitions=2).selectExpr(
+        "CAST(id AS string) AS value", f"CAST(id % {KEYS} AS string) AS __key"
+    )
+    frame = frame.mapInArrow(fail_at_first, frame.schema)
+    write(frame, folder, "t", maxLedgerBytes="1k")
+    check_once(folder, "t", 400, 2)
+    assert not staged(folder)
+
+
+def test_two_jobs_at_once_are_both_whole(spark: Any, folder: Path) -> None:
+    make_topics(folder, "t", partitions=2)
+    failures: list[BaseException] = []
+
+    def job(*bounds: int) -> None:
+        try:
+            # Spark finds Python sources by the active session, which a new thread has not.
+            spark._jvm.org.apache.spark.sql.SparkSession.setActiveSession(spark._jsparkSession)
+            write(numbered(spark, *bounds), folder, "t")
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=job, args=(n * 100, n * 100 + 100)) for n in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, str(failures[0].__cause__ or failures[0])
+    found = messages(folder, "t", 2)
+    assert sorted(int(value) for _, value in found) == list(range(200))
+    for job_number in range(2):
+        for key in {key for key, _ in found}:
+            mine = [int(value) for each, value in found if each == key]
+            mine = [number for number in mine if number // 100 == job_number]
+            assert mine == sorted(mine)
+
+
+def test_a_living_owner_produces_and_consumes_meanwhile(spark: Any, folder: Path) -> None:
+    with pulsarx.Client(folder) as client:
+        producer = client.create_producer("t")
+        consumer = client.subscribe("t", "s")
+        over = threading.Event()
+        sent = 0
+
+        def produce() -> None:
+            nonlocal sent
+            while not over.is_set():
+                producer.send(b"own %d" % sent)
+                sent += 1
+                over.wait(0.01)
+
+        thread = threading.Thread(target=produce)
+        thread.start()
+        try:
+            for start in (0, 100):
+                write(numbered(spark, start, start + 100), folder, "t")
+        finally:
+            over.set()
+            thread.join()
+        # Before they are acknowledged: what everybody has acknowledged is trimmed.
+        assert read(spark, folder, "t", columns="value").count() == sent + 200
+        found = []
+        while len(found) < sent + 200:
+            message = consumer.receive(5000)
+            consumer.acknowledge(message)
+            found.append(message.data())
+        own = [value for value in found if value.startswith(b"own")]
+        assert own == [b"own %d" % number for number in range(sent)]
+        assert [int(v) for v in found if not v.startswith(b"own")] == list(range(200))
+
+
+# Streams ------------------------------------------------------------------------------------------
+
+
+def test_a_stream_that_is_started_again_goes_on(spark: Any, source: Path, tmp_path: Path) -> None:
+    run_stream(spark, source, "in", "out", tmp_path / "c")
+    check_once(source, "out", 60, 2)
+    publish(source, 60, 90)
+    run_stream(spark, source, "in", "out", tmp_path / "c")
+    check_once(source, "out", 90, 2)
+    assert not staged(source)
+
+
+def test_a_batch_whose_note_is_lost_is_not_attached_again(
+    spark: Any, source: Path, tmp_path: Path
+) -> None:
+    run_stream(spark, source, "in", "out", tmp_path / "c", maxMessagesPerTrigger="40")
+    commits = tmp_path / "c" / "commits"
+    newest = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
+    assert newest == 1
+    for path in (commits / str(newest), commits / f".{newest}.crc"):
+        path.unlink(missing_ok=True)
+    before = ledger_count(source, "out-partition-0")
+    publish(source, 60, 70)
+    run_stream(spark, source, "in", "out", tmp_path / "c", maxMessagesPerTrigger="40")
+    check_once(source, "out", 70, 2)
+    assert ledger_count(source, "out-partition-0") <= before + 1
+    assert not staged(source)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_sink_may_die_anywhere(spark: Any, source: Path, tmp_path: Path, point: str) -> None:
+    spark.dataSource.register(DyingSource)
+    dying = {"dieAt": point, "marker": str(tmp_path / "died")}
+
+    def run() -> None:
+        run_stream(
+            spark, source, "in", "out", tmp_path / "c",
+            sink_format="pulsarx-dying", sink_options=dying, maxMessagesPerTrigger="40",
+        )  # fmt: skip
+
+    if point == "worker":
+        run()  # the task is tried again within the query
+    else:
+        with pytest.raises(StreamingQueryException):
+            run()
+        found = sorted(int(value) for value in values(source, "out", 2))
+        assert found in ([], list(range(35)))
+        assert bool(found) == (point in ("between", "after", "raise"))
+        run()
+    assert (tmp_path / "died").exists()
+    check_once(source, "out", 60, 2)
+
+
+DRIVER = """
+import sys
+import pulsarx.spark
+from pathlib import Path
+from dying_source import DyingSource
+from spark_steps import run_stream
+
+folder, checkpoint, marker = map(Path, sys.argv[1:])
+spark = pulsarx.spark.session("killed", "local[1]")
+spark.dataSource.register(DyingSource)
+run_stream(
+    spark, folder, "in", "out", checkpoint, sink_format="pulsarx-dying",
+    sink_options={"dieAt": "wait", "marker": str(marker)}, maxMessagesPerTrigger="40",
+)
+"""
+
+
+def test_a_driver_that_is_killed_behind_the_commit_attaches_nothing_twice(
+    spark: Any, source: Path, tmp_path: Path
+) -> None:
+    """Driver, its Java and all workers at once, with nothing noted by Spark."""
+    marker = tmp_path / "committed"
+    child = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(source), str(tmp_path / "c"), str(marker)],
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        patience = threading.Event()
+        for _ in range(600):
+            if marker.exists() or child.poll() is not None:
+                break
+            patience.wait(0.1)
+        assert marker.exists()
+    finally:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+    assert sorted(map(int, values(source, "out", 2))) == list(range(35))
+    assert not list((tmp_path / "c" / "commits").glob("0"))
+    run_stream(spark, source, "in", "out", tmp_path / "c", maxMessagesPerTrigger="40")
+    check_once(source, "out", 60, 2)

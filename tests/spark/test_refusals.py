@@ -1,0 +1,208 @@
+"""format("pulsarx"): what cannot be is refused when the query is planned, and the text says what
+to change. Asks the data source as Spark does, without a session."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pulsarx
+from pulsarx import errors
+
+pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'")
+
+from pyspark.sql.types import (
+    BinaryType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
+from spark_steps import PREFIX, make_topics, send, values
+
+from pulsarx.spark.data_source import PulsarxDataSource
+from pulsarx.spark.options import OPTIONS, read_options
+
+
+@pytest.fixture
+def topic(folder: Path) -> Path:
+    """A folder with the topic t and three messages."""
+    with pulsarx.Client(folder, durability="os") as client:
+        send(client, "t", [b"1", b"2", b"3"])
+    return folder
+
+
+def source(folder: Path, **options: str) -> PulsarxDataSource:
+    return PulsarxDataSource({"root": str(folder), **options})
+
+
+def plan_read(folder: Path, **options: str) -> list[Any]:
+    """As Spark plans a batch."""
+    made = source(folder, **options)
+    return list(made.reader(made.schema()).partitions())
+
+
+def columns(**kinds: Any) -> StructType:
+    return StructType([StructField(name, kind, True) for name, kind in kinds.items()])
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"topik": "t"}, "no option topik; did you mean topic"),
+        ({"topic": "t", "path": "/x"}, "option root"),
+        ({"topic": "t", "service.url": "x"}, "option root"),
+        ({"topic": "tt"}, "did you mean persistent://public/default/t"),
+        ({"topic": "t", "topics": "t"}, "topic and topics"),
+        ({}, "none of them"),
+        ({"topics": ","}, "names nothing"),
+        ({"topic": "t", "TOPIC": "u"}, "twice"),
+        ({"topic": "t", "columns": "values"}, "did you mean 'value'"),
+        ({"topic": "t", "minPartitions": "0"}, "from 1 up"),
+        ({"topic": "t", "maxBytesPerPartition": "lots"}, "64m"),
+        ({"topic": "t", "failOnDataLoss": "maybe"}, "true or false"),
+        ({"topic": "t", "startingOffsets": "somewhere"}, "offsets are JSON"),
+        ({"topic": "t", "startingOffsets": '{"u": [1, 2]}'}, "other topics"),
+        ({"topic": "t", "startingOffsets": '{"t": [999, 2]}'}, "999"),
+        ({"topic": "t", "startingOffsets": "latest", "endingOffsets": "earliest"}, "behind"),
+        ({"topic": "t", "startingTimestamp": "2026-01-01"}, "zone"),
+        ({"topic": "t", "startingTimestamp": "5", "startingOffsets": "latest"}, "not both"),
+        ({"topic": "t", "maxBytesPerTrigger": "1m"}, "readStream"),
+        ({"topic": "t", "compression": "lz4"}, "write"),
+        ({"topic": "t", "root": "/nonexistent/folder"}, "/nonexistent/folder"),
+        ({"topic": "t", "root": "/usr"}, "not a PulsarX data directory"),
+        ({"topic": "t", "root": "memory:"}, "folder"),
+        ({"topic": "t", "root": "data"}, "absolute path"),
+        ({"topicsPattern": "["}, "regular expression"),
+        ({"topicsPattern": "nothing-.*"}, "nothing-"),
+    ],
+)
+def test_a_read_that_cannot_be_is_refused(topic: Path, options: dict[str, str], text: str) -> None:
+    with pytest.raises((ValueError, errors.PulsarException), match=text):
+        plan_read(topic, **options)
+
+
+def test_a_read_without_a_root_is_refused() -> None:
+    with pytest.raises(ValueError, match="root is missing"):
+        PulsarxDataSource({"topic": "t"}).schema()
+
+
+@pytest.mark.parametrize(
+    ("schema", "options", "text"),
+    [
+        (columns(id=LongType()), {"topic": "t"}, "no column 'value'"),
+        (columns(value=LongType()), {"topic": "t"}, "binary or string"),
+        (columns(value=StringType(), __kei=StringType()), {"topic": "t"}, "mean '__key'"),
+        (
+            columns(value=StringType(), __messageProperties=MapType(StringType(), LongType())),
+            {"topic": "t"},
+            "map<string,string>",
+        ),
+        (columns(value=StringType()), {}, "no topic"),
+        (columns(value=StringType()), {"topic": "u"}, "public/default/u"),
+        (columns(value=StringType()), {"topic": "t", "startingOffsets": "latest"}, "read"),
+        (columns(value=StringType()), {"topic": "t", "txnAppId": "a"}, "txnVersion"),
+        (columns(value=StringType()), {"topic": "t", "compression": "zip"}, "one of none"),
+        (columns(value=StringType()), {"topic": "t", "hashingScheme": "md5"}, "Murmur3"),
+    ],
+)
+def test_a_write_that_cannot_be_is_refused(
+    topic: Path, schema: StructType, options: dict[str, str], text: str
+) -> None:
+    with pytest.raises((ValueError, errors.PulsarException), match=text):
+        source(topic, **options).writer(schema, False)
+    assert values(topic, "t") == [b"1", b"2", b"3"]
+    assert not list((topic / "staging").glob("*"))
+
+
+def test_overwriting_is_refused(topic: Path) -> None:
+    with pytest.raises(errors.OperationNotSupported, match="append"):
+        source(topic, topic="t").writer(columns(value=BinaryType()), True)
+    with pytest.raises(errors.OperationNotSupported, match="append"):
+        source(topic, topic="t").streamWriter(columns(value=BinaryType()), True)
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        (columns(value=StringType()), "cast"),
+        (columns(valeu=BinaryType()), "did you mean 'value'"),
+        (StructType([StructField("value", BinaryType(), False)]), "nullable"),
+        (StructType([]), "no column"),
+    ],
+)
+def test_another_schema_is_refused(topic: Path, schema: StructType, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        source(topic, topic="t").reader(schema)
+
+
+def test_stream_options_belong_to_streams(topic: Path) -> None:
+    made = source(topic, topic="t", maxMessagesPerTrigger="5")
+    schema = made.schema()
+    made.streamReader(schema)
+    with pytest.raises(ValueError, match="readStream only"):
+        made.reader(schema)
+    with pytest.raises(ValueError, match="read only"):
+        source(topic, topic="t", endingOffsets="latest").streamReader(schema)
+    with pytest.raises(ValueError, match="minMessagesPerTrigger"):
+        source(topic, topic="t", maxTriggerDelay="5s").streamReader(schema)
+
+
+def test_messages_that_retention_took_are_an_error_unless_allowed(folder: Path) -> None:
+    two_a_ledger = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2)
+    with pulsarx.Client(folder, broker_options=two_a_ledger) as client:
+        consumer = client.subscribe("t", "s")
+        producer = client.create_producer("t")
+        first = producer.send(b"0").ledger_id()
+        for number in range(1, 5):
+            producer.send(b"%d" % number)
+        for _ in range(4):
+            consumer.acknowledge(consumer.receive(1000))
+        client._broker.background.wait()  # type: ignore[union-attr]
+    start = json.dumps({PREFIX + "t": [first, 1]})
+    assert values(folder, "t") == [b"4"]
+    with pytest.raises(errors.DataLossError, match="failOnDataLoss"):
+        plan_read(folder, topic="t", startingOffsets=start)
+    (part,) = plan_read(folder, topic="t", startingOffsets=start, failOnDataLoss="false")
+    assert sum(each.message_count for each in part.ranges) == 1
+
+
+def test_another_folder_under_the_same_path_is_refused(topic: Path, tmp_path: Path) -> None:
+    """Mounted over, or put there, between planning and writing or reading."""
+    import shutil
+
+    import pyarrow as pa
+
+    made = source(topic, topic="t")
+    parts = made.reader(made.schema()).partitions()
+    writer = made.streamWriter(columns(value=BinaryType()), False)
+    shutil.rmtree(topic)
+    make_topics(topic, "t")
+    with pytest.raises(errors.FolderError):
+        list(made.reader(columns(value=BinaryType())).read(parts[0]))
+    batch = pa.record_batch([pa.array([b"x"])], ["value"])
+    batch_writer = source(topic, topic="t").writer(columns(value=BinaryType()), False)
+    message = batch_writer.write(iter([batch]))
+    shutil.rmtree(topic)
+    make_topics(topic, "t")
+    with pytest.raises(errors.PulsarException):
+        batch_writer.commit([message])
+    assert values(topic, "t") == []
+    assert writer is not None
+
+
+def test_every_option_is_explained_and_found_in_any_case(topic: Path) -> None:
+    assert all(row[4] for row in OPTIONS)
+    read = read_options({"ROOT": str(topic), "Topic": "t", "FAILondataloss": "FALSE"}, "read")
+    assert read.failOnDataLoss is False
+    sizes = read_options({"root": "/x", "topic": "t", "maxBytesPerPartition": "64MB"}, "read")
+    assert sizes.maxBytesPerPartition == 64 << 20
+    stream = read_options(
+        {"root": "/x", "topic": "t", "predefinedSubscription": "s", "checkpointLocation": "c"},
+        "readStream",
+    )
+    assert stream.subscription == "s"

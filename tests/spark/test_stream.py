@@ -1,0 +1,335 @@
+"""The stream reader: how far it goes at once, one form of offsets, the subscription that follows.
+
+Most of it asks the reader as Spark does, without a session.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pulsarx
+from pulsarx import errors
+
+pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'")
+
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadMaxBytes,
+    ReadMaxRows,
+    ReadMinRows,
+)
+from spark_steps import PREFIX, make_topics, messages, run_stream, send, values
+
+import pulsarx.spark
+from pulsarx.spark.data_source import PulsarxDataSource
+
+EARLIEST = {"startingOffsets": "earliest"}
+
+
+class Steps:
+    """A stream reader and the steps Spark does with it, batch by batch."""
+
+    def __init__(self, folder: Path, **options: str) -> None:
+        made = PulsarxDataSource({"root": str(folder), "columns": "value", **options})
+        self.reader = made.streamReader(made.schema())
+        self.offset = self.reader.initialOffset()
+        self.limit = self.reader.getDefaultReadLimit()
+
+    def batch(self, limit: Any = None) -> list[bytes]:
+        """The next micro-batch; the one before is committed."""
+        end = self.reader.latestOffset(self.offset, limit or self.limit)
+        if end == self.offset:
+            return []
+        parts = self.reader.partitions(self.offset, end)
+        # Tasks get a copy of the reader and of their part.
+        reader = pickle.loads(pickle.dumps(self.reader))
+        found = []
+        for part in pickle.loads(pickle.dumps(parts)):
+            for batch in reader.read(part):
+                found += batch.column(0).to_pylist()
+        self.reader.commit(self.offset)
+        self.offset = end
+        return found
+
+    def batches(self) -> list[list[bytes]]:
+        found = []
+        while batch := self.batch():
+            found.append(batch)
+        return found
+
+
+def joined(batches: list[list[bytes]]) -> list[bytes]:
+    return [value for batch in batches for value in batch]
+
+
+def numbers(*bounds: int) -> list[bytes]:
+    return [b"%d" % number for number in range(*bounds)]
+
+
+def fill(folder: Path, topic: str, found: list[bytes], **options: Any) -> None:
+    with pulsarx.Client(folder, durability="os", **options) as client:
+        send(client, topic, found)
+
+
+# How far at once ----------------------------------------------------------------------------------
+
+
+def test_a_stream_starts_at_the_end_or_where_it_is_told(folder: Path) -> None:
+    fill(folder, "t", numbers(30))
+    latest, earliest = Steps(folder, topic="t"), Steps(folder, topic="t", **EARLIEST)
+    fill(folder, "t", numbers(30, 35))
+    assert latest.batch() == numbers(30, 35)
+    assert earliest.batch() == numbers(35)
+    assert latest.batch() == earliest.batch() == []
+    assert json.dumps(latest.offset) == json.dumps(earliest.offset)
+
+
+def test_messages_are_limited_and_batches_left_whole_where_they_can_be(folder: Path) -> None:
+    fill(folder, "t", numbers(50))
+    steps = Steps(folder, topic="t", maxMessagesPerTrigger="12", **EARLIEST)
+    assert isinstance(steps.limit, ReadMaxRows)
+    found = steps.batches()
+    assert [len(each) for each in found] == [7] * 6 + [8]
+    assert joined(found) == numbers(50)
+    inside = Steps(folder, topic="t", maxMessagesPerTrigger="3", **EARLIEST).batches()
+    assert max(map(len, inside)) == 3 and joined(inside) == numbers(50)
+    assert Steps(folder, topic="t", **EARLIEST).batch(ReadAllAvailable()) == numbers(50)
+
+
+def test_entries_are_limited(folder: Path) -> None:
+    fill(folder, "t", numbers(50))  # seven messages an entry
+    steps = Steps(folder, topic="t", maxEntriesPerTrigger="2", **EARLIEST)
+    found = steps.batches()
+    assert [len(each) for each in found] == [14, 14, 14, 8]
+    assert joined(found) == numbers(50)
+
+
+def test_bytes_are_limited_about_and_something_always_comes(folder: Path) -> None:
+    with pulsarx.Client(folder, durability="os") as client:
+        producer = client.create_producer("t")
+        for number in range(100):
+            producer.send(b"%04d" % number * 5000)  # 20 kB each
+    steps = Steps(folder, topic="t", maxBytesPerTrigger="500k", **EARLIEST)
+    assert isinstance(steps.limit, ReadMaxBytes)
+    sizes = [sum(map(len, each)) for each in steps.batches()]
+    assert sum(sizes) == 100 * 20_000
+    assert max(sizes) <= 600_000 and min(sizes[:-1]) >= 200_000
+    tiny = Steps(folder, topic="t", maxBytesPerTrigger="1", **EARLIEST)
+    assert tiny.batch() == [b"0000" * 5000]
+
+
+def test_topics_share_a_limit_by_what_waits(folder: Path) -> None:
+    make_topics(folder, "p", partitions=2)
+    fill(folder, "p-partition-0", numbers(300))
+    fill(folder, "p-partition-1", numbers(1000, 1100))
+    steps = Steps(folder, topic="p", maxMessagesPerTrigger="40", **EARLIEST)
+    first = steps.batch()
+    assert len(first) <= 40
+    assert first == numbers(28) + numbers(1000, 1007)
+    assert sorted(first + joined(steps.batches()), key=int) == numbers(300) + numbers(1000, 1100)
+
+
+def test_few_messages_are_waited_for_until_the_delay_is_over(folder: Path) -> None:
+    fill(folder, "t", numbers(5))
+    waiting = {"minMessagesPerTrigger": "8", "maxTriggerDelay": "1h"}
+    steps = Steps(folder, topic="t", **EARLIEST, **waiting)
+    assert isinstance(steps.limit, ReadMinRows)
+    assert steps.batch() == []
+    fill(folder, "t", numbers(5, 9))
+    assert steps.batch() == numbers(9)
+    fill(folder, "t", numbers(9, 10))
+    assert steps.batch() == []
+    steps.reader.prepareForTriggerAvailableNow()
+    assert steps.batch() == numbers(9, 10)
+    hasty = Steps(folder, topic="t", **EARLIEST, **{**waiting, "maxTriggerDelay": "0"})
+    hasty.offset = steps.offset
+    fill(folder, "t", numbers(10, 11))
+    assert hasty.batch() == numbers(10, 11)
+
+
+def test_available_now_ends_where_it_was_prepared(folder: Path) -> None:
+    fill(folder, "t", numbers(20))
+    steps = Steps(folder, topic="t", maxMessagesPerTrigger="15", **EARLIEST)
+    steps.reader.prepareForTriggerAvailableNow()
+    fill(folder, "t", numbers(20, 30))
+    assert steps.batches() == [numbers(14), numbers(14, 20)]
+    assert steps.reader.reportLatestOffset() != steps.offset
+
+
+# Offsets ------------------------------------------------------------------------------------------
+
+
+def test_one_place_has_one_text(folder: Path) -> None:
+    make_topics(folder, "p", partitions=3)
+    fill(folder, "p", numbers(20))
+    steps = Steps(folder, topic="p", **EARLIEST)
+    steps.batch()
+    assert list(steps.offset) == sorted(steps.offset)
+    before = json.dumps(steps.offset)
+    fill(folder, "t", numbers(1))  # another owner, another topic: ledgers of p are sealed anew
+    assert json.dumps(steps.reader.latestOffset(steps.offset, steps.limit)) == before
+    again = Steps(folder, topic="p", startingOffsets=before)
+    assert json.dumps(again.offset) == before
+
+
+def test_a_living_owner_is_followed_and_new_topics_match_the_pattern(folder: Path) -> None:
+    with pulsarx.Client(folder, durability="os") as client:
+        send(client, "in-a", numbers(3))
+        steps = Steps(folder, topicsPattern="in-.*", **EARLIEST)
+        assert steps.batch() == numbers(3)
+        send(client, "in-b", numbers(3, 6))
+        send(client, "in-a", numbers(6, 7))
+        assert sorted(steps.batch()) == numbers(3, 7)
+        assert steps.batch() == []
+    empty = Steps(folder, topicsPattern="later-.*", **EARLIEST)
+    assert empty.batch() == []
+    fill(folder, "later-1", numbers(2))
+    assert empty.batch() == numbers(2)
+
+
+def test_partitions_that_are_added_are_read_from_their_first_message(folder: Path) -> None:
+    make_topics(folder, "p", partitions=1)
+    steps = Steps(folder, topic="p")
+    with pulsarx.Client(folder, durability="os") as client:
+        client.admin.topics.update_partitioned_topic("p", 2)
+        send(client, "p-partition-1", numbers(4))
+    assert steps.batch() == numbers(4)
+
+
+def test_offsets_of_other_topics_or_beyond_retention_stop_the_stream(folder: Path) -> None:
+    two_a_ledger = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2)
+    with pulsarx.Client(folder, broker_options=two_a_ledger) as client:
+        consumer = client.subscribe("t", "s")
+        producer = client.create_producer("t")
+        producer.send(b"0")
+        steps = Steps(folder, topic="t", leaseSeconds="0", **EARLIEST)
+        lenient = Steps(folder, topic="t", failOnDataLoss="false", **EARLIEST)
+        for number in range(1, 5):
+            producer.send(b"%d" % number)
+        for _ in range(4):
+            consumer.acknowledge(consumer.receive(1000))
+        client._broker.background.wait()  # type: ignore[union-attr]
+    first = next(iter(steps.offset))
+    steps.offset = {first: [1 << 40, 1]}
+    with pytest.raises((errors.DataLossError, ValueError), match="ledger"):
+        steps.batch()
+    steps.offset = lenient.offset
+    with pytest.raises(errors.DataLossError, match="failOnDataLoss"):
+        steps.batch()
+    assert lenient.batch() == [b"4"]
+    lenient.offset = {PREFIX + "u": [3, 1]}
+    steps.offset = {PREFIX + "u": [3, 1]}
+    with pytest.raises(ValueError, match="other topics"):
+        steps.batch()
+
+
+def test_what_a_batch_reads_is_not_trimmed(folder: Path) -> None:
+    """A lease holds the ledgers of the batch, and goes when the stream ends."""
+    two_a_ledger = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2)
+    with pulsarx.Client(folder, broker_options=two_a_ledger) as client:
+        consumer = client.subscribe("t", "s")
+        producer = client.create_producer("t")
+        for number in range(6):
+            producer.send(b"%d" % number)
+        steps = Steps(folder, topic="t", **EARLIEST)
+        end = steps.reader.latestOffset(steps.offset, steps.limit)
+        parts = steps.reader.partitions(steps.offset, end)
+        for _ in range(6):
+            consumer.acknowledge(consumer.receive(1000))
+        client._broker.background.wait()  # type: ignore[union-attr]
+        found = [b.column(0).to_pylist() for part in parts for b in steps.reader.read(part)]
+        assert joined(found) == numbers(6)
+        steps.reader.stop()
+        client._broker.background.wait()  # type: ignore[union-attr]
+        assert len(values(folder, "t")) < 6
+
+
+# The subscription ---------------------------------------------------------------------------------
+
+
+def backlog(folder: Path, topic: str, name: str) -> int:
+    with pulsarx.Client(folder) as client:
+        found = client.admin.topics.stats(topic)["subscriptions"][name]["msg_backlog"]
+        return int(found)
+
+
+def test_a_subscription_follows_what_is_committed_into_a_batch(folder: Path) -> None:
+    fill(folder, "t", numbers(20))
+    steps = Steps(
+        folder, topic="t", maxMessagesPerTrigger="7", predefinedSubscription="job", **EARLIEST
+    )
+    assert backlog(folder, "t", "job") == 20
+    steps.batch()
+    steps.batch()
+    assert backlog(folder, "t", "job") == 13  # Spark told of the first batch only
+    steps.reader.commit(steps.offset)
+    assert backlog(folder, "t", "job") == 6
+    steps.reader.commit({PREFIX + "t": [steps.offset[PREFIX + "t"][0], 1]})
+    assert backlog(folder, "t", "job") == 6  # never back
+    with pulsarx.Client(folder) as client:
+        consumer = client.subscribe("t", "job")
+        assert consumer.receive(1000).data() == b"14"
+
+
+def test_a_subscription_begins_where_the_stream_does_and_moves_beside_an_owner(
+    folder: Path,
+) -> None:
+    with pulsarx.Client(folder, durability="os") as client:
+        send(client, "t", numbers(10))
+        steps = Steps(folder, topic="t", subscription="job")
+        send(client, "t", numbers(10, 13))
+
+        def waiting() -> int:
+            found = client.admin.topics.stats("t")["subscriptions"]["job"]["msg_backlog"]
+            return int(found)
+
+        assert waiting() == 3
+        assert steps.batch() == numbers(10, 13)
+        steps.reader.commit(steps.offset)
+        assert waiting() == 0
+
+
+def test_a_subscription_of_a_topic_that_is_empty_by_now_stays_where_it_is(folder: Path) -> None:
+    with pulsarx.Client(folder, durability="os") as client:
+        consumer = client.subscribe("t", "s")
+        send(client, "t", numbers(3))
+        for _ in range(3):
+            consumer.acknowledge(consumer.receive(1000))
+    with pulsarx.Client(folder, durability="os") as client:
+        client._broker.background.wait()  # type: ignore[union-attr]
+        send(client, "u", numbers(2))
+    steps = Steps(folder, topics="t,u", subscription="job")
+    steps.reader.commit(steps.offset)
+    fill(folder, "t", numbers(3, 5))
+    assert steps.batch() == numbers(3, 5)
+    steps.reader.commit(steps.offset)
+    assert backlog(folder, "t", "job") == backlog(folder, "u", "job") == 0
+
+
+def test_the_last_batch_of_a_query_is_synchronised_from_its_checkpoint(
+    spark: Any, folder: Path, tmp_path: Path
+) -> None:
+    make_topics(folder, "p", partitions=2)
+    make_topics(folder, "out")
+    with pulsarx.Client(folder, durability="os") as client:
+        for number in range(60):
+            send(client, "p", [b"%d" % number], key=f"k{number % 5}")
+    progress = run_stream(
+        spark, folder, "p", "out", tmp_path / "c", maxMessagesPerTrigger="25", subscription="job"
+    )
+    assert [each.numInputRows for each in progress if each.numInputRows] == [25, 25, 10]
+    assert sorted(values(folder, "out"), key=int) == numbers(60)
+    for key in range(5):
+        mine = [int(value) for each, value in messages(folder, "out") if each == f"k{key}"]
+        assert mine == list(range(key, 60, 5))
+    left = sum(backlog(folder, f"p-partition-{index}", "job") for index in range(2))
+    assert left == 10
+    moved = pulsarx.spark.sync_subscription(tmp_path / "c", folder, "job")
+    assert len(moved) >= 1
+    assert sum(backlog(folder, f"p-partition-{index}", "job") for index in range(2)) == 0
+    assert pulsarx.spark.sync_subscription(tmp_path / "c", folder, "job") == []
