@@ -68,7 +68,8 @@ def test_every_block_of_python_runs(tmp_path: Path):
 
 
 def test_the_table_of_broker_options_is_complete():
-    rows = re.findall(r"^\| `(\w+)` \| (\S+) \|", README, re.MULTILINE)
+    section = README.split("## Options of the broker\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (\S+) \|", section, re.MULTILINE)
     assert rows == [(name, str(row.default)) for name, row in BROKER_OPTIONS.items()]
 
 

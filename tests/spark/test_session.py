@@ -83,6 +83,7 @@ def test_nothing_of_pulsarx_imports_spark_or_arrow():
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch):
     for name in [name for name in sys.modules if name.startswith("pulsarx.spark.row_batches")]:
         monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(pulsarx.spark, "row_batches", raising=False)  # another test imported it
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(pulsarx.spark._PLACES, "row_batches", "row_batches")
     with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'pulsarx\[spark\]'"):
