@@ -18,7 +18,7 @@ from pulsarx._pycore.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message cimport Message
 from pulsarx._pycore.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.raise_status cimport raise_status
-from pulsarx._pycore.receiver cimport Dispatcher, Receiver
+from pulsarx._pycore.receiver cimport Receiver
 from pulsarx._pycore.signals cimport signals_check
 
 

@@ -2,7 +2,7 @@
 """Body of key_shared_dispatcher.pxd."""
 
 from cpython.list cimport PyList_GET_ITEM
-from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
@@ -10,7 +10,7 @@ from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.cursor_state cimport CursorState, LedgerAcks, cursor_state_find
 from pulsarx._core.entry_frame cimport ENTRY_MIXED_KEYS
 from pulsarx._core.key_order cimport (
-    KEY_NOBODY, KEY_NONE, KeyState, key_order_clear, key_order_delivered, key_order_expect,
+    KEY_NONE, KeyState, key_order_clear, key_order_delivered, key_order_expect,
     key_order_find, key_order_forget, key_order_free, key_order_init, key_order_is,
     key_order_is_new, key_order_key,
     key_order_make_ready, key_order_may_pass, key_order_own, key_order_peek, key_order_returned,
@@ -23,7 +23,7 @@ from pulsarx._core.pending_acks cimport (
 )
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.sticky_key cimport sticky_key_of_encoded
-from pulsarx._pycore.entry_view cimport EntryContext, EntryView, entry_view_new
+from pulsarx._pycore.entry_view cimport EntryView
 from pulsarx._pycore.hash_range_selector cimport HashRangeSelector
 from pulsarx._pycore.ledger_tail cimport LedgerTail
 from pulsarx._pycore.raise_status cimport raise_status

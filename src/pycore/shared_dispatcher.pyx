@@ -3,14 +3,14 @@
 
 from cpython.list cimport PyList_GET_ITEM
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport UINT32_MAX, int64_t, uint32_t, uint64_t
+from libc.stdint cimport UINT32_MAX, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsarx import errors
 from pulsarx._core.cursor_state cimport CursorState, LedgerAcks, cursor_state_find
 from pulsarx._core.key_order cimport KEY_CONSUMERS_MAX
 from pulsarx._core.pending_acks cimport (
-    PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_NOBODY, PENDING_NONE, PENDING_QUEUED,
+    PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_NOBODY, PENDING_NONE,
     PENDING_RESTORED, PendingAck, pending_acks_add, pending_acks_next, pending_acks_next_absent,
     pending_acks_next_due, pending_acks_set_state,
 )

@@ -10,7 +10,7 @@ from pulsarx._core.cursor_sections cimport (
 )
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_COUNT_MAX, PENDING_DEAD, PENDING_DELAYED, PENDING_HELD,
-    PENDING_NACKED, PENDING_NOBODY, PENDING_NONE, PENDING_RESTORED, PendingAck,
+    PENDING_NACKED, PENDING_NOBODY, PENDING_RESTORED, PendingAck,
     pending_acks_add, pending_acks_free, pending_acks_init, pending_acks_next,
     pending_acks_remove, pending_acks_set_state,
 )
