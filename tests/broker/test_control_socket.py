@@ -7,6 +7,7 @@ import os
 import socket
 import struct
 import threading
+
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,14 @@ from pulsarx.broker.control_request import VERBS
 from pulsarx.broker.data_directory import DataDirectory
 from pulsarx.broker.owner_lock import OwnerInfo
 from pulsarx.broker.owner_request import ask_owner
+from pulsarx.clock import monotonic_ms
 
 TOPIC = "persistent://public/default/t"
 
 ASK = """
 import sys, json
 from pulsarx.broker.owner_request import ask_owner
+from pulsarx.clock import monotonic_ms
 try:
     print(json.dumps(ask_owner(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))))
 except Exception as error:
@@ -215,13 +218,65 @@ def test_who_connects_and_says_nothing_does_not_hold_up_closing(folder: Path) ->
     assert not [each for each in threading.enumerate() if each.name == "pulsarx-control"]
 
 
-def test_who_says_nothing_holds_up_others_only_for_a_while(
+def test_who_says_nothing_holds_nobody_up_and_is_sent_away(
     client: pulsarx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with connected(folder) as silent, connected(folder) as slow:
+        slow.sendall(b"\0\0\0\x09{")
+        begun = monotonic_ms()
+        for name in "tuv":
+            assert ask(folder, "create_topic", topic=name, partitions=0)["created"]
+        assert monotonic_ms() - begun < control_socket._REQUEST_MS / 2
+        with pytest.raises(TimeoutError):
+            silent.settimeout(0.01)
+            silent.recv(1)
     monkeypatch.setattr(control_socket, "_REQUEST_MS", 50)
     with connected(folder) as silent:
-        assert ask(folder, "create_topic", topic="t", partitions=0)["created"]
         assert silent.recv(1) == b""
+
+
+def test_many_who_say_nothing_hold_up_others_only_for_a_while(
+    client: pulsarx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control_socket, "_REQUEST_MS", 300)
+    silent = [connected(folder) for _ in range(3 * control_socket._AT_ONCE_MAX)]
+    assert ask(folder, "create_topic", topic="t", partitions=0)["created"]
+    for each in silent:
+        each.close()
+
+
+def test_a_request_that_takes_long_holds_no_other_up(
+    client: pulsarx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+
+    def slow(broker: Any, topic: str) -> dict[str, Any]:
+        go_on.wait(10)
+        return {"slow": True}
+
+    monkeypatch.setitem(VERBS, "stats", (slow, {"topic": str}))
+    answers: list[Any] = []
+    asking = threading.Thread(target=lambda: answers.append(ask(folder, "stats", topic="t")))
+    asking.start()
+    assert ask(folder, "create_topic", topic="t", partitions=0)["created"]
+    assert not answers
+    go_on.set()
+    asking.join(10)
+    assert answers == [{"slow": True}]
+
+
+def test_only_the_owners_user_is_answered(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = os.umask(0)
+    try:
+        client = pulsarx.Client(folder, durability="os")
+    finally:
+        os.umask(before)
+    with client:
+        assert os.stat(folder / "control.sock").st_mode & 0o777 == 0o600
+        monkeypatch.setattr(control_socket, "user_of", lambda _: 12345)
+        assert raw(folder, frame({})) == b""
 
 
 def test_a_folder_whose_path_is_too_long_for_an_address(tmp_path: Path) -> None:

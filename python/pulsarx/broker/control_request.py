@@ -110,12 +110,18 @@ def _expired(state: CatalogueState, now_ms: int) -> list[str]:
 
 
 def _release(broker: Broker, job: str) -> Arguments:
-    lease = broker.catalogue.state.leases.get(job)
-    if lease is None:
+    topics: list[str] = []
+
+    def operations(state: CatalogueState) -> list[Arguments]:
+        lease = state.leases.get(job)
+        topics[:] = () if lease is None else lease.ledgers
+        gone = {job, *_expired(state, broker.clock.now_ms())}
+        return [{"op": "remove_leases", "jobs": sorted(gone)}]
+
+    if job not in broker.catalogue.state.leases:
         return {"released": False}
-    gone = sorted({job, *_expired(broker.catalogue.state, broker.clock.now_ms())})
-    broker.catalogue.commit([{"op": "remove_leases", "jobs": gone}])
-    for name in lease.ledgers:
+    broker.catalogue.commit(operations)
+    for name in topics:
         topic = broker.topics.get(name)
         if topic is not None:
             broker.background.put(topic.trim)
