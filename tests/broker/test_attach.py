@@ -295,22 +295,163 @@ def test_a_failed_commit_leaves_nothing_behind(
         assert client.admin.topics.stats("t")["messages"] == 1  # nothing holds the others
 
 
+def test_an_area_that_is_a_link_is_none(folder: Path) -> None:
+    file = stage(folder, "t", [b"1"])
+    os.rename(folder / "staging" / "job", folder / "elsewhere")
+    os.symlink(folder / "elsewhere", folder / "staging" / "job")
+    refused(folder, [file], errors.StorageError, "is no folder.*mount")
+
+
+def test_a_file_that_cannot_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = stage(folder, "t", [b"1"])
+
+    def forbidden(path: str) -> Any:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr("pulsarx.broker.staged_file.identity", forbidden)
+    refused(folder, [file], errors.StorageError, "it cannot be read here: .*Permission denied")
+
+
+@pytest.mark.parametrize("change", ["another file", "other bytes", "a link"])
+def test_a_file_that_is_changed_between_check_and_commit(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    file = stage(folder, "t", [b"1"])
+    path = folder / "staging" / "job" / file.name
+    whole = StagedFile.check
+
+    def check(self: StagedFile, *arguments: Any) -> tuple[int, ...]:
+        found = whole(self, *arguments)
+        if change == "another file":
+            shutil.copy(path, folder / "other")
+            os.replace(folder / "other", path)
+        elif change == "other bytes":
+            with open(path, "r+b") as opened:
+                opened.seek(4200)
+                opened.write(b"xxx")
+        else:
+            os.rename(path, folder / "other")
+            os.symlink(folder / "other", path)
+        return found
+
+    monkeypatch.setattr(StagedFile, "check", check)
+    refused(folder, [file], errors.StorageError, "changed while|regular file")
+    assert list((folder / "ledgers").rglob("*.ledger")) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "text"),
+    [(28, errors.StorageFullError, "left on device"), (18, errors.StorageError, "hard links"),
+     (13, errors.StorageError, "denied"), (30, errors.StorageError, "Read-only")],
+)  # fmt: skip
+@pytest.mark.parametrize("step", ["link", "make_directory", "flush_directory"])
+def test_a_disk_that_refuses(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: Any, text: str, step: str
+) -> None:
+    files = [stage(folder, topic, [b"1"]) for topic in "tu"]
+    with pulsarx.Client(folder) as client:
+        broker = brokers.find(os.path.realpath(folder))
+        assert broker is not None
+        producer = client.create_producer("t")
+        producer.send(b"0")
+        shutil.rmtree(folder / "ledgers" / f"{broker.catalogue.state.next_id & 255:02x}", True)
+
+        class Refusing:
+            def __getattr__(self, name: str) -> Any:
+                if name == step:
+                    return self.refuse
+                return getattr(broker.files, name)
+
+            def refuse(self, path: str, *_: str) -> None:
+                raise OSError(number, os.strerror(number), path)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(broker.directory, "files", Refusing())
+            with pytest.raises(kind, match=text):
+                attach(folder, Transaction("query", 0), files)
+        producer.send(b"1")
+        assert not attach(folder, Transaction("query", 0), files).already
+        producer.send(b"2")
+        assert whole_topic(client, "t") == [b"0", b"1", b"1", b"2"]
+        assert whole_topic(client, "u") == [b"1"]
+
+
+def test_who_lost_the_folder_moves_nothing_of_the_next_owner(folder: Path) -> None:
+    """On a file system whose locks do not hold, two have the same next id."""
+    file = stage(folder, "t", [b"1"])
+    client = pulsarx.Client(folder, durability="os")
+    old = brokers.find(os.path.realpath(folder))
+    assert old is not None
+    next_id = old.catalogue.state.next_id
+    os.rename(folder / "LOCK", folder / "lock-of-another-host")
+    with ChildProcess(OWNING, folder) as owner:
+        owner.line()
+        live = folder / "ledgers" / f"{next_id & 255:02x}" / f"{next_id}.ledger"
+        assert live.exists()
+        with pytest.raises(errors.FolderOwnedError):
+            attach(folder, Transaction("query", 0), [file])
+        with pytest.raises(errors.FolderOwnedError):
+            client.create_producer("t").send(b"x")
+        assert live.exists()
+        assert not (folder / "orphans").exists()
+        owner.kill()
+    client.close()
+    assert contents(folder, "t") == [[b"0"]]
+
+
+OWNING = """
+import sys, pulsarx
+client = pulsarx.Client(sys.argv[1])
+client.create_producer("t").send(b"0")
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
 # The staging area ---------------------------------------------------------------------------------
+
+
+def make_old(folder: Path, job: str) -> None:
+    area = folder / "staging" / job
+    for path in (*area.iterdir(), area):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
 
 
 def test_staging_is_collected_by_age_and_spares_jobs_with_a_lease(folder: Path) -> None:
     for job in ("dead", "young", "leased"):
         stage(folder, "t", [b"1"], job=job)
-    old = 1_700_000_000
     for job in ("dead", "leased"):
-        path = folder / "staging" / job / "0.ledger"
-        os.utime(path, (old, old))
+        make_old(folder, job)
     ask_owner(folder, "lease", {"job": "leased", "ledgers": {}, "ttl_ms": 60_000})
     assert collect_staging(folder, 3_600_000) == [
         str(folder.resolve() / "staging" / "dead" / "0.ledger")
     ]
     assert sorted(os.listdir(folder / "staging")) == ["leased", "young"]
     assert collect_staging(folder, 3_600_000) == []
+
+
+def test_old_files_of_a_job_that_still_writes_are_spared(folder: Path) -> None:
+    first = stage(folder, "t", [b"1"])
+    make_old(folder, "job")
+    second = stage(folder, "t", [b"2"])
+    assert collect_staging(folder, 3_600_000) == []
+    attach(folder, Transaction("query", 0), [first, second])
+    assert contents(folder, "t") == [[b"1", b"2"]]
+
+
+def test_collecting_goes_through_no_link(folder: Path, tmp_path: Path) -> None:
+    """What lies elsewhere is not a staged file, whoever linked it here."""
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_bytes(b"x")
+    stage(folder, "t", [b"1"])
+    os.symlink(precious, folder / "staging" / "evil")
+    os.symlink(precious / "file", folder / "staging" / "job" / "link")
+    later = 10**15
+    assert len(collect_staging(folder, 0, now_ms=later)) == 1
+    assert (precious / "file").read_bytes() == b"x"
+    os.rename(folder / "staging", folder / "elsewhere")
+    os.symlink(precious, folder / "staging")
+    assert collect_staging(folder, 0, now_ms=later) == []
 
 
 def test_collecting_what_was_attached_loses_nothing(
@@ -322,7 +463,7 @@ def test_collecting_what_was_attached_loses_nothing(
     attach(folder, Transaction("query", 0), [file])
     make_staging(folder, "job")
     os.link(kept, folder / "staging" / "job" / file.name)  # the clean-up that did not happen
-    later = os.stat(kept).st_mtime_ns // 1_000_000 + 7_200_000
+    later = os.stat(folder / "staging" / "job").st_mtime_ns // 1_000_000 + 7_200_000
     assert len(collect_staging(folder, 3_600_000, now_ms=later)) == 1
     assert contents(folder, "t") == [[b"1"]]
 
@@ -340,14 +481,15 @@ class SimulatedBroker(SimulatedFiles):
 
 
 def crash_at(folder: Path, call: int, seed: int | None, files: list[StagedFile]) -> bool:
-    """Attach, and die at this call; True when it lived. seed -1: only the process dies."""
+    """Attach, and die at this call; True when it lived. Then the power fails (seed -1: not)."""
     simulated = SimulatedBroker(str(folder), crash_at=call)
     simulated.remember()
     whole = brokers.FileSystem
     brokers.FileSystem = lambda: simulated  # type: ignore[assignment]
+    lived = False
     try:
         attach(folder, Transaction("query", 0), files)
-        return True
+        lived = True
     except Crash:
         pass
     finally:
@@ -358,7 +500,7 @@ def crash_at(folder: Path, call: int, seed: int | None, files: list[StagedFile])
         gc.collect()
     if seed != -1:
         simulated.power_cut(None if seed is None else random.Random(seed * 1000 + call))
-    return False
+    return lived
 
 
 def publish(folder: Path, topic: str) -> None:
@@ -378,6 +520,8 @@ def test_a_crash_at_every_call_leaves_all_or_nothing(
         shutil.rmtree(folder)
         shutil.copytree(tmp_path / "before", folder)
         if crash_at(folder, call, seed, files):
+            # What was reported is kept, whatever happens afterwards.
+            assert contents(folder, *names) == [[b"0"], [b"1"], [b"2"]]
             break
         known = attached(folder, Transaction("query", 0))
         state = catalogue(folder).state

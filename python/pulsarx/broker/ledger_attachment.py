@@ -6,18 +6,19 @@ In this order, so that a kill between any two steps leaves all of the ledgers or
   2  check every staged file                    nothing was touched until here
   3  close the open ledger of each topic        the next publish opens one behind the new ledgers
   4  link the files to their ledger names       a name nobody knows yet: an orphan after a kill
-  5  flush the folders of those names
+  5  flush the folders of those names, and see that the names mean what was checked
   6  one commit of the catalogue                from here on all of it is there
   7  wake consumers, seal what was closed, take the staged names away
 """
 
 from __future__ import annotations
 
+import errno
 import os
 
 from pulsarx import errors
 from pulsarx.broker.directory_flush import flush_directories
-from pulsarx.broker.staged_file import STAGING_NAME, StagedFile, staged_path
+from pulsarx.broker.staged_file import STAGING_NAME, StagedFile, identity, staged_path
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -68,12 +69,13 @@ class _Attachment:
         self.files = files
         self.topics: list[Topic] = []
         self.linked: list[str] = []
+        self.checked: list[tuple[int, ...]] = []  # what each file was when it was checked
 
     def run(self, thorough: bool) -> dict[str, Any]:
         directory = self.broker.directory
         self._check_named_once()
-        for file in self.files:
-            file.check(directory.path, directory.folder_id, thorough)
+        path, store_id = directory.path, directory.folder_id
+        self.checked = [file.check(path, store_id, thorough) for file in self.files]
         for name in sorted({file.topic for file in self.files}):
             self.topics.append(self.broker.topic(TopicName.of(name), create=False))
         self._check_not_attached()
@@ -173,24 +175,32 @@ class _Attachment:
     def _link(self, ids: list[int]) -> None:
         """Give each file its name as a ledger. Never takes a name away from another file."""
         directory, files = self.broker.directory, self.broker.directory.files
-        targets = directory.prepare_ledger_paths(ids)
-        for target, file in zip(targets, self.files):
-            source = staged_path(directory.path, file.job, file.name)
-            try:
+        try:
+            targets = directory.prepare_ledger_paths(ids)
+            for target, file in zip(targets, self.files):
+                self._link_one(staged_path(directory.path, file.job, file.name), target)
+                self.linked.append(target)
+            flush_directories(files, [os.path.dirname(target) for target in targets])
+            for target, file, checked in zip(targets, self.files, self.checked):
+                if identity(target) != checked:
+                    raise errors.CorruptDataError(
+                        f"attach {file!r}: it was changed while it was being attached. Nothing was "
+                        "attached"
+                    )
+        except OSError as error:
+            raise _refused(error) from error
+
+    def _link_one(self, source: str, target: str) -> None:
+        files = self.broker.directory.files
+        try:
+            files.link(source, target)
+        except FileExistsError:
+            # An attach before this one was killed, and the catalogue does not know the name; or
+            # there is another owner, which is told from the catalogue.
+            if not os.path.samefile(source, target):
+                self.broker.catalogue.refresh()
+                self.broker.directory.set_aside(target)
                 files.link(source, target)
-            except FileExistsError:
-                # An attach before this one was killed: the catalogue does not know the name.
-                if not os.path.samefile(source, target):
-                    directory.set_aside(target)
-                    files.link(source, target)
-            except OSError as error:
-                raise errors.StorageError(
-                    f"attach {file!r}: link {source} to {target}: {error.strerror or error}. "
-                    "Nothing was attached. Staging area and ledgers must be on one file system "
-                    "that has hard links"
-                ) from error
-            self.linked.append(target)
-        flush_directories(files, [os.path.dirname(target) for target in targets])
 
     def _take_back(self) -> None:
         for target in self.linked:
@@ -212,3 +222,12 @@ class _Attachment:
                 os.rmdir(f"{path}/{STAGING_NAME}/{job}")
             except OSError:
                 pass  # another attempt of a task wrote something there
+
+
+def _refused(error: OSError) -> errors.StorageError:
+    kind, advice = errors.StorageError, ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        kind = errors.StorageFullError
+    elif error.errno in (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
+        advice = ". Staging area and ledgers must be on one file system that has hard links"
+    return kind(f"attach: {error}. Nothing was attached{advice}")
