@@ -143,6 +143,19 @@ cdef class LedgerFile:
                           records[position].next_offset))
         return found
 
+    def index(self) -> list[tuple[int, int, int, int]]:
+        """The index of a sealed file: (offset, entry_id, first_message, greatest publish time
+        before) of some of its entries."""
+        cdef IndexRecord record
+        cdef uint64_t position
+        self.c_footer_load()
+        found = []
+        for position in range(self.c_footer.index_count):
+            ledger_index_record(self.c_index, position, &record)
+            found.append((record.offset, record.entry_id, record.first_message,
+                          record.publish_max_ms))
+        return found
+
     def recover(self) -> LedgerRecovery:
         """Scan a file whose owner died; nothing is changed. Not for the map of a writer."""
         if self.growing:

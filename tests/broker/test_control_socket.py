@@ -7,7 +7,6 @@ import os
 import socket
 import struct
 import threading
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -109,7 +108,7 @@ def test_topics_and_subscriptions_are_made_and_looked_at(
     assert first == {"topic": TOPIC, "partitions": 0, "created": True}
     assert not ask(folder, "create_topic", topic="t", partitions=5)["created"]
     assert ask(folder, "create_topic", topic="p", partitions=2)["partitions"] == 2
-    wanted = {"topic": "p", "name": "s", "position": "earliest"}
+    wanted = {"topics": ["p"], "name": "s", "position": "earliest"}
     assert ask(folder, "create_subscription", **wanted) == {"created": 2}
     assert ask(folder, "create_subscription", **wanted) == {"created": 0}
     client.create_producer("p").send(b"x")
@@ -123,17 +122,40 @@ def test_a_subscription_is_moved_forward_only_and_trimming_follows(
 ) -> None:
     producer = client.create_producer("t")
     ids = [producer.send(b"%d" % number) for number in range(3)]
-    ask(folder, "create_subscription", topic="t", name="s", position="earliest")
-    place = {"topic": "t", "name": "s", "ledger_id": ids[0].ledger_id()}
-    assert ask(folder, "move_subscription", **place, message=2) == {"moved": True}
-    assert ask(folder, "move_subscription", **place, message=1) == {"moved": False}
-    for wrong in ({**place, "ledger_id": 999}, {**place, "name": "x"}):
-        answer = ask(folder, "move_subscription", **wrong, message=2)
-        assert answer.startswith(("NotAllowedError", "SubscriptionNotFound"))
-    assert ask(folder, "move_subscription", **place, message=9).startswith("NotAllowedError")
+    ask(folder, "create_subscription", topics=["t"], name="s", position="earliest")
+    ledger_id = ids[0].ledger_id()
+
+    def move(message: int, ledger_id: int = ledger_id, name: str = "s") -> Any:
+        positions = {TOPIC: [ledger_id, message]}
+        return ask(folder, "move_subscription", name=name, positions=positions)
+
+    assert move(2) == {"moved": [TOPIC]}
+    assert move(1) == {"moved": []}
+    assert move(2, name="x") == {"moved": []}
+    assert move(2, ledger_id=999).startswith("NotAllowedError")
+    assert move(9).startswith("NotAllowedError")
     consumer = client.subscribe("t", "s")
     assert consumer.receive(1000).data() == b"2"
-    assert ask(folder, "move_subscription", **place, message=3).startswith("NotAllowedError")
+    assert move(3).startswith("NotAllowedError")
+
+
+def test_a_subscription_is_moved_on_all_partitions_by_one_request(
+    client: pulsarx.Client, folder: Path
+) -> None:
+    client.admin.topics.create_partitioned_topic("p", 3)
+    producer = client.create_producer("p")
+    ids = [producer.send(b"%d" % number) for number in range(6)]
+    ask(folder, "create_subscription", topics=["p"], name="s", position="earliest")
+    positions = {
+        f"{TOPIC[:-1]}p-partition-{each.partition()}": [each.ledger_id(), 1] for each in ids
+    }
+    before = sorted(os.listdir(folder / "catalogue"))
+    wanted = {**positions, TOPIC: [1, 1]}
+    moved = ask(folder, "move_subscription", name="s", positions=wanted)["moved"]
+    assert sorted(moved) == sorted(positions)
+    assert sorted(os.listdir(folder / "catalogue")) == before
+    consumer = client.subscribe("p", "s")
+    assert {consumer.receive(1000).data() for _ in range(3)} == {b"3", b"4", b"5"}
 
 
 def test_errors_arrive_as_what_they_were(client: pulsarx.Client, folder: Path) -> None:
@@ -157,7 +179,11 @@ def test_errors_arrive_as_what_they_were(client: pulsarx.Client, folder: Path) -
         ("lease", {"job": "j", "ledgers": {"t": [True]}, "ttl_ms": 1}),
         ("lease", {"job": "j", "ledgers": {"t": [-1]}, "ttl_ms": 1}),
         ("lease", {"job": "j", "ledgers": {}, "ttl_ms": 1 << 60}),
-        ("create_subscription", {"topic": "t", "name": "s", "position": "middle"}),
+        ("create_subscription", {"topics": ["t"], "name": "s", "position": "middle"}),
+        ("create_subscription", {"topics": [5], "name": "s", "position": "latest"}),
+        ("move_subscription", {"name": "s", "positions": {"t": 5}}),
+        ("move_subscription", {"name": "s", "positions": {"t": [1]}}),
+        ("move_subscription", {"name": "s", "positions": {"t": [1, True]}}),
         ("create_topic", {"topic": "t", "partitions": -1}),
     ],
 )  # fmt: skip
@@ -265,9 +291,7 @@ def test_a_request_that_takes_long_holds_no_other_up(
     assert answers == [{"slow": True}]
 
 
-def test_only_the_owners_user_is_answered(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_owners_user_is_answered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = os.umask(0)
     try:
         client = pulsarx.Client(folder, durability="os")

@@ -231,10 +231,12 @@ class StagedFile:
     def _check_ends(self, file: LedgerFile) -> None:
         """Its first and last entry must bear out the footer, which comes from the same hand as what
         it was compared with."""
+        if self.entry_count < 1:
+            raise errors.CorruptDataError("it has no entry")
         first = file.frame(_FIRST_OFFSET, self.size)
         found = file.entry(file.find_entry(self.entry_count - 1, self.size), self.size)
         if first is None or found is None:
-            raise errors.CorruptDataError("it has no entry, or not the last one of its footer")
+            raise errors.CorruptDataError("the last entry of its footer is not there")
         last, _, end = found
         times = first["publish_time_ms"], last["publish_time_ms"]
         if (
@@ -255,10 +257,15 @@ class StagedFile:
         for name in ("entry_count", "message_count", "first_publish_ms", "last_publish_ms"):
             if getattr(recovery, name) != getattr(self, name):
                 raise errors.CorruptDataError(f"{name} of its entries is {getattr(recovery, name)}")
-        for offset, first_message in file.cuts(_FIRST_OFFSET, self.size, 1):
+        before = _FIRST_OFFSET
+        for offset, entry_id, first_message, _ in file.index():
+            place = entry_id, first_message
+            if not before <= offset < self.size or offset % 8:
+                raise errors.CorruptDataError(f"its index names offset {offset} after {before}")
             frame = file.frame(offset, self.size)
-            if frame is None or frame["first_message"] != first_message:
+            if frame is None or (frame["entry_id"], frame["first_message"]) != place:
                 raise errors.CorruptDataError(f"its index is wrong about offset {offset}")
+            before = offset
 
     def _damaged(self, folder: str, why: str) -> errors.CorruptDataError:
         return errors.CorruptDataError(
