@@ -1,4 +1,4 @@
-"""Sealed ledgers whose checksums hold and that lie all the same, as a bug or an enemy makes them."""
+"""Sealed ledgers whose checksums hold and that lie all the same, as bugs and enemies make them."""
 
 from __future__ import annotations
 
