@@ -638,6 +638,35 @@ def test_several_jobs_and_a_client_that_comes_and_goes(folder: Path) -> None:
         assert [each for each in found[1] if each.startswith(who)] == wanted[: 8 * (who != b"c")]
 
 
+def test_a_catalogue_is_not_read_again_for_each_attach(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads = []
+    whole = CatalogueLog.load
+    monkeypatch.setattr(CatalogueLog, "load", lambda self: (loads.append(1), whole(self)))
+    for batch in range(3):
+        attach(folder, Transaction("query", batch), [stage(folder, "t", [b"%d" % batch])])
+        assert attached(folder, Transaction("query", batch + 1)) is None
+        with monkeypatch.context() as patch:
+            patch.setattr(CatalogueLog, "load", whole)
+            publish(folder, "t")  # another owner in between
+    assert len(loads) == 1
+    assert contents(folder, "t")[0][::2] == [b"0", b"1", b"2"]
+
+
+def test_a_folder_that_was_replaced_is_read_anew(folder: Path, tmp_path: Path) -> None:
+    """By an older copy, and by one of the same length and another history."""
+    shutil.copytree(folder, tmp_path / "older")
+    attach(folder, Transaction("one", 0), [stage(folder, "t", [b"1"])])
+    for batch in range(2):
+        shutil.rmtree(folder)
+        shutil.copytree(tmp_path / "older", folder)
+        assert attached(folder, Transaction("one", 0)) is None
+        assert attached(folder, Transaction("two", 0)) is None
+        attach(folder, Transaction("two", 0), [stage(folder, "u", [b"%d" % batch])])
+        assert contents(folder, "t", "u") == [[], [b"%d" % batch]]
+
+
 @pytest.fixture(autouse=True)
 def nothing_stays_open() -> Iterator[None]:
     yield
