@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from child_process import ChildProcess
 from staged_ledgers import stage
-from topic_reading import OpenClient, read_all
+from topic_reading import OpenClient, read_all, whole_topic
 
 import pulsarx
+from pulsarx import errors
 from pulsarx.broker.attach import Transaction, attach
 from pulsarx.clock import monotonic_ms
 
@@ -175,3 +180,84 @@ def test_owners_are_killed_while_others_attach_and_nothing_is_lost_or_twice(
     assert told <= set(published)
     ids = [(each.message_id().ledger_id(), each.message_id().entry_id()) for each in messages]
     assert ids == sorted(set(ids))
+
+
+SAME = """
+import sys, json
+from pulsarx.broker.attach import Transaction, attach
+from pulsarx.broker.staged_file import StagedFile
+folder, documents = sys.argv[1:]
+files = [StagedFile.of_document(each) for each in json.loads(documents)]
+print("ready", flush=True)
+sys.stdin.readline()
+for batch in range(4):
+    result = attach(folder, Transaction("query", batch), files[batch : batch + 1])
+    print(result.already, result.first_ledger_id, result.batch_id, flush=True)
+"""
+
+
+@pytest.mark.parametrize("owned", [True, False])
+def test_the_same_transactions_from_several_processes_at_once(
+    folder: Path, open_client: OpenClient, owned: bool
+) -> None:
+    """As two drivers that each believe the other one dead."""
+    with open_client() as client:
+        client.admin.topics.create_non_partitioned_topic("t")
+    files = [stage(folder, "t", [b"%d" % batch]) for batch in range(4)]
+    documents = json.dumps([each.document() for each in files])
+    owner = open_client() if owned else None
+    with ExitStack() as stack:
+        children = [stack.enter_context(ChildProcess(SAME, folder, documents)) for _ in range(3)]
+        for each in children:
+            assert each.line() == "ready"
+        for each in children:
+            each.tell()
+        told = [line.split() for each in children for line in each.end()]
+    for batch in range(4):
+        # One is asked for a batch when a later one is there already: that answers for it.
+        mine = [line for line in told if line[2] == str(batch)]
+        assert [line[0] for line in mine].count("False") == 1
+        assert len({line[1] for line in mine}) == 1
+    if owner is not None:
+        owner.close()
+    with pulsarx.Client(folder) as client:
+        assert whole_topic(client) == [b"0", b"1", b"2", b"3"]
+
+
+def test_an_owner_that_hangs_is_a_timeout_and_the_same_call_again_tells(
+    folder: Path, open_client: OpenClient
+) -> None:
+    with open_client() as client:
+        client.admin.topics.create_non_partitioned_topic("t")
+    file = stage(folder, "t", [b"a"])
+    with ChildProcess(MORTAL, folder, 0) as owner:
+        owner.line()
+        owner.signal(signal.SIGSTOP)
+        try:
+            with pytest.raises(errors.Timeout, match="may have been done; ask again"):
+                attach(folder, Transaction("query", 0), [file], timeout_ms=200)
+        finally:
+            owner.signal(signal.SIGCONT)
+        result = attach(folder, Transaction("query", 0), [file])
+        assert (result.ledger_count, result.message_count) == (1, 1)
+        owner.kill()
+    with pulsarx.Client(folder) as client:
+        assert whole_topic(client).count(b"a") == 1
+
+
+def test_a_forked_child_of_the_owner_attaches_over_the_socket(
+    folder: Path, open_client: OpenClient
+) -> None:
+    client = open_client()
+    client.create_producer("t").send(b"a")
+    consumer = client.subscribe("t", "s")
+    file = stage(folder, "t", [b"b"])
+    child = os.fork()
+    if child == 0:
+        try:
+            result = attach(folder, Transaction("query", 0), [file])
+            os._exit(0 if result.ledger_count == 1 else 1)
+        finally:
+            os._exit(2)
+    assert consumer.receive(10_000).data() == b"b"
+    assert os.waitpid(child, 0)[1] == 0

@@ -107,7 +107,7 @@ def attach(
     missing, or is not what its writer said. TopicNotFound: a topic of them does not exist.
     NotAllowedError: a file was attached before, by another transaction.
     FolderOwnedError: the owner cannot be reached. Nothing was attached after any of these.
-    Timeout: not known; call again.
+    Timeout, CatalogueError: it may have been attached; call again.
     """
     files = list(staged_files)
     arguments: dict[str, Any] = {
