@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import shutil
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,6 +26,7 @@ from pulsarx.broker.catalogue_log import CatalogueLog
 from pulsarx.broker.ledger_attachment import TRANSACTION_KEPT_MS
 from pulsarx.broker.staged_file import StagedFile
 from pulsarx.broker.staging import make_staging
+from pulsarx.broker.topic import Topic
 
 __all__ = ["folder_of_topics", "nothing_stays_open"]  # fixtures
 
@@ -381,6 +383,54 @@ client.create_producer("t").send(b"0")
 print("ready", flush=True)
 sys.stdin.readline()
 """
+
+
+def test_what_goes_wrong_after_the_commit_does_not_hide_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole_close, whole_came = brokers.Broker.close, Topic.ledgers_came
+
+    def close(self: brokers.Broker) -> None:
+        whole_close(self)
+        raise errors.StorageError("close")
+
+    def came(self: Topic, *arguments: Any) -> None:
+        whole_came(self, *arguments)
+        raise errors.StorageError("wake")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(brokers.Broker, "close", close)
+        patch.setattr(Topic, "ledgers_came", came)
+        result = attach(folder, Transaction("query", 0), [stage(folder, "t", [b"1"])])
+    assert result.ledger_count == 1
+    assert "closing" in caplog.text and "tell of attached" in caplog.text
+    assert contents(folder, "t") == [[b"1"]]
+
+
+def test_a_slow_check_holds_no_other_attach_up(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, fast = stage(folder, "t", [b"1"]), stage(folder, "t", [b"2"])
+    begun, go_on = threading.Event(), threading.Event()
+    whole = StagedFile.check
+
+    def check(self: StagedFile, *arguments: Any) -> tuple[int, ...]:
+        if self == slow:
+            begun.set()
+            go_on.wait(10)
+        return whole(self, *arguments)
+
+    monkeypatch.setattr(StagedFile, "check", check)
+    with pulsarx.Client(folder) as client:
+        transaction = Transaction("slow", 0)
+        other = threading.Thread(target=lambda: attach(folder, transaction, [slow]))
+        other.start()
+        assert begun.wait(10)
+        attach(folder, Transaction("fast", 0), [fast])
+        assert attached(folder, transaction) is None
+        go_on.set()
+        other.join(10)
+        assert whole_topic(client, "t") == [b"2", b"1"]
 
 
 def test_a_catalogue_is_not_read_again_for_each_attach(

@@ -17,7 +17,7 @@ from child_process import ChildProcess, run_program
 import pulsarx
 from pulsarx import errors
 from pulsarx._pycore.file_system import FileSystem
-from pulsarx.broker import control_frame, control_socket
+from pulsarx.broker import control_frame, control_socket, owner_request
 from pulsarx.broker.control_request import VERBS
 from pulsarx.broker.data_directory import DataDirectory
 from pulsarx.broker.owner_lock import OwnerInfo
@@ -26,6 +26,10 @@ from pulsarx.clock import monotonic_ms
 
 TOPIC = "persistent://public/default/t"
 
+IMPATIENT = """
+from pulsarx.broker import owner_request
+owner_request._PATIENCE_MS = {}
+"""
 ASK = """
 import sys, json
 from pulsarx.broker.owner_request import ask_owner
@@ -37,9 +41,10 @@ except Exception as error:
 """
 
 
-def ask(folder: Path, verb: str, **arguments: Any) -> Any:
+def ask(folder: Path, verb: str, patience_ms: int = 0, **arguments: Any) -> Any:
     """Ask from another process; the answer, or the text of an error."""
-    answer = run_program(ASK, folder, verb, json.dumps(arguments))[-1]
+    impatient = IMPATIENT.format(patience_ms) if patience_ms else ""
+    answer = run_program(impatient + ASK, folder, verb, json.dumps(arguments))[-1]
     return json.loads(answer) if answer.startswith("{") else answer
 
 
@@ -433,3 +438,41 @@ def test_an_answer_is_waited_for_only_so_long(
     with pytest.raises(errors.AlreadyClosed):
         client.close()
         client.create_producer("t")
+
+
+def test_an_owner_that_dies_late_is_asked_again_until_somebody_tells(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it took: patience begins anew when an owner that was asked is gone."""
+    monkeypatch.setattr(owner_request, "_PATIENCE_MS", 50)
+    whole = owner_request._ask_once
+    turns = iter(range(10))
+
+    def ask_once(*arguments: Any) -> Any:
+        if next(turns) == 0:
+            threading.Event().wait(0.2)
+            raise owner_request._Unanswered("gone")
+        return whole(*arguments)
+
+    pulsarx.Client(folder, durability="os").close()
+    monkeypatch.setattr(owner_request, "_ask_once", ask_once)
+    assert ask_owner(folder, "create_topic", {"topic": "t", "partitions": 0})["created"]
+
+
+def test_who_was_asked_and_is_gone_may_have_done_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner_request, "_PATIENCE_MS", 300)
+    begun = threading.Event()
+
+    def dying(broker: Any, topic: str) -> dict[str, Any]:
+        begun.set()
+        control_socket.shut(broker.control._listener)
+        broker.control.abandon()  # all its descriptors are closed, as by a kill
+        return {}
+
+    monkeypatch.setitem(VERBS, "stats", (dying, {"topic": str}))
+    with pulsarx.Client(folder, durability="os"):
+        answer = ask(folder, "stats", topic="t", patience_ms=300)
+        assert begun.is_set()
+        assert answer.startswith("Timeout") and "may have been done" in answer

@@ -433,7 +433,9 @@ def own_briefly(
         try:
             return work(broker)
         finally:
-            release(key, broker)
+            failure = attempt(lambda: release(key, broker))
+            if failure is not None:  # it does not undo what was done
+                _report_closing(key, failure)
             log = broker.catalogue.part_with_log()
             if log is not None:
                 keep_log(broker.directory, log)
@@ -449,9 +451,13 @@ def _close_all() -> None:
         error = attempt(broker.close)
         _registry.pop(key, None)
         if error is not None:
-            import logging
+            _report_closing(key, error)
 
-            logging.getLogger("pulsarx").error("closing %s at exit failed: %s", key, error)
+
+def _report_closing(key: str, failure: Exception) -> None:
+    import logging
+
+    logging.getLogger("pulsarx").error("closing %s failed: %s", key, failure)
 
 
 def _abandon_all() -> None:

@@ -196,7 +196,7 @@ class ControlSocket:
             return {"result": result}
         except PulsarException as error:
             if self._broker.state != "OPEN":
-                return {"again": True}
+                return {"again": True, "begun": True}
             return {"error": type(error).__name__, "detail": detail_of(error)}
         except (ValueError, TypeError) as error:
             return {"error": "ValueError", "detail": str(error)}

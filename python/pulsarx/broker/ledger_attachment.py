@@ -48,13 +48,26 @@ def attached_already(
 def attach_ledgers(
     broker: Broker, application: str, batch_id: int, files: list[StagedFile], thorough: bool
 ) -> dict[str, Any]:
-    """Attach all of them or none. Any thread; one attach at a time goes on in a broker."""
+    """Attach all of them or none. Any thread; after its files were checked, one attach at a time
+    goes on in a broker."""
+    broker.check_open()
+    known = attached_already(broker.catalogue.state, application, batch_id)
+    if known is not None:
+        return known
+    attachment = _Attachment(broker, application, batch_id, files)
+    failure: Exception | None = None
+    try:
+        attachment.check(thorough)
+    except Exception as error:
+        failure = error  # or another one of the same batch has taken the files meanwhile
     with broker.attach_lock:
         broker.check_open()
         known = attached_already(broker.catalogue.state, application, batch_id)
         if known is not None:
             return known
-        return _Attachment(broker, application, batch_id, files).run(thorough)
+        if failure is not None:
+            raise failure
+        return attachment.run()
 
 
 class _Attachment:
@@ -71,11 +84,14 @@ class _Attachment:
         self.linked: list[str] = []
         self.checked: list[tuple[int, ...]] = []  # what each file was when it was checked
 
-    def run(self, thorough: bool) -> dict[str, Any]:
-        directory = self.broker.directory
+    def check(self, thorough: bool) -> None:
+        """Everything about the files that can be told without a lock."""
         self._check_named_once()
+        directory = self.broker.directory
         path, store_id = directory.path, directory.folder_id
         self.checked = [file.check(path, store_id, thorough) for file in self.files]
+
+    def run(self) -> dict[str, Any]:
         for name in sorted({file.topic for file in self.files}):
             self.topics.append(self.broker.topic(TopicName.of(name), create=False))
         self._check_not_attached()
@@ -131,10 +147,11 @@ class _Attachment:
             )  # fmt: skip
         for topic in self.topics:
             topic.expect_ledgers(by_topic[topic.name])
-        came = True
+        came = False
         try:
             self._link(ids)
             self.broker.catalogue.commit(lambda state: [self._operation(state, rows)])
+            came = True
         except BaseException:
             came = self._may_have_come()
             if not came:
@@ -142,7 +159,17 @@ class _Attachment:
             raise
         finally:
             for topic in self.topics:
-                topic.ledgers_came(by_topic[topic.name], came)
+                self._told(topic, by_topic[topic.name], came)
+
+    @staticmethod
+    def _told(topic: Topic, ids: list[int], came: bool) -> None:
+        """Whatever goes wrong here does not change what was committed."""
+        try:
+            topic.ledgers_came(ids, came)
+        except Exception:
+            import logging
+
+            logging.getLogger("pulsarx").exception("%s: tell of attached ledgers", topic.name)
 
     def _may_have_come(self) -> bool:
         """After an error: whether the commit was kept, as far as can be told."""
