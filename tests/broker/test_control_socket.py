@@ -476,3 +476,23 @@ def test_who_was_asked_and_is_gone_may_have_done_it(
         answer = ask(folder, "stats", topic="t", patience_ms=300)
         assert begun.is_set()
         assert answer.startswith("Timeout") and "may have been done" in answer
+
+
+def test_an_owner_that_comes_just_when_there_was_none_is_asked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = DataDirectory.owner
+    looks: list[OwnerInfo | None] = []
+
+    def owner(self: DataDirectory) -> OwnerInfo | None:
+        looks.append(whole(self) if looks else None)
+        return looks[-1]
+
+    with ChildProcess(LISTENER, folder) as other:
+        other.line()
+        before = sorted(os.listdir(folder / "catalogue"))
+        monkeypatch.setattr(DataDirectory, "owner", owner)
+        assert ask_owner(folder, "create_topic", {"topic": "t", "partitions": 0})["created"]
+        assert len(looks) == 2
+        # The topic's commit, and no epoch of a second owner.
+        assert len(os.listdir(folder / "catalogue")) == len(before) + 1

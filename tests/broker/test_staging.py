@@ -12,6 +12,7 @@ from staged_ledgers import stage
 from pulsarx.broker.attach import Transaction, attach
 from pulsarx.broker.owner_request import ask_owner
 from pulsarx.broker.staging import collect_staging, make_staging
+from pulsarx.clock import wall_ms
 
 __all__ = ["folder_of_topics", "nothing_stays_open"]  # fixtures
 
@@ -33,6 +34,24 @@ def test_staging_is_collected_by_age_and_spares_jobs_with_a_lease(folder: Path) 
     ]
     assert sorted(os.listdir(folder / "staging")) == ["leased", "young"]
     assert collect_staging(folder, 3_600_000) == []
+
+
+def test_who_begins_a_job_takes_away_what_is_a_week_old(folder: Path) -> None:
+    ages = {"dead": 8, "ill": 6}
+    for job in ages:
+        stage(folder, "t", [b"1"], job=job)
+    for job, days in ages.items():
+        area = folder / "staging" / job
+        written = wall_ms() / 1000 - days * 24 * 3600
+        for path in (*area.iterdir(), area):
+            os.utime(path, (written, written))
+    make_staging(folder, "ill")
+    assert sorted(os.listdir(folder / "staging")) == ["dead", "ill"]
+    make_staging(folder, "new")
+    assert sorted(os.listdir(folder / "staging")) == ["ill", "new"]
+    (folder / "catalogue").rename(folder / "gone")
+    stage(folder, "t", [b"1"], job="ill")
+    assert make_staging(folder, "newer")
 
 
 def test_old_files_of_a_job_that_still_writes_are_spared(folder: Path) -> None:

@@ -1,7 +1,8 @@
 """The staging area of a data directory: `staging/<job>/`, where writers put ledgers to be attached.
 
 For any process that can reach the folder. Files go away when they are attached; those that never
-are go by age, so that nobody has to know which job is dead.
+are go by age, so that nobody has to know which job is dead: who makes an area for a new job takes
+away what nobody touched for a week.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 
+from pulsarx import errors
 from pulsarx.broker.catalogue import Catalogue
 from pulsarx.broker.data_directory import DataDirectory
 from pulsarx.broker.staged_file import STAGING_NAME, check_plain_name
@@ -17,6 +19,9 @@ from pulsarx.clock import wall_ms
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.file_operations import FileOperations
+
+
+_KEPT_MS = 7 * 24 * 3600 * 1000
 
 
 def staging_path(folder: str, job: str) -> str:
@@ -33,12 +38,19 @@ def make_staging(folder: str | os.PathLike[str], job: str) -> str:
     path, files = os.path.realpath(os.fspath(folder)), _file_system()
     DataDirectory.open(path, files=files, read_only=True).close()
     made = staging_path(path, job)
+    fresh = False
     for each in (os.path.dirname(made), made):
         try:
             files.make_directory(each)
+            fresh = each is made
         except FileExistsError:
             pass
         files.flush_directory(os.path.dirname(each))
+    if fresh:
+        try:
+            collect_staging(path, _KEPT_MS)
+        except (OSError, errors.PulsarException):
+            pass  # a courtesy
     return made
 
 
@@ -63,9 +75,17 @@ def collect_staging(
         raise ValueError(f"older_than_ms is {older_than_ms}; it must be 0 or more")
     path, files = os.path.realpath(os.fspath(folder)), _file_system()
     now_ms = wall_ms() if now_ms is None else now_ms
+    before_ms = now_ms - older_than_ms
+
+    def may_be_old(job: str) -> bool:
+        try:
+            return _is_old(f"{path}/{STAGING_NAME}/{job}", before_ms)
+        except FileNotFoundError:
+            return False
+
     directory = DataDirectory.open(path, files=files, read_only=True)
     try:
-        jobs = _names(files, f"{path}/{STAGING_NAME}")
+        jobs = [job for job in _names(files, f"{path}/{STAGING_NAME}") if may_be_old(job)]
         leases = Catalogue.open(directory).state.leases if jobs else {}
     finally:
         directory.close()
@@ -73,7 +93,7 @@ def collect_staging(
     for job in jobs:
         lease = leases.get(job)
         if lease is None or lease.expires_ms <= now_ms:
-            removed += _collect_job(files, f"{path}/{STAGING_NAME}/{job}", now_ms - older_than_ms)
+            removed += _collect_job(files, f"{path}/{STAGING_NAME}/{job}", before_ms)
     return removed
 
 
