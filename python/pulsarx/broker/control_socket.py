@@ -143,12 +143,17 @@ class ControlSocket:
             with self._lock:
                 self._asking[connection] = 0
             try:
-                threading.Thread(target=self._talk, args=(connection,), daemon=True).start()
+                self._request_thread(connection).start()
             except RuntimeError:  # no more threads
                 self._talk(connection)
             with self._lock:
                 while len(self._asking) >= _AT_ONCE_MAX and not self._closed:
                     self._changed.wait()
+
+    def _request_thread(self, connection: _socket.socket) -> threading.Thread:
+        return threading.Thread(
+            target=self._talk, args=(connection,), name="pulsarx-request", daemon=True
+        )
 
     def _talk(self, connection: _socket.socket) -> None:
         # Imported by the first request: opening a folder is not to pay for it.
