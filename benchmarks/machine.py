@@ -25,6 +25,7 @@ def described(group: str = "core") -> list[tuple[str, str]]:
         ("file system", _file_system(ROOT)),
         ("Python", f"{platform.python_implementation()} {platform.python_version()}"),
         ("packages", ", ".join(packages)),
+        *([("Java", _java())] if group == "spark" else []),
         ("build", _build()),
         ("revision", _revision()),
         ("load before", " ".join(f"{load:.2f}" for load in os.getloadavg())),
@@ -59,6 +60,13 @@ def _file_system(folder: Path) -> str:
     except OSError:
         pass
     return best[1]
+
+
+def _java() -> str:
+    """The one that Spark takes."""
+    from pulsarx.spark.java_runtime import find_java, java_version
+
+    return str(java_version(os.path.join(find_java(), "bin", "java")))
 
 
 def _build() -> str:

@@ -5,6 +5,7 @@ Made without Spark. A value is 100 bytes that nothing compresses.
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 from collections.abc import Iterator
@@ -90,17 +91,24 @@ def rich_batches(data: SparkData, part: int) -> Iterator[Any]:
     import pyarrow
 
     for batch in plain_batches(data, part):
-        count = batch.num_rows
-        numbers = range(count)
-        keys = pyarrow.array([b"key-%03d" % (number % 1000) for number in numbers])
-        times = pyarrow.array([1_700_000_000_000_000 + number for number in numbers])
-        properties = pyarrow.MapArray.from_arrays(
-            pyarrow.array(range(count + 1), pyarrow.int32()),
-            pyarrow.array(["number"] * count),
-            pyarrow.array([str(number) for number in numbers]),
-        )
-        columns = [batch.column(0), keys, times.cast(pyarrow.timestamp("us", "UTC")), properties]
-        yield pyarrow.record_batch(columns, ["value", "key", "event_time", "properties"])
+        columns = [batch.column(0), *rich_columns(batch.num_rows)]
+        yield pyarrow.record_batch(columns, ["value", *RICH.values()])
+
+
+@functools.cache
+def rich_columns(count: int) -> list[Any]:
+    """Key, event time and one property, in the order of RICH."""
+    import pyarrow
+
+    numbers = range(count)
+    times = pyarrow.array([1_700_000_000_000_000 + number for number in numbers])
+    properties = pyarrow.MapArray.from_arrays(
+        pyarrow.array(range(count + 1), pyarrow.int32()),
+        pyarrow.array(["number"] * count),
+        pyarrow.array([str(number) for number in numbers]),
+    )
+    keys = pyarrow.array([b"key-%03d" % (number % 1000) for number in numbers])
+    return [keys, times.cast(pyarrow.timestamp("us", "UTC")), properties]
 
 
 def write_parquet(data: SparkData) -> None:

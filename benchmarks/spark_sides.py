@@ -176,10 +176,6 @@ class Sides:
         batches = [each for each in query.recentProgress if each.numInputRows]
         return [float(each.durationMs["triggerExecution"]) for each in batches[1:]]
 
-    def version(self) -> str:
-        java = self.spark.sparkContext._jvm.java.lang.System.getProperty("java.version")
-        return f"Spark {self.spark.version}, Java {java}"
-
 
 def answer(sides: Sides, line: str) -> dict[str, Any]:
     what, arguments = json.loads(line)
