@@ -83,7 +83,7 @@ def measure(
         floor_count=messages,
         path_count=messages,
         names=names,
-        note=lambda: f"a message, of {messages:,}",
+        note=lambda: f"for each of {messages:,} messages",
     )
 
 
