@@ -18,7 +18,9 @@ from pulsarx._core.single_metadata cimport (
 from pulsarx._core.status cimport (
     STATUS_CORRUPT, STATUS_END, STATUS_NO_MEMORY, STATUS_OK, STATUS_TOO_LARGE,
 )
-from pulsarx._pycore.arrow_block cimport text_column_append, text_column_free
+from pulsarx._pycore.arrow_block cimport (
+    text_column_append, text_column_cut, text_column_free,
+)
 from pulsarx._pycore.arrow_memory cimport room_free, room_grow, room_new
 
 cdef enum:
@@ -216,29 +218,23 @@ cdef uint32_t take_plain(RangeBlock* self, const BlockEntry* entry, uint32_t* at
     return count
 
 
-cdef int take_value(RangeBlock* self, bint is_null, const uint8_t* payload,
-                    uint32_t size) noexcept nogil:
+cdef void take_value(RangeBlock* self, bint is_null, const uint8_t* payload,
+                     uint32_t size) noexcept nogil:
     cdef int64_t row = self.row_count
-    if reserve(&self.value, size) != STATUS_OK:
-        return STATUS_NO_MEMORY
     if is_null:
         self.value.validity[row >> 3] &= <uint8_t>~(1 << (row & 7))
         self.value.nulls += 1
     append(&self.value, row, payload, size)
-    return STATUS_OK
 
 
-cdef int take_key(RangeBlock* self, const SingleMetadata* single) noexcept nogil:
+cdef void take_key(RangeBlock* self, const SingleMetadata* single) noexcept nogil:
     cdef int64_t row = self.row_count
     cdef bint present = single.flags & METADATA_PARTITION_KEY != 0
-    if present and reserve(&self.key, single.partition_key_size) != STATUS_OK:
-        return STATUS_NO_MEMORY
     if present:
         self.key.validity[row >> 3] |= <uint8_t>(1 << (row & 7))
     else:
         self.key.nulls += 1
     append(&self.key, row, single.partition_key, single.partition_key_size if present else 0)
-    return STATUS_OK
 
 
 cdef void take_event_time(RangeBlock* self, const SingleMetadata* single) noexcept nogil:
@@ -295,17 +291,24 @@ cdef inline bint describe_usual(const BatchMessage* found, SingleMetadata* singl
 cdef int take_row(RangeBlock* self, const SingleMetadata* single, const uint8_t* metadata,
                   uint32_t metadata_size, uint32_t field, const uint8_t* payload,
                   uint32_t payload_size) noexcept nogil:
-    """Append one message; publish time and id are for fill_places."""
+    """Append one message; publish time and id are for fill_places. Any failure leaves no trace."""
     cdef int status = STATUS_OK
     if self.columns & RANGE_VALUE:
-        status = take_value(self, single.flags & METADATA_NULL_VALUE, payload, payload_size)
-    if status == STATUS_OK and self.columns & RANGE_KEY:
-        status = take_key(self, single)
+        status = reserve(&self.value, payload_size)
+    if status == STATUS_OK and self.columns & RANGE_KEY and single.flags & METADATA_PARTITION_KEY:
+        status = reserve(&self.key, single.partition_key_size)
     if status == STATUS_OK and self.columns & RANGE_PROPERTIES:
         status = take_properties(self, single, metadata, metadata_size, field)
+        if status != STATUS_OK:
+            text_column_cut(&self.property_key, self.property_offsets[self.row_count])
+            text_column_cut(&self.property_value, self.property_offsets[self.row_count])
     if status != STATUS_OK:
         # A column of 2 GiB in one block: bytes_max is far below.
         return STATUS_CORRUPT if status == STATUS_TOO_LARGE else status
+    if self.columns & RANGE_VALUE:
+        take_value(self, single.flags & METADATA_NULL_VALUE, payload, payload_size)
+    if self.columns & RANGE_KEY:
+        take_key(self, single)
     if self.columns & RANGE_EVENT_TIME:
         take_event_time(self, single)
     self.row_count += 1
@@ -430,8 +433,8 @@ cdef int range_block_take_single(RangeBlock* self, const BlockEntry* entry) noex
     cdef int status = message_metadata_decode(entry.metadata, entry.metadata_size, &metadata)
     if status != STATUS_OK or metadata.flags & METADATA_MARKER:
         return status
-    if row == self.row_capacity or is_full(self, <uint64_t>entry.payload_size
-                                           + entry.metadata_size):
+    if row == self.row_capacity or is_full(self, <uint64_t>entry.metadata_size + (
+            entry.payload_size if self.columns & RANGE_VALUE else 0)):
         return STATUS_TOO_LARGE
     memset(&single, 0, sizeof(single))
     single.flags = metadata.flags

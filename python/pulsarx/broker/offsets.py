@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 BEGINNING: Position = (0, 0)
 EARLIEST = "earliest"
 LATEST = "latest"
+_NO_LEDGER = (1 << 63) - 1  # of the id that stands for the end
 
 
 def parse_offsets(text: str) -> dict[str, Position | str]:
@@ -60,7 +61,7 @@ def _is_message_id(text: str) -> bool:
     from pulsarx._pycore.message_id import MessageId
 
     try:
-        return bool(MessageId.from_text(text).ledger_id() >= 0)
+        return bool(0 <= MessageId.from_text(text).ledger_id() < _NO_LEDGER)
     except ValueError:
         return False
 

@@ -56,6 +56,8 @@ def read_range(
         decompress=decompress,
         decompressed_size_max=_DECOMPRESSED_SIZE_MAX,
         pass_damage=pass_damage,
+        from_ms=planned.from_ms,
+        until_ms=planned.until_ms,
     )
 
 
