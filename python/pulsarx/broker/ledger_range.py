@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -61,6 +63,11 @@ class LedgerRange:
     def size(self) -> int:
         """Bytes of the file."""
         return self.end - self.offset
+
+    @property
+    def folder(self) -> str:
+        """The data directory."""
+        return os.path.dirname(os.path.dirname(os.path.dirname(self.path)))
 
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
