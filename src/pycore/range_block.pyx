@@ -169,12 +169,15 @@ cdef inline int reserve(BytesColumn* column, int64_t more) noexcept nogil:
     return status
 
 
+cdef inline int64_t described_size(const RangeBlock* self) noexcept nogil:
+    return self.key.size + self.property_key.data_size + self.property_value.data_size
+
+
 cdef inline bint is_full(const RangeBlock* self, uint64_t more) noexcept nogil:
     """Would so many bytes more be too many? A message that alone is larger has a block of its
     own."""
-    cdef int64_t size = self.value.size + self.key.size
-    size += self.property_key.data_size + self.property_value.data_size
-    return self.row_count > 0 and size + <int64_t>more > self.bytes_max
+    return self.row_count > 0 and (
+        self.value.size + described_size(self) + <int64_t>more > self.bytes_max)
 
 
 cdef inline void append(BytesColumn* column, int64_t row, const uint8_t* data,
@@ -183,6 +186,12 @@ cdef inline void append(BytesColumn* column, int64_t row, const uint8_t* data,
         memcpy(column.data + column.size, data, size)
     column.size += size
     column.offsets[row + 1] = <int32_t>column.size
+
+
+cdef inline bint may_be_plain(const BlockEntry* entry, uint32_t at) noexcept nogil:
+    """Saves a closer look at messages that have a key or properties."""
+    return at <= entry.payload_size and entry.payload_size - at > 4 and (
+        entry.payload[at + 4] == TAG_PAYLOAD_SIZE)
 
 
 cdef uint32_t take_plain(RangeBlock* self, const BlockEntry* entry, uint32_t* at,
@@ -197,7 +206,7 @@ cdef uint32_t take_plain(RangeBlock* self, const BlockEntry* entry, uint32_t* at
     cdef int32_t* offsets = self.value.offsets
     cdef uint8_t* data = self.value.data
     cdef int64_t size = self.value.size
-    cdef int64_t capacity = min(self.value.capacity, self.bytes_max)
+    cdef int64_t capacity = min(self.value.capacity, self.bytes_max - described_size(self))
     if offsets == NULL:
         while count < wanted and batch_decode_plain(payload, payload_size, &next_at, &found):
             count += 1
@@ -216,6 +225,23 @@ cdef uint32_t take_plain(RangeBlock* self, const BlockEntry* entry, uint32_t* at
     self.value.size = size
     self.row_count += count
     return count
+
+
+cdef void fill_absent(RangeBlock* self, int64_t first_row) noexcept nogil:
+    """The rows from first_row on have no key, no event time and no property."""
+    cdef int64_t row
+    cdef int32_t offset
+    if self.columns & RANGE_KEY:
+        offset = <int32_t>self.key.size
+        self.key.nulls += self.row_count - first_row
+        for row in range(first_row, self.row_count):
+            self.key.offsets[row + 1] = offset
+    if self.columns & RANGE_EVENT_TIME:
+        memset(self.event_times + first_row, 0, 8 * <size_t>(self.row_count - first_row))
+    if self.columns & RANGE_PROPERTIES:
+        offset = self.property_offsets[first_row]
+        for row in range(first_row, self.row_count):
+            self.property_offsets[row + 1] = offset
 
 
 cdef void take_value(RangeBlock* self, bint is_null, const uint8_t* payload,
@@ -396,9 +422,9 @@ cdef int take_described(RangeBlock* self, const BlockEntry* entry, uint32_t* at,
 
 cdef int range_block_take_batch(RangeBlock* self, const BlockEntry* entry, uint32_t* at,
                                 uint32_t* index, uint32_t until) noexcept nogil:
-    cdef bint plain = self.columns & RANGE_DESCRIBED == 0
     cdef bint skipped = False
     cdef int64_t first_row = self.row_count
+    cdef int64_t plain_row
     cdef uint32_t number = index[0]
     cdef uint32_t first_index = number
     cdef int status = STATUS_OK
@@ -407,9 +433,12 @@ cdef int range_block_take_batch(RangeBlock* self, const BlockEntry* entry, uint3
         if self.row_count == self.row_capacity:
             status = STATUS_TOO_LARGE
             break
-        if plain:
+        if may_be_plain(entry, at[0]):
+            plain_row = self.row_count
             number += take_plain(self, entry, at, <uint32_t>min(
-                <int64_t>(until - number), self.row_capacity - self.row_count))
+                <int64_t>(until - number), self.row_capacity - plain_row))
+            if self.columns & RANGE_DESCRIBED:
+                fill_absent(self, plain_row)
             if number == until or self.row_count == self.row_capacity:
                 continue
         status = take_described(self, entry, at, &skipped)

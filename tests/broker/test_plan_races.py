@@ -300,3 +300,17 @@ def test_values_up_to_the_limit_of_a_message_and_a_batch(client: pulsarx.Client)
     whole = plan(client, "t")
     keys = [len(b) for each in whole for b in read_range(each, ["__publishTime"], 65536, 1 << 20)]
     assert keys == [3, 1]  # what is not a column does not count
+
+
+def test_a_range_of_the_open_ledger_holds_after_it_grew_and_was_sealed(
+    client: pulsarx.Client, beside: Beside
+):
+    sent = publish(client, 2)
+    ranges = plan(beside(), "t", columns=["value"])
+    readers = [read_range(each) for each in ranges]
+    publish(client, 9, batch=1)
+    ledger_of(client)
+    client.close()
+    found = [pa.record_batch(b).column(0).to_pylist() for each in readers for b in each]
+    assert [value for values_ in found for value in values_] == sent
+    assert values(ranges) == sent
