@@ -212,12 +212,17 @@ cdef class RangeReader:
     cdef RangeBatch read_block(self):
         cdef RangeBlock* block
         cdef int64_t expected
+        cdef int64_t left
         if not self.cursor.inside and self.cursor.first_message >= self.cursor.end_message:
             raise StopIteration
-        # Plain payloads are no more than what is left of the file.
-        expected = <int64_t>(self.cursor.end - self.cursor.offset) + 4096
+        # Plain payloads are no more than what is left of the file; a block's, about its share.
+        expected = <int64_t>(self.cursor.end - self.cursor.offset)
         if self.cursor.inside:
             expected += self.cursor.entry.payload_size
+        left = <int64_t>(self.cursor.end_message - self.cursor.first_message)
+        if left > self.rows_max:
+            expected = expected // left * self.rows_max * 5 // 4
+        expected += 4096
         block = range_block_new(&self.order, self.rows_max, self.bytes_max, expected, self.c_topic)
         if block == NULL:
             raise MemoryError(f"the columns of {self.rows_max} messages")

@@ -40,7 +40,10 @@ def parse_offsets(text: str) -> dict[str, Position | str]:
         raise ValueError(f"offsets are JSON, not {text[:80]!r}: {error}") from None
     if not isinstance(document, dict):
         raise ValueError(f'offsets are JSON as {{"topic": [ledger id, n]}}, not {text[:80]!r}')
-    return {str(TopicName.of(name)): _position(name, each) for name, each in document.items()}
+    found = {str(TopicName.of(name)): _position(name, each) for name, each in document.items()}
+    if len(found) < len(document):
+        raise ValueError(f"offsets name a topic twice, in short and in full: {text[:200]!r}")
+    return found
 
 
 def _position(name: str, given: object) -> Position | str:
