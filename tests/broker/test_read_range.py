@@ -405,6 +405,8 @@ def test_other_times_are_left_out_wherever_they_are(tmp_path: Path):
         for rows in (1, 4, 100):
             found = values([part(planned, from_ms=low, until_ms=high)], max_rows=rows)
             assert found == expected
+    recovery = LedgerFile.open(planned.path, 9).recover()
+    assert (recovery.first_publish_ms, recovery.last_publish_ms) == (2, 9)
     inside = part(planned, from_ms=7, until_ms=9, first_message=10, end_message=20)
     assert values([inside]) == [b"7"] * 5 + [b"8"] * 2
 
