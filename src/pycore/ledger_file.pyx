@@ -226,6 +226,32 @@ cdef class LedgerFile:
         """The offset of the first entry published at this time or later; end when there is none."""
         return find(self, FIND_PUBLISH_TIME, <uint64_t><int64_t>publish_time_ms, end)
 
+    def end_of_times(self, publish_time_ms: int, end: int) -> tuple[int, int] | None:
+        """(offset, ordinal) behind the last entry published before this time; None: damage keeps
+        that from being found.
+
+        Publish times are not in order where several producers batch: every frame from the first
+        later one on is looked at.
+        """
+        cdef int64_t limit = publish_time_ms
+        cdef uint64_t stop = end
+        cdef uint64_t at = find(self, FIND_PUBLISH_TIME, <uint64_t>limit, stop)
+        cdef uint64_t offset = at
+        cdef uint64_t ordinal = 0
+        cdef EntryFrame frame
+        cdef int status = ledger_read_frame(&self.c_read, at, stop, &frame)
+        if status != STATUS_OK:
+            return None
+        ordinal = frame.first_message
+        with nogil:
+            while status == STATUS_OK:
+                at += entry_frame_span(frame.entry_size)
+                if frame.publish_time_ms < limit:
+                    offset = at
+                    ordinal = frame.first_message + frame.message_count
+                status = ledger_read_frame(&self.c_read, at, stop, &frame)
+        return (offset, ordinal) if status == STATUS_END else None
+
     def cuts(self, begin: int, end: int, step: int) -> list[tuple[int, int]]:
         """Where to cut begin..end into parts of about step bytes: (offset, first ordinal) of the
         entry that each part but the first begins with.
