@@ -18,9 +18,10 @@ from pyspark.sql.streaming.datasource import (
 
 from pulsarx import errors
 from pulsarx.clock import Deadline, monotonic_ms
-from pulsarx.spark.batch_reader import lease_ranges, make_partitions, read_partition
+from pulsarx.spark.batch_reader import make_partitions, read_partition
 from pulsarx.spark.subscription_sync import hold_topics, move_subscription
-from pulsarx.spark.topic_source import TopicSource
+from pulsarx.spark.topic_plan import lease_ranges
+from pulsarx.spark.topic_source import TopicSource, starting_offsets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,9 +93,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if options.startingTimestamp is not None:
             found = planner.at_time(options.startingTimestamp)
         else:
-            found = planner.resolve(
-                options.startingOffsets or "latest", fail_on_data_loss=options.failOnDataLoss
-            )
+            found = starting_offsets(planner, options, "latest")
         if options.subscription is not None:
             move_subscription(options.root, options.subscription, found)
         return to_spark(found)
@@ -220,7 +219,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             import uuid
 
             self._job = f"spark-stream-{uuid.uuid4().hex}"
-        lease_ranges(self._options.root, self._job, ranges, seconds)
+        lease_ranges(self._options.root, self._job, ranges, seconds * 1000)
         self._leased = wanted
         self._lease_until_ms = monotonic_ms() + seconds * 500
 

@@ -1,4 +1,5 @@
-"""Plans what the tasks of a Spark job read. Runs on the driver; imports no Spark."""
+"""Plans what the tasks of a Spark job read: ledger ranges, leased, put together. Runs on the
+driver; imports no Spark."""
 
 from __future__ import annotations
 
@@ -11,16 +12,17 @@ from pulsarx.broker.lease import lease
 from pulsarx.broker.ledger_range import group_ranges
 from pulsarx.broker.plan import TARGET_BYTES, plan
 from pulsarx.spark.topic_columns import column_names
+from pulsarx.spark.topic_source import check_topics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pulsarx.broker.ledger_range import LedgerRange
     from pulsarx.broker.plan import Boundary
 
 LEASE_MS = 3600 * 1000
-_GROUP_BYTES_MIN = 1 << 20  # a task for less is not worth its start
+_SHARE_BYTES_MIN = 1 << 20  # a task for less is not worth its start, unless it was asked for
 _ATTEMPTS_MAX = 3  # while retention removes ledgers between planning and leasing
 
 
@@ -32,6 +34,7 @@ def plan_topic(
     end: Boundary = "latest",
     columns: str | Sequence[str] | None = None,
     min_partitions: int = 0,
+    parallelism: int = 0,
     max_bytes_per_partition: int | None = None,
     max_records_per_partition: int | None = None,
     fail_on_data_loss: bool = True,
@@ -40,47 +43,84 @@ def plan_topic(
     """What each task reads: ledger ranges, small ones of a topic put together, in order.
 
     root: the data directory, with or without a living owner. start, end, columns, max_...: as
-        `pulsarx.broker.plan.plan`. min_partitions: so many tasks, if that is more than 1 MiB each.
+        `pulsarx.broker.plan.plan`. min_partitions: so many tasks at least, if there are as many
+        messages; parallelism: the same, if that is more than 1 MiB each.
     lease_ms: how long retention spares what was planned; 0: not at all, and nothing is written.
     TopicNotFound, ValueError, DataLossError, FolderError: say what to change.
     """
     names = column_names(columns)
     path = os.path.realpath(os.fspath(root))
-    target = max_bytes_per_partition or TARGET_BYTES
-    for attempt in range(1, _ATTEMPTS_MAX + 1):
+
+    def look() -> list[LedgerRange]:
         broker = ForeignBroker(path)
         try:
-            ranges = plan(
+            check_topics(broker, [topics] if isinstance(topics, str) else list(topics))
+            return plan(
                 broker,
                 topics,
                 start,
                 end,
                 names,
-                min_partitions=min_partitions,
+                min_partitions=max(min_partitions, parallelism),
                 max_bytes_per_partition=max_bytes_per_partition,
                 max_records_per_partition=max_records_per_partition,
                 fail_on_data_loss=fail_on_data_loss,
             )
         finally:
             broker.close()
+
+    ranges = plan_leased(look, path, lease_ms)
+    bytes_max = max_bytes_per_partition or TARGET_BYTES
+    if parallelism > min_partitions:
+        share = sum(each.size for each in ranges) // parallelism
+        bytes_max = min(bytes_max, max(share, _SHARE_BYTES_MIN))
+    return group_for_tasks(ranges, bytes_max, min_partitions, max_records_per_partition)
+
+
+def plan_leased(
+    look: Callable[[], list[LedgerRange]], root: str, lease_ms: int
+) -> list[LedgerRange]:
+    """The ranges that look finds, leased; looks again when retention was faster."""
+    job = f"spark-read-{uuid.uuid4().hex}"
+    for attempt in range(1, _ATTEMPTS_MAX + 1):
+        ranges = look()
+        if not lease_ms:
+            break
         try:
-            _lease(path, ranges, lease_ms)
+            lease_ranges(root, job, ranges, lease_ms)
             break
         except errors.NotAllowedError:
             if attempt == _ATTEMPTS_MAX:
                 raise
-    if max_records_per_partition is not None:
-        return [[each] for each in ranges]
-    if min_partitions > 1:
-        share = sum(each.size for each in ranges) // min_partitions
-        target = min(target, max(share, _GROUP_BYTES_MIN))
-    return group_ranges(ranges, target)
+    return ranges
 
 
-def _lease(path: str, ranges: list[LedgerRange], lease_ms: int) -> None:
+def lease_ranges(root: str, job: str, ranges: list[LedgerRange], lease_ms: int) -> None:
+    """Have retention spare what a job is about to read."""
     ledgers: dict[str, set[int]] = {}
     for each in ranges:
         ledgers.setdefault(each.topic, set()).add(each.ledger_id)
-    if ledgers and lease_ms:
-        wanted = {topic: sorted(ids) for topic, ids in ledgers.items()}
-        lease(path, f"spark-{uuid.uuid4().hex}", wanted, lease_ms)
+    if not ledgers:
+        return
+    try:
+        lease(root, job, {topic: sorted(ids) for topic, ids in ledgers.items()}, lease_ms)
+    except (errors.FolderOwnedError, errors.StorageError) as error:
+        error.add_note(
+            "Only the lease needs the owner, or leave to write into the folder. To read without "
+            "one, so that retention may remove what is being read: option leaseSeconds 0, "
+            "argument lease_ms=0"
+        )
+        raise
+
+
+def group_for_tasks(
+    ranges: list[LedgerRange], bytes_max: int, count_min: int = 0, messages_max: int | None = None
+) -> list[list[LedgerRange]]:
+    """Small neighbours together; at least count_min groups, if there are as many ranges."""
+    if count_min > 1:
+        bytes_max = min(bytes_max, sum(each.size for each in ranges) // count_min)
+    groups = group_ranges(ranges, bytes_max, messages_max)
+    while len(groups) < min(count_min, len(ranges)):
+        bytes_max //= 2
+        groups = group_ranges(ranges, bytes_max, messages_max)
+    return groups

@@ -30,8 +30,9 @@ from pulsarx.spark.options import OPTIONS, read_options
 
 @pytest.fixture
 def topic(folder: Path) -> Path:
-    """A folder with the topic t and three messages."""
+    """A folder with the topic t and three messages, and the topic p with two partitions."""
     with pulsarx.Client(folder, durability="os") as client:
+        client.admin.topics.create_partitioned_topic("p", 2)
         send(client, "t", [b"1", b"2", b"3"])
     return folder
 
@@ -68,7 +69,35 @@ def columns(**kinds: Any) -> StructType:
         ({"topic": "t", "startingOffsets": "somewhere"}, "offsets are JSON"),
         ({"topic": "t", "startingOffsets": '{"u": [1, 2]}'}, "other topics"),
         ({"topic": "t", "startingOffsets": '{"t": [999, 2]}'}, "999"),
-        ({"topic": "t", "startingOffsets": "latest", "endingOffsets": "earliest"}, "behind"),
+        ({"topic": "t", "startingOffsets": "latest"}, "leaves nothing to read"),
+        ({"topic": "t", "endingOffsets": "earliest"}, "leaves nothing to read"),
+        (
+            {"topic": "t", "startingOffsets": '{"t": "latest"}', "endingOffsets": '{"t": [0, 0]}'},
+            "behind",
+        ),
+        ({"topic": "t", "startingOffsets": "{}"}, "JSON by topic"),
+        ({"topic": "t", "startingOffsets": '{"t": "latest", "t": "earliest"}'}, "there twice"),
+        ({"topic": "t", "startingOffsets": '{"t": {"one": "latest"}}'}, "no number of a partition"),
+        ({"topic": "t", "startingOffsets": '{"t": {"3": "latest"}}'}, "other topics"),
+        ({"topic": "t", "startingOffsets": '{"t": 7}'}, "offset 7 of"),
+        ({"topic": "p", "startingOffsets": '{"p": [1, 1]}'}, "2 partitions; give each its own"),
+        ({"topic": "p", "endingOffsets": '{"p": {"1": "latest"}}'}, "do not name .*p-partition-0"),
+        ({"topic": "t", "startingOffsetsByTimestamp": '{"u": 5}'}, "other topics"),
+        ({"topic": "t", "startingOffsetsByTimestamp": "5"}, "JSON by topic"),
+        ({"topic": "t", "startingOffsetsByTimestamp": '{"t": "noon"}'}, "zone"),
+        ({"topic": "t", "startingTime": '{"t": 5}'}, "OffsetsByTimestamp"),
+        ({"topic": "t", "startingTimestamp": "9", "endingTimestamp": "9"}, "not before"),
+        ({"topic": "t", "startingTimestamp": "1" + "0" * 19}, "from 0 up"),
+        ({"topic": "t", "endingOffsetsByTimestamp": '{"t": 5}', "endingTime": "5"}, "not both"),
+        ({"topic": "t", "valueFormat": "auto"}, "no schemas"),
+        ({"topic": "t", "valueFormat": "json"}, "one of raw"),
+        ({"topic": "t", "waitForTopic": "true"}, "readStream only"),
+        ({"topic": "t", "leaseSeconds": "2592001"}, "30 days"),
+        ({"topic": "t", "maxBytesPerPartition": "1bb"}, "64m"),
+        ({"topic": "t", "paths": '["a"]'}, "option root"),
+        ({"topic": "t", "minOffsetsPerTrigger": "5"}, "minMessagesPerTrigger"),
+        ({"topic": "t", "maxMessagesPerTrigger": "5", "topik": "t"}, "mean topic"),
+        ({"topic": "somewhere-else"}, r"is not in .*, where for instance \S*p, \S*t is"),
         ({"topic": "t", "startingTimestamp": "2026-01-01"}, "zone"),
         ({"topic": "t", "startingTimestamp": "5", "startingOffsets": "latest"}, "not both"),
         ({"topic": "t", "maxBytesPerTrigger": "1m"}, "readStream"),
@@ -78,6 +107,7 @@ def columns(**kinds: Any) -> StructType:
         ({"topic": "t", "root": "memory:"}, "folder"),
         ({"topic": "t", "root": "data"}, "absolute path"),
         ({"topicsPattern": "["}, "regular expression"),
+        ({"topicsPattern": " "}, "empty"),
         ({"topicsPattern": "nothing-.*"}, "nothing-"),
     ],
 )
