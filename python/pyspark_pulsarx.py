@@ -38,7 +38,7 @@ else:
             return self._made
 
         def __getstate__(self) -> Any:
-            """As the one it stands for: what is read is settled when the DataFrame is made."""
+            """With the one it stands for, which settles what all queries read."""
             try:
                 self._source()
             except ImportError:

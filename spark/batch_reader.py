@@ -77,17 +77,10 @@ class Snapshot:
         finally:
             source.close()
 
-    def within(self, planner: Planner, fail_on_data_loss: bool) -> tuple[Offsets, Offsets]:
-        """Start and end for the topics there are now. A partition that came since is not read."""
+    def within(self, planner: Planner) -> tuple[Offsets, Offsets]:
+        """Start and end for the partitions there are now. One that came since is not read."""
         nothing = planner.earliest()
-        gone = sorted(self.start.keys() - nothing.keys())
-        if gone and fail_on_data_loss:
-            raise errors.DataLossError(
-                f"{', '.join(gone[:5])}: deleted since the DataFrame was made. Set failOnDataLoss "
-                "to false to go on with what is left"
-            )
-        start = {name: self.start.get(name, place) for name, place in nothing.items()}
-        return start, {name: self.end.get(name, place) for name, place in nothing.items()}
+        return {**nothing, **self.start}, {**nothing, **self.end}
 
 
 class BatchReader(DataSourceReader):
@@ -114,7 +107,7 @@ class BatchReader(DataSourceReader):
                     "that it is of"
                 )
             planner = source.require()
-            start, end = self._snapshot.within(planner, options.failOnDataLoss)
+            start, end = self._snapshot.within(planner)
             ranges = planner.plan(
                 start,
                 end,

@@ -48,8 +48,8 @@ class PulsarxDataSource(DataSource):
         return read_schema(options.columns or tuple(COLUMN_TYPES))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Spark pickles it when the DataFrame is made, also where a given schema spares it the call
-        of schema()."""
+        """With a given schema Spark does not call schema(), but pickles it before the first of all
+        queries: settled here, they all are of the same messages."""
         if self._snapshot is None:
             try:
                 self._snapshot = Snapshot(read_options(self.options, BATCH))
