@@ -85,30 +85,31 @@ def map_topic(
     *,
     root: str | os.PathLike[str],
     columns: str | Sequence[str] | None = None,
-    min_partitions: int | None = None,
     **options: Any,
 ) -> DataFrame:
     """A DataFrame of what function makes of the topic, as `DataFrame.mapInArrow`, but read and
     function are one: the messages never leave the Python worker.
 
     function: gets an iterator of record batches with the named columns, once a Spark partition,
-        and gives record batches of schema. columns: only these are decoded.
-    min_partitions: if it is not given, as many tasks as Spark runs at once, of 1 MiB at least.
+        and gives record batches with the columns of schema in their order. columns: only these
+        are decoded.
     options: start, end, max_bytes_per_partition ... of `plan_topic`, which runs now: the
-        DataFrame is of what is published now, however often it is used.
+        DataFrame is of what is published now, however often it is used. Without min_partitions
+        there are as many tasks as Spark runs at once, of 1 MiB at least.
+    TypeError, in the task: the function gave something else.
     """
-    names = column_names(columns)
-    if min_partitions is None:
-        options = {"parallelism": _parallelism(spark), **options}
-    groups = plan_topic(root, topics, columns=names, min_partitions=min_partitions or 0, **options)
-    # As text, so that a task makes objects of its own part only.
-    texts = [_text_of(group) for group in groups]
-    fail = options.get("fail_on_data_loss", True)
+    from pyspark.sql.types import StructType
 
-    def read_and_map(ids: Batches) -> Batches:
-        return function(read_partitions(_parts_of(ids, texts), fail_on_data_loss=fail))
+    wanted = schema if isinstance(schema, StructType) else StructType.fromDDL(schema)
 
-    return _frame_of_ids(spark, len(texts)).mapInArrow(read_and_map, schema)
+    def map_checked(batches: Batches) -> Batches:
+        from pulsarx.spark.mapped_batches import checked_batches
+
+        return checked_batches(function(batches), wanted)
+
+    if not callable(function):
+        raise TypeError(f"function is {type(function).__name__}; it must be callable")
+    return _mapped_frame(spark, topics, map_checked, wanted, root, columns, options)
 
 
 def read_topic(
@@ -121,10 +122,39 @@ def read_topic(
 ) -> DataFrame:
     """The messages of topics as a DataFrame, as they are now. Name the columns you need: one
     costs about half of all seven. options: of `map_topic`."""
-    names = column_names(columns)
-    return map_topic(
-        spark, topics, _unchanged, columns_ddl(names), root=root, columns=names, **options
-    )
+    ddl = columns_ddl(column_names(columns))
+    return _mapped_frame(spark, topics, iter, ddl, root, columns, options)
+
+
+def _mapped_frame(
+    spark: SparkSession,
+    topics: str | Sequence[str],
+    function: Callable[[Batches], Batches],
+    schema: StructType | str,
+    root: str | os.PathLike[str],
+    columns: str | Sequence[str] | None,
+    options: dict[str, Any],
+) -> DataFrame:
+    options = {"parallelism": _parallelism(spark), **options}
+    texts = _plan_texts(root, topics, columns, options)
+    fail = options.get("fail_on_data_loss", True)
+
+    def read_and_map(ids: Batches) -> Batches:
+        return function(read_partitions(_parts_of(ids, texts), fail_on_data_loss=fail))
+
+    return _frame_of_ids(spark, len(texts)).mapInArrow(read_and_map, schema)
+
+
+def _plan_texts(
+    root: str | os.PathLike[str],
+    topics: str | Sequence[str],
+    columns: str | Sequence[str] | None,
+    options: dict[str, Any],
+) -> list[str]:
+    """What each task reads, as text, so that a task makes objects of its own part only."""
+    if options.get("min_partitions") is not None:
+        options = {**options, "parallelism": 0}
+    return [_text_of(group) for group in plan_topic(root, topics, columns=columns, **options)]
 
 
 def topic_rdd(
@@ -134,18 +164,14 @@ def topic_rdd(
     root: str | os.PathLike[str],
     columns: str | Sequence[str] | None = None,
     batches: bool = False,
-    min_partitions: int | None = None,
     **options: Any,
 ) -> RDD[Any]:
     """The messages of topics as an RDD of Rows; batches: of Arrow record batches, much faster.
-    options: of `plan_topic`."""
+    options: of `map_topic`."""
     context: SparkContext = spark.sparkContext
-    names = column_names(columns)
-    if min_partitions is None:
-        options = {"parallelism": context.defaultParallelism, **options}
-    groups = plan_topic(root, topics, columns=names, min_partitions=min_partitions or 0, **options)
+    options = {"parallelism": context.defaultParallelism, **options}
+    texts = _plan_texts(root, topics, columns, options)
     fail = options.get("fail_on_data_loss", True)
-    texts = [_text_of(group) for group in groups]
     if not texts:
         return context.emptyRDD()
 
@@ -181,10 +207,6 @@ def _parallelism(spark: SparkSession) -> int:
         return spark.sparkContext.defaultParallelism
     except Exception:  # Spark Connect has no context
         return 0
-
-
-def _unchanged(batches: Batches) -> Batches:
-    return batches
 
 
 def _parts_of(ids: Batches, texts: list[str]) -> Iterator[list[LedgerRange]]:

@@ -33,7 +33,7 @@ def plan_topic(
     start: Boundary = "earliest",
     end: Boundary = "latest",
     columns: str | Sequence[str] | None = None,
-    min_partitions: int = 0,
+    min_partitions: int | None = None,
     parallelism: int = 0,
     max_bytes_per_partition: int | None = None,
     max_records_per_partition: int | None = None,
@@ -50,6 +50,10 @@ def plan_topic(
     """
     names = column_names(columns)
     path = os.path.realpath(os.fspath(root))
+    least = min_partitions or 0
+    for name, value in (("min_partitions", least), ("lease_ms", lease_ms)):
+        if value < 0:
+            raise ValueError(f"{name} is {value}; it must be 0 or more")
 
     def look() -> list[LedgerRange]:
         broker = ForeignBroker(path)
@@ -61,7 +65,7 @@ def plan_topic(
                 start,
                 end,
                 names,
-                min_partitions=max(min_partitions, parallelism),
+                min_partitions=max(least, parallelism),
                 max_bytes_per_partition=max_bytes_per_partition,
                 max_records_per_partition=max_records_per_partition,
                 fail_on_data_loss=fail_on_data_loss,
@@ -71,10 +75,10 @@ def plan_topic(
 
     ranges = plan_leased(look, path, lease_ms)
     bytes_max = max_bytes_per_partition or TARGET_BYTES
-    if parallelism > min_partitions:
+    if parallelism > least:
         share = sum(each.size for each in ranges) // parallelism
         bytes_max = min(bytes_max, max(share, _SHARE_BYTES_MIN))
-    return group_for_tasks(ranges, bytes_max, min_partitions, max_records_per_partition)
+    return group_for_tasks(ranges, bytes_max, least, max_records_per_partition)
 
 
 def plan_leased(

@@ -163,11 +163,53 @@ def test_overwriting_is_refused(topic: Path) -> None:
         (columns(valeu=BinaryType()), "did you mean 'value'"),
         (StructType([StructField("value", BinaryType(), False)]), "nullable"),
         (StructType([]), "no column"),
+        (StructType([StructField("value", BinaryType(), True)] * 2), "named once"),
+        (columns(__messageProperties=MapType(StringType(), StringType(), False)), "cast"),
     ],
 )
 def test_another_schema_is_refused(topic: Path, schema: StructType, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         source(topic, topic="t").reader(schema)
+
+
+def test_a_schema_and_other_columns_are_refused_together(topic: Path) -> None:
+    """The option was passed over in silence."""
+    given = columns(value=BinaryType(), __key=BinaryType())
+    source(topic, topic="t", columns="value,__key").reader(given)
+    for names in ("__key,value", "value"):
+        made = source(topic, topic="t", columns=names)
+        with pytest.raises(ValueError, match="Give one of them"):
+            made.reader(given)
+        with pytest.raises(ValueError, match="Give one of them"):
+            made.streamReader(given)
+
+
+def test_what_create_table_makes_of_the_options_is_told() -> None:
+    """Spark selects from such a table without any option."""
+    for give in (
+        lambda: PulsarxDataSource({}).schema(),
+        lambda: PulsarxDataSource({"provider": "pulsarx", "option.root": "/x"}).schema(),
+    ):
+        with pytest.raises(ValueError, match="TEMPORARY VIEW"):
+            give()
+
+
+def test_a_stream_may_wait_for_its_topics(topic: Path) -> None:
+    made = source(topic, topics="t,later", waitForTopic="true", startingOffsets="earliest")
+    reader = made.streamReader(made.schema())
+    start = reader.initialOffset()
+    assert list(start) == [PREFIX + "t"]
+    with pulsarx.Client(topic) as client:
+        send(client, "later", [b"4", b"5"])
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
+    assert sorted(end) == [PREFIX + "later", PREFIX + "t"]
+    parts: Any = reader.partitions(start, end)
+    assert sum(each.message_count for part in parts for each in part.ranges) == 5
+    reader.stop()
+    alone = source(topic, topic="never", waitingForNonExistedTopic="true")
+    assert alone.streamReader(alone.schema()).initialOffset() == {}
+    with pytest.raises(errors.TopicNotFound, match="never"):
+        source(topic, topic="never").schema()
 
 
 def test_stream_options_belong_to_streams(topic: Path) -> None:
