@@ -190,7 +190,7 @@ def _milliseconds(time: Any) -> float:
 
 def _ledger_of(value: Any) -> int:
     """The ledger that a message id names; 0, which is none, for what is no message id."""
-    from pulsarx._pycore.message_id import MessageId
+    from pulsarx.message_id import MessageId
 
     try:
         return int(MessageId.deserialize(bytes(value)).ledger_id())

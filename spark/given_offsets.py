@@ -8,6 +8,8 @@ may be: `pulsarx.broker.offsets`; or as in Spark's Kafka source -2 for earliest 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pulsarx.broker.offsets import EARLIEST, LATEST, parse_offsets
 from pulsarx.topic_name import TopicName
 
@@ -49,6 +51,27 @@ def by_topic(text: str, read: Callable[[Any], Any]) -> dict[str, Any]:
                 raise ValueError(f"{full} is there twice")
             found[full] = read(place)
     return found
+
+
+def boundary_of(given: Any, names: Iterable[str]) -> Any:
+    """What `Planner` takes, of what people give to functions: as options say it, a mapping with
+    topics by any of their names, or a datetime with its zone."""
+    if isinstance(given, str) and given not in (EARLIEST, LATEST):
+        return for_partitions(offsets_by_topic(given), names)
+    if isinstance(given, Mapping):
+        return for_partitions(
+            {str(TopicName.of(name)): place for name, place in given.items()}, names
+        )
+    if hasattr(given, "timestamp"):
+        if given.tzinfo is None:
+            raise ValueError(f"{given!r} has no zone; give it one, or milliseconds since 1970")
+        return round(given.timestamp() * 1000)
+    if given not in (EARLIEST, LATEST) and not _is_int(given):
+        raise TypeError(
+            f"{given!r:.200} is no place in a topic: {EARLIEST!r}, {LATEST!r}, milliseconds since "
+            "1970, a datetime, or offsets by topic"
+        )
+    return given
 
 
 def for_partitions(given: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:

@@ -101,14 +101,16 @@ def map_topic(
     from pyspark.sql.types import StructType
 
     wanted = schema if isinstance(schema, StructType) else StructType.fromDDL(schema)
+    if not callable(function):
+        raise TypeError(f"function is {type(function).__name__}; it must be callable")
+    if not isinstance(wanted, StructType):
+        raise TypeError(f"schema {schema!r} has no columns; name them, as in 'value binary'")
 
     def map_checked(batches: Batches) -> Batches:
         from pulsarx.spark.mapped_batches import checked_batches
 
         return checked_batches(function(batches), wanted)
 
-    if not callable(function):
-        raise TypeError(f"function is {type(function).__name__}; it must be callable")
     return _mapped_frame(spark, topics, map_checked, wanted, root, columns, options)
 
 

@@ -10,13 +10,15 @@ from pulsarx import errors
 from pulsarx.broker.foreign_broker import ForeignBroker
 from pulsarx.broker.lease import lease
 from pulsarx.broker.ledger_range import group_ranges
-from pulsarx.broker.plan import TARGET_BYTES, plan
+from pulsarx.broker.plan import TARGET_BYTES, Planner
+from pulsarx.spark.given_offsets import boundary_of
 from pulsarx.spark.topic_columns import column_names
 from pulsarx.spark.topic_source import check_topics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import datetime
 
     from pulsarx.broker.ledger_range import LedgerRange
     from pulsarx.broker.plan import Boundary
@@ -30,8 +32,8 @@ def plan_topic(
     root: str | os.PathLike[str],
     topics: str | Sequence[str],
     *,
-    start: Boundary = "earliest",
-    end: Boundary = "latest",
+    start: Boundary | datetime = "earliest",
+    end: Boundary | datetime = "latest",
     columns: str | Sequence[str] | None = None,
     min_partitions: int | None = None,
     parallelism: int = 0,
@@ -42,9 +44,11 @@ def plan_topic(
 ) -> list[list[LedgerRange]]:
     """What each task reads: ledger ranges, small ones of a topic put together, in order.
 
-    root: the data directory, with or without a living owner. start, end, columns, max_...: as
-        `pulsarx.broker.plan.plan`. min_partitions: so many tasks at least, if there are as many
-        messages; parallelism: the same, if that is more than 1 MiB each.
+    root: the data directory, with or without a living owner. start, end: "earliest", "latest", a
+        time (datetime, or milliseconds since 1970), or offsets by topic, as in the options of
+        format("pulsarx"). columns, max_...: as `pulsarx.broker.plan.plan`.
+    min_partitions: so many tasks at least, if there are as many messages; parallelism: the same, if
+        that is more than 1 MiB each.
     lease_ms: how long retention spares what was planned; 0: not at all, and nothing is written.
     TopicNotFound, ValueError, DataLossError, FolderError: say what to change.
     """
@@ -58,12 +62,12 @@ def plan_topic(
     def look() -> list[LedgerRange]:
         broker = ForeignBroker(path)
         try:
-            check_topics(broker, [topics] if isinstance(topics, str) else list(topics))
-            return plan(
-                broker,
-                topics,
-                start,
-                end,
+            named = [topics] if isinstance(topics, str) else list(topics)
+            check_topics(broker, named)
+            planner = Planner(broker, named)
+            return planner.plan(
+                boundary_of(start, planner.topics),
+                boundary_of(end, planner.topics),
                 names,
                 min_partitions=max(least, parallelism),
                 max_bytes_per_partition=max_bytes_per_partition,

@@ -243,6 +243,23 @@ def test_messages_that_retention_took_are_an_error_unless_allowed(folder: Path) 
     assert sum(each.message_count for each in part.ranges) == 1
 
 
+def test_a_newer_format_is_refused_when_planned(topic: Path) -> None:
+    from pulsarx.broker.folder_marker import marker_bytes
+
+    made = source(topic, topic="t")
+    made.schema()
+    (topic / "PULSARX").write_bytes(marker_bytes(99, "0" * 32))
+    with pytest.raises(errors.NewerFormatError, match="99"):
+        plan_read(topic, topic="t")
+    with pytest.raises(errors.NewerFormatError):
+        made.reader(columns(value=BinaryType())).partitions()
+    with pytest.raises(errors.NewerFormatError):
+        made.streamReader(columns(value=BinaryType())).initialOffset()
+    (topic / "PULSARX").write_bytes(b"PulsarX data directory\nformat 1\n")
+    with pytest.raises(errors.PulsarException):
+        plan_read(topic, topic="t")
+
+
 def test_another_folder_under_the_same_path_is_refused(topic: Path, tmp_path: Path) -> None:
     """Mounted over, or put there, between planning and writing or reading."""
     import shutil

@@ -3,6 +3,7 @@ topic, the folder and the ledgers afterwards."""
 
 from __future__ import annotations
 
+import datetime
 import json
 import pickle
 import shutil
@@ -208,6 +209,30 @@ def test_places_by_partition(folder: Path) -> None:
     assert found == [*range(3), *range(100, 120)]
 
 
+def test_functions_take_places_as_options_do(folder: Path) -> None:
+    make_topics(folder, "p", partitions=2)
+    publish(folder, 0, 20, "p-partition-0")
+    publish(folder, 100, 20, "p-partition-1")
+
+    def found(**places: Any) -> list[int]:
+        groups = plan_topic(folder, "p", columns="value", lease_ms=0, **places)
+        values = [batch.column(0).to_pylist() for batch in read_partitions(groups)]
+        return [int(each) for batch in values for each in batch]
+
+    ((first, *_), *_) = plan_topic(folder, "p", lease_ms=0)
+    start = {"p-partition-0": (first.ledger_id, 5), "p-partition-1": "latest"}
+    assert found(start=start) == list(range(5, 20))
+    assert found(start=f'{{"p": {{"0": [{first.ledger_id}, 5], "1": -1}}}}') == list(range(5, 20))
+    noon = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
+    assert found(end=noon) == [] and len(found(start=noon)) == 40
+    with pytest.raises(ValueError, match="no zone"):
+        found(start=datetime.datetime(2020, 1, 1))
+    with pytest.raises(ValueError, match="JSON by topic"):
+        found(start="yesterday")
+    with pytest.raises(TypeError, match="no place in a topic"):
+        found(end=["latest"])
+
+
 def test_times_by_partition(folder: Path) -> None:
     clock = pulsarx.ManualClock()
     with pulsarx.Client(folder, clock=clock, durability="os") as client:
@@ -234,8 +259,6 @@ def test_times_by_partition(folder: Path) -> None:
 def test_a_pushed_filter_never_loses_a_row(folder: Path) -> None:
     """A producer that batches publishes under the time its batch began: behind messages of others
     that are later. Filters used to cut ledgers by time as if they were in order."""
-    from datetime import UTC, datetime
-
     from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, In, LessThan
 
     clock = pulsarx.ManualClock()
@@ -259,8 +282,8 @@ def test_a_pushed_filter_never_loses_a_row(folder: Path) -> None:
         found = [batch.column(0).to_pylist() for part in parts for batch in reader.read(part)]
         return sorted(int(each) for batch in found for each in batch)
 
-    def at(seconds: float) -> datetime:
-        return datetime.fromtimestamp(began_ms / 1000 + seconds, UTC)
+    def at(seconds: float) -> datetime.datetime:
+        return datetime.datetime.fromtimestamp(began_ms / 1000 + seconds, datetime.UTC)
 
     assert pushed(LessThan(("__publishTime",), at(0.5))) == [0, 1, 2]
     assert 1 in pushed(GreaterThanOrEqual(("__publishTime",), at(0.5)))
