@@ -145,7 +145,8 @@ def _folder(text: str) -> str:
     found = parse_service_url(_text(text)).folder
     if found is None:
         raise ValueError("it must be a folder; brokers in memory and clusters have no files")
-    return os.path.realpath(found)
+    # As it was given: a link may lead elsewhere on another host.
+    return os.path.abspath(found)
 
 
 def _one_of(*names: str) -> Callable[[str], str]:
@@ -252,11 +253,9 @@ _TABLE = {row[0].lower(): row for row in OPTIONS}
 
 
 class Options:
-    """The options of one use, read and checked. A value: attributes by the names of the table."""
+    """Options read and checked. A value: attributes by the names of the table."""
 
-    def __init__(self, use: str, values: dict[str, Any], given: frozenset[str]) -> None:
-        self.use = use
-        self.given = given  # names that somebody wrote
+    def __init__(self, values: dict[str, Any]) -> None:
         self._values = values
 
     def __getattr__(self, name: str) -> Any:
@@ -291,7 +290,7 @@ def read_options(given: Mapping[str, str], use: str) -> Options:
         except Exception as error:
             raise ValueError(f"{_where(use)}: option {row[0]} is {text!r:.200}: {error}") from error
     _check_together(values, frozenset(seen), use)
-    return Options(use, values, frozenset(seen))
+    return Options(values)
 
 
 def are_of_stream(given: Mapping[str, str]) -> bool:

@@ -53,7 +53,7 @@ def plan_topic(
     TopicNotFound, ValueError, DataLossError, FolderError: say what to change.
     """
     names = column_names(columns)
-    path = os.path.realpath(os.fspath(root))
+    path = os.path.abspath(os.fspath(root))
     least = min_partitions or 0
     for name, value in (("min_partitions", least), ("lease_ms", lease_ms)):
         if value < 0:

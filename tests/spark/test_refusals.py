@@ -212,6 +212,32 @@ def test_a_stream_may_wait_for_its_topics(topic: Path) -> None:
         source(topic, topic="never").schema()
 
 
+def test_a_stream_starts_where_options_by_topic_say(topic: Path) -> None:
+    def starts_at(**options: str) -> Any:
+        made = source(topic, topic="t", **options)
+        return made.streamReader(made.schema()).initialOffset()[PREFIX + "t"]
+
+    end = starts_at()
+    assert end[1] == 3
+    assert starts_at(startingOffsetsByTimestamp='{"t": 0}') == [0, 0]
+    assert starts_at(startingOffsetsByTimestamp='{"t": "2100-01-01T00:00:00Z"}') == end
+    assert starts_at(startingOffsets='{"t": -2}') == [0, 0]
+    assert starts_at(startingOffsets=json.dumps({"t": [end[0], 2]})) == [end[0], 2]
+
+
+def test_a_lease_that_cannot_be_had_says_how_to_read_without(
+    topic: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*given: Any) -> None:
+        raise errors.FolderOwnedError("the owner is on another host")
+
+    monkeypatch.setattr("pulsarx.spark.topic_plan.lease", refuse)
+    with pytest.raises(errors.FolderOwnedError) as caught:
+        plan_read(topic, topic="t")
+    assert "leaseSeconds 0" in caught.value.__notes__[0]
+    assert plan_read(topic, topic="t", leaseSeconds="0")
+
+
 def test_stream_options_belong_to_streams(topic: Path) -> None:
     made = source(topic, topic="t", maxMessagesPerTrigger="5")
     schema = made.schema()

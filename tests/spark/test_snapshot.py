@@ -162,6 +162,20 @@ def test_ledgers_removed_between_plan_and_task_are_an_error_unless_allowed(ledge
         list(read_partitions(groups, fail_on_data_loss=False))
 
 
+def test_tasks_go_the_way_that_was_named(folder: Path, tmp_path: Path) -> None:
+    """Where a symbolic link leads is another thing on each host."""
+    publish(folder, 0, 3)
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    (part,) = source(link).reader(VALUE).partitions()
+    ((planned,),) = plan_topic(link, "t")
+    assert part.ranges == [
+        planned.__class__.of_document({**planned.document(), "columns": ["value"]})
+    ]
+    assert planned.path.startswith(f"{link}/")
+    assert values_of(source(link)) == [0, 1, 2]
+
+
 def test_another_folder_at_the_same_path_is_refused_when_planned(folder: Path) -> None:
     """Its ledgers have the same numbers, so the offsets fit."""
     publish(folder, 0, 3)
