@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSource
 from pulsarx import errors
 from pulsarx.spark.batch_reader import BatchReader, FilteringReader, Snapshot
 from pulsarx.spark.batch_writer import BatchWriter
-from pulsarx.spark.options import BATCH, SINK, STREAM, STREAM_SINK, are_of_stream, read_options
+from pulsarx.spark.options import BATCH, SINK, STREAM, STREAM_SINK, of_stream, read_options
 from pulsarx.spark.stream_reader import StreamReader
 from pulsarx.spark.stream_writer import StreamWriter
 from pulsarx.spark.topic_columns import COLUMN_TYPES, columns_of, read_schema
@@ -65,7 +65,7 @@ class PulsarxDataSource(DataSource):
             try:
                 return read_options(self.options, STREAM)
             except ValueError as flaw_of_stream:
-                raise (flaw_of_stream if are_of_stream(self.options) else flaw) from None
+                raise (flaw_of_stream if of_stream(self.options) else flaw) from None
 
     def reader(self, schema: StructType) -> BatchReader:
         options = read_options(self.options, BATCH)

@@ -293,7 +293,7 @@ def read_options(given: Mapping[str, str], use: str) -> Options:
     return Options(values)
 
 
-def are_of_stream(given: Mapping[str, str]) -> bool:
+def of_stream(given: Mapping[str, str]) -> bool:
     """Whether there is one that only readStream has."""
     rows = [_TABLE.get(_ALIASES.get(name.lower(), name).lower()) for name in given]
     return any(row is not None and row[3] == (STREAM,) for row in rows)
