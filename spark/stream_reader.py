@@ -20,7 +20,8 @@ from pulsarx import errors
 from pulsarx.clock import Deadline, monotonic_ms
 from pulsarx.spark.batch_reader import make_partitions, read_partition
 from pulsarx.spark.subscription_sync import hold_topics, move_subscription
-from pulsarx.spark.topic_source import TopicSource
+from pulsarx.spark.topic_plan import lease_read
+from pulsarx.spark.topic_source import TopicSource, starting_offsets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,9 +94,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if options.startingTimestamp is not None:
             found = planner.at_time(options.startingTimestamp)
         else:
-            found = planner.resolve(
-                options.startingOffsets or "latest", fail_on_data_loss=options.failOnDataLoss
-            )
+            found = starting_offsets(planner, options, "latest")
         if options.subscription is not None:
             move_subscription(options.root, options.subscription, found)
         return to_spark(found)
@@ -215,7 +214,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for each in ranges:
             wanted.setdefault(each.topic, set()).add(each.ledger_id)
         covered = all(ids <= self._leased.get(name, set()) for name, ids in wanted.items())
-        from pulsarx.broker.lease import bear_lease, lease_ranges
+        from pulsarx.broker.lease import bear_lease
 
         ttl_ms = seconds * 1000
         if covered and monotonic_ms() < self._lease_until_ms:
@@ -225,7 +224,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             import uuid
 
             self._job = f"spark-stream-{uuid.uuid4().hex}"
-        self._lease_expires_ms = lease_ranges(self._options.root, self._job, ranges, ttl_ms)
+        self._lease_expires_ms = lease_read(self._options.root, self._job, ranges, ttl_ms)
         self._leased = wanted
         self._lease_until_ms = monotonic_ms() + seconds * 500
 

@@ -100,18 +100,26 @@ class LedgerRange:
         )
 
 
-def group_ranges(ranges: list[LedgerRange], target_bytes: int) -> list[list[LedgerRange]]:
-    """Neighbours put together up to target_bytes, in order: one task for many small ledgers.
+def group_ranges(
+    ranges: list[LedgerRange], target_bytes: int, messages_max: int | None = None
+) -> list[list[LedgerRange]]:
+    """Neighbours put together up to target_bytes and messages_max, in order: one task for many
+    small ledgers.
 
     A group never has ranges of two topics.
     """
     groups: list[list[LedgerRange]] = []
-    size = 0
+    size = count = 0
     for each in ranges:
-        if groups and groups[-1][0].topic == each.topic and size + each.size <= target_bytes:
-            groups[-1].append(each)
-            size += each.size
-        else:
-            groups.append([each])
-            size = each.size
+        size += each.size
+        count += each.message_count
+        if (
+            not groups
+            or groups[-1][0].topic != each.topic
+            or size > target_bytes
+            or (messages_max is not None and count > messages_max)
+        ):
+            groups.append([])
+            size, count = each.size, each.message_count
+        groups[-1].append(each)
     return groups

@@ -171,10 +171,12 @@ def cut_pieces(
     found = [part for each in pieces for part in each.cut_by_bytes(bytes_max)]
     if messages_max is not None:
         found = [part for each in found for part in each.cut_by_messages(messages_max)]
-    if len(found) >= count_min:
+    if count_min < 2:
         return found
     wanted = max(total // count_min, 1)
-    found = [part for each in found for part in each.cut_by_bytes(wanted)]
+    # Nor is one much larger than its share: all others would wait for it.
+    bytes_max = wanted if len(found) < count_min else 2 * wanted
+    found = [part for each in found for part in each.cut_by_bytes(bytes_max)]
     # The sparse index is too coarse for small ledgers: those are cut at any message.
     return _cut_largest(found, count_min) if len(found) < count_min else found
 
