@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import uuid
@@ -75,13 +76,13 @@ class TaskWriter:
     def abort(self) -> None:
         """Remove what this attempt has written. Its sealed files too: nobody was told of them."""
         for writer in self._open.values():
-            writer.abort()
+            # A disk that refuses must not hide why it was aborted; the rest is collected by age.
+            with contextlib.suppress(OSError):
+                writer.abort()
         self._open.clear()
         for file in self._files:
-            try:
+            with contextlib.suppress(OSError):
                 os.unlink(file.path)
-            except OSError:
-                pass
         self._files = []
 
     # Where a row goes -----------------------------------------------------------------------------

@@ -208,7 +208,7 @@ def test_a_host_with_a_folder_of_its_own_attaches_nothing(
             commit_write(job, told)
         text = str(caught.value)
         assert "there is no such file" in text and "Nothing was attached" in text
-        assert f"written on host {os.uname().nodename} as {private}" in text or job.root in text
+        assert f"written on host {os.uname().nodename} as {job.staging}/" in text
     else:
         with pytest.raises(Exception, match="FolderError") as caught:
             rdd.mapPartitions(stage).collect()

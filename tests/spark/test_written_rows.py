@@ -93,6 +93,17 @@ def test_rows_without_a_key_go_round_in_runs_beside_those_with_one(root: Path) -
     assert max(keyless[0]) < min(keyless[1])
 
 
+def test_tasks_of_few_rows_begin_at_different_partitions(root: Path) -> None:
+    job, messages = plan_write(root, "keyed"), []
+    for partition_id in range(6):
+        with task_writer.TaskWriter(job, partition_id, "0") as writer:
+            writer.add(batch(value=[b"%d" % partition_id]))
+            messages.append(writer.finish())
+    commit_write(job, messages)
+    found = [[int(each.data()) for each in part] for part in partitions_of(root, "keyed", 3)]
+    assert found == [[0, 3], [1, 4], [2, 5]]
+
+
 @pytest.mark.parametrize("topic", ["plain", "keyed"])
 @pytest.mark.parametrize("kind", TEXTS + BINARIES)
 def test_columns_may_be_large_views_or_dictionaries(
