@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSource
 from pulsarx import errors
 from pulsarx.spark.batch_reader import BatchReader, FilteringReader
 from pulsarx.spark.batch_writer import BatchWriter
-from pulsarx.spark.options import BATCH, SINK, STREAM, STREAM_SINK, read_options
+from pulsarx.spark.options import BATCH, SINK, STREAM, STREAM_SINK, of_stream, read_options
 from pulsarx.spark.row_codec import columns_of, read_schema
 from pulsarx.spark.stream_reader import StreamReader
 from pulsarx.spark.stream_writer import StreamWriter
@@ -61,15 +61,8 @@ class PulsarxDataSource(DataSource):
                     pass
 
     def _read_options(self) -> Options:
-        """Spark does not say here whether it is for a stream."""
-        try:
-            return read_options(self.options, BATCH)
-        except ValueError:
-            try:
-                return read_options(self.options, STREAM)
-            except ValueError:
-                pass
-            raise
+        """Spark does not say here whether it is for a stream, but some options do."""
+        return read_options(self.options, STREAM if of_stream(self.options) else BATCH)
 
     def reader(self, schema: StructType) -> BatchReader:
         options = read_options(self.options, BATCH)

@@ -103,8 +103,9 @@ def _time_ms(text: str) -> int:
 def _offsets(text: str) -> str:
     """earliest, latest, or JSON by topic."""
     from pulsarx.broker.offsets import parse_offsets
+    from pulsarx.spark.stream_offsets import only_offsets
 
-    plain = text.strip()
+    plain = only_offsets(text.strip())
     if plain.lower() in ("earliest", "latest"):
         return plain.lower()
     parse_offsets(plain)
@@ -174,9 +175,12 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
     ("maxEntriesPerTrigger", _count, None, (STREAM,), "entries a micro-batch"),
     ("maxMessagesPerTrigger", _count, None, (STREAM,), "messages a micro-batch"),
     ("minMessagesPerTrigger", _count, None, (STREAM,), "wait for so many messages"),
+    ("minEntriesPerTrigger", _count, None, (STREAM,), "wait for so many entries"),
     ("maxTriggerDelay", _duration_ms, 15 * 60_000, (STREAM,), "but no longer than this"),
     ("subscription", _text, None, (STREAM,),
      "a durable subscription that holds retention and follows what was committed"),
+    ("subscriptionInitialPosition", _one_of("earliest", "latest"), None, (STREAM,),
+     "where the subscription and with it the stream begins; instead of startingOffsets"),
     ("compression", _one_of(*COMPRESSIONS), "none", _SINKS, ", ".join(COMPRESSIONS)),
     ("hashingScheme", _one_of(*HASHINGS), HASHINGS[0], _SINKS, "how a key chooses its partition"),
     ("txnAppId", _text, None, (SINK,), "name of the application; a txnVersion is written once"),
@@ -252,6 +256,12 @@ def read_options(given: Mapping[str, str], use: str) -> Options:
     return Options(use, values, frozenset(seen))
 
 
+def of_stream(given: Mapping[str, str]) -> bool:
+    """Whether one of them can only be meant for readStream."""
+    names = [_ALIASES.get(name.lower(), name).lower() for name in given]
+    return any(_TABLE[name][3] == (STREAM,) for name in names if name in _TABLE)
+
+
 def _check_together(values: dict[str, Any], given: frozenset[str], use: str) -> None:
     if values["root"] is None:
         raise ValueError(f"{_where(use)}: option root is missing: the path of the data directory")
@@ -270,13 +280,36 @@ def _check_together(values: dict[str, Any], given: frozenset[str], use: str) -> 
             raise ValueError(f"{_where(use)}: give {one} or {other}, not both")
     if len({"txnAppId", "txnVersion"} & given) == 1:
         raise ValueError(f"{_where(use)}: txnAppId and txnVersion go together")
-    if "maxTriggerDelay" in given and "minMessagesPerTrigger" not in given:
-        raise ValueError(f"{_where(use)}: maxTriggerDelay needs minMessagesPerTrigger")
-    least, most = values["minMessagesPerTrigger"], values["maxMessagesPerTrigger"]
-    if least is not None and most is not None and least > most:
+    _check_triggers(values, given, use)
+    _check_subscription(values, given, use)
+
+
+def _check_triggers(values: dict[str, Any], given: frozenset[str], use: str) -> None:
+    if "maxTriggerDelay" in given and not {"minMessagesPerTrigger", "minEntriesPerTrigger"} & given:
         raise ValueError(
-            f"{_where(use)}: minMessagesPerTrigger {least} is over maxMessagesPerTrigger {most}"
+            f"{_where(use)}: maxTriggerDelay needs minMessagesPerTrigger or minEntriesPerTrigger"
         )
+    for what in ("Messages", "Entries"):
+        least, most = values[f"min{what}PerTrigger"], values[f"max{what}PerTrigger"]
+        if least is not None and most is not None and least > most:
+            raise ValueError(
+                f"{_where(use)}: min{what}PerTrigger {least} is over max{what}PerTrigger {most}"
+            )
+
+
+def _check_subscription(values: dict[str, Any], given: frozenset[str], use: str) -> None:
+    """The subscription begins where the stream does; nobody may say two different places."""
+    if "subscriptionInitialPosition" not in given:
+        return
+    if "subscription" not in given:
+        raise ValueError(f"{_where(use)}: subscriptionInitialPosition needs option subscription")
+    wanted = values["subscriptionInitialPosition"]
+    for name in ("startingOffsets", "startingTimestamp"):
+        if name in given and values[name] != wanted:
+            raise ValueError(
+                f"{_where(use)}: subscriptionInitialPosition {wanted} contradicts {name} "
+                f"{values[name]}: the subscription begins where the stream does. Give {name} alone"
+            )
 
 
 def _unknown(name: str) -> str:

@@ -7,7 +7,8 @@ import os
 from pulsarx import errors
 from pulsarx.broker.offsets import parse_offsets
 from pulsarx.broker.owner_request import ask_owner
-from pulsarx.topic_name import check_subscription_name
+from pulsarx.spark.stream_offsets import only_offsets
+from pulsarx.topic_name import TopicName, check_subscription_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,31 +16,31 @@ if TYPE_CHECKING:
     from pulsarx.spark.options import Options
 
 
-def hold_topics(options: Options, topics: list[str], held: set[str]) -> None:
+def hold_topics(options: Options, named: list[str], topics: list[str], held: set[str]) -> None:
     """Make the subscription on topics that are new to the stream. One that is there stays where it
-    is. held: those looked at before."""
-    for topic in topics:
-        if topic not in held:
-            arguments = {"topic": topic, "name": options.subscription, "position": "earliest"}
-            ask_owner(options.root, "create_subscription", arguments)
-            held.add(topic)
+    is. named: those the stream reads with all their partitions. held: topics looked at before."""
+    new = [TopicName.of(topic) for topic in topics if topic not in held]
+    whole = {str(TopicName.of(name)) for name in named} if new else set()
+    # All partitions by one request, which costs a moment of ownership where nobody lives.
+    asked = {each.partitioned_name if each.partitioned_name in whole else str(each) for each in new}
+    for name in sorted(asked):
+        arguments = {"topic": name, "name": options.subscription, "position": "earliest"}
+        ask_owner(options.root, "create_subscription", arguments)
+    held.update(topics)
 
 
-def move_subscription(root: str, name: str, offsets: Offsets) -> list[str]:
-    """Move the subscription forward to these offsets, never back; the topics where it moved.
+def move_subscription(root: str, name: str, offsets: Offsets) -> tuple[list[str], list[str]]:
+    """Move the subscription forward to these offsets, never back; the topics where it moved, and
+    those that are gone or have lost it.
 
-    A topic that is gone, or lost the subscription, is passed over. NotAllowedError: consumers are
-    attached to it.
+    NotAllowedError: consumers are attached to it.
     """
-    moved = []
-    for topic, (ledger_id, message) in offsets.items():
-        arguments = {"topic": topic, "name": name, "ledger_id": ledger_id, "message": message}
-        try:
-            if ledger_id and ask_owner(root, "move_subscription", arguments)["moved"]:
-                moved.append(topic)
-        except (errors.SubscriptionNotFound, errors.TopicNotFound):
-            continue
-    return moved
+    positions = {topic: list(position) for topic, position in offsets.items() if position[0]}
+    if not positions:
+        return [], []
+    arguments = {"name": name, "positions": positions}
+    found = ask_owner(root, "move_subscriptions", arguments)
+    return found["moved"], found["gone"]
 
 
 def sync_subscription(
@@ -52,7 +53,7 @@ def sync_subscription(
     Returns the topics (partitions) where it moved. FileNotFoundError: no checkpoint is there.
     """
     check_subscription_name(subscription)
-    folder = os.fspath(checkpoint).removeprefix("file://")
+    folder = os.fspath(checkpoint).removeprefix("file:").removeprefix("//")
     numbers = [int(each) for each in os.listdir(f"{folder}/commits") if each.isdigit()]
     if not numbers:
         return []
@@ -61,9 +62,9 @@ def sync_subscription(
     moved: list[str] = []
     for line in lines[2:]:  # a version and the batch's settings come first
         try:
-            given = parse_offsets(line)
-        except ValueError:
+            given = parse_offsets(only_offsets(line))
+        except (ValueError, errors.InvalidTopicName):
             continue  # of another source
         offsets: Offsets = {name: each for name, each in given.items() if isinstance(each, tuple)}
-        moved += move_subscription(os.path.realpath(os.fspath(root)), subscription, offsets)
+        moved += move_subscription(os.path.realpath(os.fspath(root)), subscription, offsets)[0]
     return moved

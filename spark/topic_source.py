@@ -33,6 +33,12 @@ class TopicSource:
     def folder_id(self) -> str:
         return str(self.broker.directory.folder_id)
 
+    @property
+    def named(self) -> list[str]:
+        """As options name them, or as they match."""
+        options = self.options
+        return list(options.topics or ([options.topic] if options.topic else self._matching))
+
     def planner(self) -> Planner | None:
         """None: no topic matches the pattern (yet)."""
         if self.options.topicsPattern is None:

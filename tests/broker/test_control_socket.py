@@ -121,16 +121,23 @@ def test_a_subscription_is_moved_forward_only_and_trimming_follows(
     producer = client.create_producer("t")
     ids = [producer.send(b"%d" % number) for number in range(3)]
     ask(folder, "create_subscription", topic="t", name="s", position="earliest")
-    place = {"topic": "t", "name": "s", "ledger_id": ids[0].ledger_id()}
-    assert ask(folder, "move_subscription", **place, message=2) == {"moved": True}
-    assert ask(folder, "move_subscription", **place, message=1) == {"moved": False}
-    for wrong in ({**place, "ledger_id": 999}, {**place, "name": "x"}):
-        answer = ask(folder, "move_subscription", **wrong, message=2)
-        assert answer.startswith(("NotAllowedError", "SubscriptionNotFound"))
-    assert ask(folder, "move_subscription", **place, message=9).startswith("NotAllowedError")
+    ledger_id = ids[0].ledger_id()
+
+    def move(message: int, topic: str = TOPIC, ledger_id: int = ledger_id, name: str = "s") -> Any:
+        places = {topic: [ledger_id, message]}
+        return ask(folder, "move_subscriptions", name=name, positions=places)
+
+    assert move(2) == {"moved": [TOPIC], "gone": []}
+    assert move(1) == {"moved": [], "gone": []}
+    assert move(2, name="x") == {"moved": [], "gone": [TOPIC]}
+    assert move(2, topic="nowhere") == {"moved": [], "gone": ["nowhere"]}
+    assert move(2, ledger_id=999).startswith("NotAllowedError")
+    assert move(9).startswith("NotAllowedError")
+    wrong = ask(folder, "move_subscriptions", name="s", positions={TOPIC: [ledger_id, "2"]})
+    assert wrong.startswith("ValueError")
     consumer = client.subscribe("t", "s")
     assert consumer.receive(1000).data() == b"2"
-    assert ask(folder, "move_subscription", **place, message=3).startswith("NotAllowedError")
+    assert move(3).startswith("NotAllowedError")
 
 
 def test_errors_arrive_as_what_they_were(client: pulsarx.Client, folder: Path) -> None:
@@ -307,7 +314,7 @@ def test_memory_has_no_socket() -> None:
 
 def test_every_verb_is_named() -> None:
     assert sorted(VERBS) == [
-        "attach", "create_subscription", "create_topic", "lease", "move_subscription", "release",
+        "attach", "create_subscription", "create_topic", "lease", "move_subscriptions", "release",
         "renew", "stats",
     ]  # fmt: skip
 

@@ -153,23 +153,38 @@ def _create_subscription(broker: Broker, topic: str, name: str, position: str) -
     return {"created": created}
 
 
-def _move_subscription(
-    broker: Broker, topic: str, name: str, ledger_id: int, message: int
-) -> Arguments:
-    """Acknowledge everything before a message, given by its ledger and its ordinal there. Never
-    goes back. NotAllowedError: consumers are attached, or the topic has no such message."""
-    found = broker.topic(TopicName.of(topic), create=False)
-    with found.lock:
-        subscription = found.subscriptions.get(name)
+def _move_subscriptions(broker: Broker, name: str, positions: Arguments) -> Arguments:
+    """Acknowledge everything before a message, given by topic as its ledger and its ordinal there.
+    Never goes back. Gone are topics that are not there, or do not have the subscription.
+
+    NotAllowedError: consumers are attached, or a topic has no such message."""
+    check_subscription_name(name)
+    moved, gone = [], []
+    for topic, place in positions.items():
+        if not isinstance(place, list) or [each.__class__ for each in place] != [int, int]:
+            raise ValueError(f"move_subscriptions: {place!r:.100} of {topic:.200} is no place")
+    for topic, (ledger_id, message) in positions.items():
+        try:
+            found = broker.topic(TopicName.of(topic), create=False)
+            if _move_subscription(found, name, ledger_id, message):
+                moved.append(topic)
+        except (errors.TopicNotFound, errors.SubscriptionNotFound):
+            gone.append(topic)
+        else:
+            broker.background.put(found.trim)
+    return {"moved": moved, "gone": gone}
+
+
+def _move_subscription(topic: Topic, name: str, ledger_id: int, message: int) -> bool:
+    with topic.lock:
+        subscription = topic.subscriptions.get(name)
         if subscription is None:
-            raise errors.SubscriptionNotFound(f"subscription {name:.200} of {found.name}")
+            raise errors.SubscriptionNotFound(f"subscription {name:.200} of {topic.name}")
         if subscription.consumers():
             raise errors.NotAllowedError(
-                f"move subscription {name:.200} of {found.name}: consumers are attached"
+                f"move subscription {name:.200} of {topic.name}: consumers are attached"
             )
-        moved = subscription.acknowledge_before((ledger_id, message))
-    broker.background.put(found.trim)
-    return {"moved": moved}
+        return bool(subscription.acknowledge_before((ledger_id, message)))
 
 
 def _stats(broker: Broker, topic: str) -> Arguments:
@@ -199,9 +214,6 @@ VERBS: dict[str, tuple[Callable[..., Arguments], dict[str, type]]] = {
     "release": (_release, {"job": str}),
     "create_topic": (_create_topic, {"topic": str, "partitions": int}),
     "create_subscription": (_create_subscription, {"topic": str, "name": str, "position": str}),
-    "move_subscription": (
-        _move_subscription,
-        {"topic": str, "name": str, "ledger_id": int, "message": int},
-    ),
+    "move_subscriptions": (_move_subscriptions, {"name": str, "positions": dict}),
     "stats": (_stats, {"topic": str}),
 }
