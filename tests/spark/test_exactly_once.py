@@ -22,6 +22,7 @@ from dying_source import BEFORE, BEHIND, IN_TASK, DyingSource
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.types import BinaryType, StructField, StructType
 from spark_steps import (
+    catalogue_number,
     ledger_count,
     make_topics,
     messages,
@@ -223,6 +224,20 @@ def test_a_batch_whose_note_is_lost_is_not_attached_again(
     check_once(source, "out", 70, 2)
     assert ledger_count(source, "out-partition-0") <= before + 1
     assert not staged(source)
+
+
+def test_a_batch_without_rows_leaves_nothing(spark: Any, folder: Path, tmp_path: Path) -> None:
+    """And one that Spark has noted the end of only is begun again where it began."""
+    make_topics(folder, "in", "out")
+    publish(folder, 0, 5)
+    before = catalogue_number(folder)
+    run_stream(spark, folder, "in", "out", tmp_path / "c", startingOffsets="latest")
+    assert not list(folder.glob("staging/*")) and catalogue_number(folder) == before
+    for path in (tmp_path / "c" / "commits").iterdir():
+        path.unlink()
+    publish(folder, 5, 9)
+    run_stream(spark, folder, "in", "out", tmp_path / "c", startingOffsets="latest")
+    assert values(folder, "out") == [b"5", b"6", b"7", b"8"]
 
 
 # Several tasks a batch, whose order is that of the messages.
