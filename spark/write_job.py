@@ -11,7 +11,7 @@ from pulsarx.broker.attach import Transaction
 from pulsarx.broker.foreign_broker import ForeignBroker
 from pulsarx.broker.sealed_writer import MESSAGE_SIZE_MAX
 from pulsarx.broker.staged_file import STAGING_NAME
-from pulsarx.broker.staging import make_staging
+from pulsarx.broker.staging import folder_id_of, make_staging
 from pulsarx.enumerations import CompressionType, HashingScheme
 from pulsarx.spark.topic_columns import nearest
 from pulsarx.topic_name import TopicName
@@ -119,7 +119,8 @@ def plan_write(
     flush: tasks put their files on the device before they report; without it a power cut may take
         what was committed. null_values: whether rows without a value are messages or an error.
     max_ledger_bytes: after which a task begins the next ledger. max_message_size: of the topic's
-        broker, if it is not the default. staging: False: only check.
+        broker, if it is not the default. staging: False: only check, as each micro-batch of a
+        stream does.
     TopicNotFound, ValueError, FolderError: say what to change.
     """
     if (application is None) != (version is None):
@@ -129,7 +130,7 @@ def plan_write(
     path = os.path.realpath(os.fspath(root))
     name = f"spark-{uuid.uuid4().hex}"
     transaction = Transaction(application or name, version or 0)
-    topic, folder_id, counts = _look(path, topic)
+    topic, folder_id, counts = _look(path, topic, keep=not staging)
     if staging:
         make_staging(path, name)
     return WriteJob(
@@ -149,9 +150,15 @@ def plan_write(
     )
 
 
-def _look(path: str, topic: str | None) -> tuple[str | None, str, dict[str, int]]:
-    """The topic's full name, the id of the data directory, partitions by topic."""
-    broker = ForeignBroker(path)
+_kept: list[ForeignBroker] = []  # one at most
+
+
+def _look(path: str, topic: str | None, keep: bool) -> tuple[str | None, str, dict[str, int]]:
+    """The topic's full name, the id of the data directory, partitions by topic.
+
+    keep: for the next look in this process, which then reads what was committed since and no more.
+    """
+    broker = _kept_broker(path) if keep else ForeignBroker(path)
     try:
         folder_id = broker.directory.folder_id
         topics = broker.catalogue.state.topics
@@ -163,7 +170,24 @@ def _look(path: str, topic: str | None) -> tuple[str | None, str, dict[str, int]
             raise _unknown(topic, topics, path)
         return topic, folder_id, {topic: topics[topic].partition_count}
     finally:
-        broker.close()
+        if not keep:
+            broker.close()
+
+
+def _kept_broker(path: str) -> ForeignBroker:
+    for broker in _kept:
+        directory = broker.directory
+        if (
+            broker.state == "OPEN"
+            and directory.path == path
+            and directory.folder_id == folder_id_of(path)
+        ):
+            broker.refresh_if_changed()
+            return broker
+    while _kept:
+        _kept.pop().close()
+    _kept.append(ForeignBroker(path))
+    return _kept[0]
 
 
 def _unknown(name: str, known: Any, root: str) -> errors.TopicNotFound:

@@ -59,7 +59,7 @@ class Run:
 
     def writer(self, **options: str) -> Any:
         """Spark makes a new one for each commit and abort."""
-        given = {"root": str(self.folder), "topic": "out", **options}
+        given = {"root": str(self.folder), "topic": "out"} | options
         return PulsarxDataSource(given).streamWriter(ROWS, False)
 
     def task(self, batch: int, partition: int, rows: Rows, **options: str) -> Any:
@@ -188,6 +188,24 @@ def test_a_host_without_the_folder_says_so(folder: Path, tmp_path: Path) -> None
     (tmp_path / "other").rename(folder)
     with pytest.raises(errors.FolderError, match=r"on host.*it is data directory.*Mount the same"):
         _check_mounted(made._job)
+
+
+def test_each_batch_sees_the_topics_there_are(
+    folder: Path, run: Callable[[str], Run], tmp_path: Path
+) -> None:
+    """Although the process that plans them keeps what it has read of the folder."""
+    first = run("first")
+    with pytest.raises(errors.TopicNotFound):
+        first.writer(topic="later")
+    make_topics(folder, "later", partitions=2)
+    told = first.tasks(0, rows(10), topic="later")
+    first.writer().commit(told, 0)
+    assert sorted(messages(folder, "later", 2)) == sorted(rows(10))
+    folder.rename(tmp_path / "away")
+    make_topics(folder, "out")
+    told = first.tasks(1, rows(3))
+    first.writer().commit(told, 1)
+    assert messages(folder, "out") == rows(3)
 
 
 def test_a_spark_that_does_not_tell_the_batch_is_refused(
