@@ -307,7 +307,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return
         _, gone = move_subscription(self._options.root, name, changed)
         self._moved.update(changed)
-        self._held.difference_update(gone)  # if it is there again, it is another topic
+        for topic in gone:  # or the subscription: if it comes again, it is another one
+            self._moved.pop(topic, None)
+            self._held.discard(topic)
 
     def stop(self) -> None:
         if self._source is not None:

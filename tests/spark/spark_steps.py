@@ -105,7 +105,7 @@ def run_stream(
         .trigger(availableNow=True)
         .start()
     )
-    if not query.awaitTermination(100):
+    if not query.awaitTermination(200):
         query.stop()
         raise AssertionError("the stream did not end")
     return list(query.recentProgress)

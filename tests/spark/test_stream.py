@@ -434,6 +434,19 @@ def test_consumers_of_the_subscription_stop_the_stream(folder: Path) -> None:
     assert backlog(folder, "t", "job") == 0
 
 
+def test_a_subscription_that_somebody_removed_is_made_again(folder: Path) -> None:
+    fill(folder, "t", numbers(5))
+    steps = Steps(folder, topic="t", subscription="job", **EARLIEST)
+    assert steps.batch() == numbers(5)
+    with pulsarx.Client(folder) as client:
+        client.subscribe("t", "job").unsubscribe()
+    steps.reader.commit(steps.offset)
+    assert steps.batch() == []
+    assert backlog(folder, "t", "job") == 5  # it holds what there is until the next commit
+    steps.reader.commit(steps.offset)
+    assert backlog(folder, "t", "job") == 0
+
+
 def test_a_subscription_of_a_topic_that_is_empty_by_now_stays_where_it_is(folder: Path) -> None:
     with pulsarx.Client(folder, durability="os") as client:
         consumer = client.subscribe("t", "s")
