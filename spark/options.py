@@ -103,7 +103,9 @@ def _time_ms(text: str) -> int:
 
 def _offsets(text: str) -> str | dict[str, Any]:
     """earliest, latest, or places by topic."""
-    plain = text.strip()
+    from pulsarx.spark.stream_offsets import only_offsets
+
+    plain = only_offsets(text.strip())
     if plain.lower() in ("earliest", "latest"):
         return plain.lower()
     from pulsarx.spark.given_offsets import offsets_by_topic
@@ -204,9 +206,12 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
     ("maxEntriesPerTrigger", _count, None, (STREAM,), "entries a micro-batch"),
     ("maxMessagesPerTrigger", _count, None, (STREAM,), "messages a micro-batch"),
     ("minMessagesPerTrigger", _count, None, (STREAM,), "wait for so many messages"),
+    ("minEntriesPerTrigger", _count, None, (STREAM,), "wait for so many entries"),
     ("maxTriggerDelay", _duration_ms, 15 * 60_000, (STREAM,), "but no longer than this"),
     ("subscription", _text, None, (STREAM,),
      "a durable subscription that holds retention and follows what was committed"),
+    ("subscriptionInitialPosition", _one_of("earliest", "latest"), None, (STREAM,),
+     "where the subscription and with it the stream begins; instead of startingOffsets"),
     ("compression", _one_of(*COMPRESSIONS), "none", _SINKS, ", ".join(COMPRESSIONS)),
     ("hashingScheme", _one_of(*HASHINGS), HASHINGS[0], _SINKS, "how a key chooses its partition"),
     ("txnAppId", _text, None, (SINK,), "name of the application; a txnVersion is written once"),
@@ -294,20 +299,20 @@ def read_options(given: Mapping[str, str], use: str) -> Options:
 
 
 def of_stream(given: Mapping[str, str]) -> bool:
-    """Whether there is one that only readStream has."""
-    rows = [_TABLE.get(_ALIASES.get(name.lower(), name).lower()) for name in given]
-    return any(row is not None and row[3] == (STREAM,) for row in rows)
+    """Whether one of them can only be meant for readStream."""
+    names = [_ALIASES.get(name.lower(), name).lower() for name in given]
+    return any(_TABLE[name][3] == (STREAM,) for name in names if name in _TABLE)
 
 
 def _check_together(values: dict[str, Any], given: frozenset[str], use: str) -> None:
-    flaw = _flaw_of_topics(values, given, use) or _flaw_of_places(values, given, use)
+    flaw = (
+        _flaw_of_topics(values, given, use)
+        or _flaw_of_places(values, given, use)
+        or _flaw_of_triggers(values, given)
+        or _flaw_of_subscription(values, given)
+    )
     if len({"txnAppId", "txnVersion"} & given) == 1:
         flaw = "txnAppId and txnVersion go together"
-    if "maxTriggerDelay" in given and "minMessagesPerTrigger" not in given:
-        flaw = "maxTriggerDelay needs minMessagesPerTrigger"
-    least, most = values["minMessagesPerTrigger"], values["maxMessagesPerTrigger"]
-    if least is not None and most is not None and least > most:
-        flaw = f"minMessagesPerTrigger {least} is over maxMessagesPerTrigger {most}"
     if flaw:
         raise ValueError(f"{_where(use)}: {flaw}")
 
@@ -340,6 +345,32 @@ def _flaw_of_places(values: dict[str, Any], given: frozenset[str], use: str) -> 
     start, end = values["startingTimestamp"], values["endingTimestamp"]
     if start is not None and end is not None and start >= end:
         return f"startingTimestamp {start} is not before endingTimestamp {end}"
+    return ""
+
+
+def _flaw_of_triggers(values: dict[str, Any], given: frozenset[str]) -> str:
+    if "maxTriggerDelay" in given and not {"minMessagesPerTrigger", "minEntriesPerTrigger"} & given:
+        return "maxTriggerDelay needs minMessagesPerTrigger or minEntriesPerTrigger"
+    for what in ("Messages", "Entries"):
+        least, most = values[f"min{what}PerTrigger"], values[f"max{what}PerTrigger"]
+        if least is not None and most is not None and least > most:
+            return f"min{what}PerTrigger {least} is over max{what}PerTrigger {most}"
+    return ""
+
+
+def _flaw_of_subscription(values: dict[str, Any], given: frozenset[str]) -> str:
+    """The subscription begins where the stream does; nobody may say two different places."""
+    if "subscriptionInitialPosition" not in given:
+        return ""
+    if "subscription" not in given:
+        return "subscriptionInitialPosition needs option subscription"
+    wanted = values["subscriptionInitialPosition"]
+    for name in ("startingOffsets", "startingOffsetsByTimestamp", "startingTimestamp"):
+        if name in given and values[name] != wanted:
+            return (
+                f"subscriptionInitialPosition {wanted} contradicts {name} {values[name]}: the "
+                f"subscription begins where the stream does. Give {name} alone"
+            )
     return ""
 
 

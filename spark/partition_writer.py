@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.spark.commit_message import CommitMessage
-from pulsarx.spark.row_codec import check_write_schema
+from pulsarx.spark.topic_columns import check_write_schema
 from pulsarx.spark.write_commit import abort_write, commit_write, find_commit
 from pulsarx.spark.write_job import WriteJob, plan_write
 

@@ -1,8 +1,7 @@
 """The stream reader of format("pulsarx"). Lives in one worker beside the driver; the tasks get
 only what maps files.
 
-An offset is {"topic": [ledger id, n]}, by sorted names: the next message is the one behind the
-first n of that ledger. One place has one form.
+Offsets are those of stream_offsets: the next message, down to its place in a batch.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from pyspark.sql.streaming.datasource import (
 from pulsarx import errors
 from pulsarx.clock import Deadline, monotonic_ms
 from pulsarx.spark.batch_reader import make_partitions, read_partition
+from pulsarx.spark.stream_offsets import FOLDER, of_spark, start_of, to_spark
 from pulsarx.spark.subscription_sync import hold_topics, move_subscription
 from pulsarx.spark.topic_plan import lease_read
 from pulsarx.spark.topic_source import TopicSource, starting_offsets
@@ -35,19 +35,9 @@ if TYPE_CHECKING:
     from pulsarx.broker.offsets import Offsets
     from pulsarx.broker.plan import Planner
     from pulsarx.spark.options import Options
-
-    SparkOffset = dict[str, list[int]]
+    from pulsarx.spark.stream_offsets import SparkOffset
 
 _ATTEMPTS_MAX = 3  # while retention removes ledgers between planning and leasing
-
-
-def to_spark(offsets: Offsets) -> SparkOffset:
-    """The one form: sorted, so that equal places are equal texts."""
-    return {name: list(offsets[name]) for name in sorted(offsets)}
-
-
-def of_spark(offset: SparkOffset) -> Offsets:
-    return {name: (int(ledger_id), int(count)) for name, (ledger_id, count) in offset.items()}
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -60,8 +50,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _reset(self) -> None:
         self._source: TopicSource | None = None
+        self._initial: Offsets | None = None  # where a stream without a checkpoint begins
         self._target: Offsets | None = None  # of Trigger.AvailableNow
         self._delay: Deadline | None = None  # until which too few messages are waited for
+        self._too_few_until: Offsets | None = None
         self._held: set[str] = set()  # topics with our subscription
         self._moved: Offsets = {}  # where it is
         self._job = ""
@@ -87,17 +79,33 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # Offsets --------------------------------------------------------------------------------------
 
     def initialOffset(self) -> SparkOffset:
+        if self._initial is None:
+            self._initial = self._find_start()
+        return self._to_spark(self._initial)
+
+    def _to_spark(self, offsets: Offsets, start: Offsets | None = None) -> SparkOffset:
+        assert self._source is not None
+        return to_spark(offsets, self._source.folder_id, start)
+
+    def _of_spark(self, offset: SparkOffset) -> Offsets:
+        """FolderError: it is of another data directory, which lay under the same path."""
+        assert self._source is not None
+        noted, found = offset.get(FOLDER), self._source.folder_id
+        if noted not in (None, found):
+            raise errors.FolderError(
+                f"stream from {self._options.root}: its checkpoint is of data directory {noted}, "
+                f"and {found} is there now. Put that one back, or begin with a new checkpoint"
+            )
+        return of_spark(offset)
+
+    def _find_start(self) -> Offsets:
         planner = self._planner()
         if planner is None:
             return {}
         options = self._options
         if options.startingTimestamp is not None:
-            found = planner.at_time(options.startingTimestamp)
-        else:
-            found = starting_offsets(planner, options, "latest")
-        if options.subscription is not None:
-            move_subscription(options.root, options.subscription, found)
-        return to_spark(found)
+            return planner.at_time(options.startingTimestamp)
+        return starting_offsets(planner, options, options.subscriptionInitialPosition or "latest")
 
     def getDefaultReadLimit(self) -> ReadLimit:
         options = self._options
@@ -106,14 +114,28 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxBytes(options.maxBytesPerTrigger)
         if most is not None:
             return ReadMaxRows(most)
-        if options.minMessagesPerTrigger is not None:
-            return ReadMinRows(options.minMessagesPerTrigger)
+        least = options.minMessagesPerTrigger or options.minEntriesPerTrigger
+        if least is not None:
+            return ReadMinRows(least)
         return ReadAllAvailable()
 
     def latestOffset(self, start: SparkOffset, limit: ReadLimit) -> SparkOffset:
         planner = self._planner()
         if planner is None:
+            if of_spark(start) and self._options.failOnDataLoss:
+                assert self._source is not None
+                self._source.require()
             return start
+        begin = self._of_spark(start)
+        # Spark makes a first batch in any case. From then on the checkpoint knows the beginning.
+        first = start_of(start) is None and begin == self._initial
+        end = self._reach(planner, begin, limit)
+        if first:
+            return self._to_spark(end, begin)
+        return start if begin == end else self._to_spark(end)
+
+    def _reach(self, planner: Planner, begin: Offsets, limit: ReadLimit) -> Offsets:
+        """Where the next batch ends."""
         end = planner.latest()
         if self._target is not None:
             end = {
@@ -121,15 +143,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 for name, position in end.items()
                 if name in self._target
             }
-        begin = of_spark(start)
         if begin == end:
-            return start
+            return end
         begin, end = self._complete(planner, begin, end)
-        if begin == end:
-            return to_spark(end)
-        if not isinstance(limit, ReadAllAvailable):
-            end = self._admit(planner, begin, end)
-        return to_spark(end)
+        if begin == end or isinstance(limit, ReadAllAvailable):
+            return end
+        return self._admit(planner, begin, end)
 
     def _complete(self, planner: Planner, begin: Offsets, end: Offsets) -> tuple[Offsets, Offsets]:
         """Both with every topic there is, checked, the end nowhere before the beginning."""
@@ -144,13 +163,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _admit(self, planner: Planner, begin: Offsets, end: Offsets) -> Offsets:
         options = self._options
-        least = options.minMessagesPerTrigger
-        if least is not None and self._target is None:
+        if self._target is None and self._too_few(planner, begin, end):
             if self._delay is None:
                 self._delay = Deadline(options.maxTriggerDelay)
-            if not self._delay.expired() and planner.amounts(begin, end)["messages"] < least:
+            if not self._delay.expired():
+                self._too_few_until = end
                 return begin
-            self._delay = None
+        self._delay = self._too_few_until = None
         return planner.limit(
             begin,
             end,
@@ -160,19 +179,36 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             fail_on_data_loss=options.failOnDataLoss,
         )
 
+    def _too_few(self, planner: Planner, begin: Offsets, end: Offsets) -> bool:
+        options = self._options
+        least = {"messages": options.minMessagesPerTrigger, "entries": options.minEntriesPerTrigger}
+        if least["messages"] is least["entries"] is None:
+            return False
+        if self._too_few_until == end:  # Spark asks every few milliseconds
+            return True
+        found = planner.amounts(begin, end)
+        return any(found[what] < (wanted or 0) for what, wanted in least.items())
+
     def prepareForTriggerAvailableNow(self) -> None:
         planner = self._planner()
         self._target = {} if planner is None else planner.latest()
 
     def reportLatestOffset(self) -> SparkOffset | None:
         planner = self._planner()
-        return None if planner is None else to_spark(planner.latest())
+        return None if planner is None else self._to_spark(planner.latest())
 
     # Reading --------------------------------------------------------------------------------------
 
     def partitions(self, start: SparkOffset, end: SparkOffset) -> list[InputPartition]:
+        self._planner()
+        until = self._of_spark(end)
+        # Spark repeats a first batch from an initial offset it asked for anew.
+        first = start_of(end)
+        if first is not None:
+            self._move(first)
+        begin = of_spark(start) if first is None else first
         for attempt in range(1, _ATTEMPTS_MAX + 1):
-            ranges = self._plan(of_spark(start), of_spark(end))
+            ranges = self._plan(begin, until)
             try:
                 self._lease(ranges)
                 break
@@ -191,7 +227,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self._options
         nothing = planner.earliest()
         if not options.failOnDataLoss:
-            start = {name: position for name, position in start.items() if name in nothing}
+            start = self._what_is_left(planner, start)
             end = {name: position for name, position in end.items() if name in nothing}
         start = {**nothing, **start}
         # A topic that is not in the end came later, and its turn comes with the next batch.
@@ -204,6 +240,27 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             max_records_per_partition=options.maxRecordsPerPartition,
             fail_on_data_loss=options.failOnDataLoss,
         )
+
+    def _what_is_left(self, planner: Planner, start: Offsets) -> Offsets:
+        """Where a batch can begin, and a word to the log when that is not its start."""
+        known = set(planner.topics)
+        kept = {name: position for name, position in start.items() if name in known}
+        found = planner.resolve(kept, fail_on_data_loss=False)
+        lost = [
+            f"{name} goes on at {list(found[name])} and not {list(position)}"
+            for name, position in kept.items()
+            if found[name] != position
+        ]
+        lost += [f"{name} is not there any more" for name in start if name not in known]
+        if lost:
+            import logging
+
+            logging.getLogger("pulsarx").warning(
+                "stream from %s: messages are lost, and failOnDataLoss is false: %s",
+                self._options.root,
+                "; ".join(lost),
+            )
+        return {name: found[name] for name in kept}
 
     def _lease(self, ranges: list[LedgerRange]) -> None:
         """One lease a stream, replaced when it does not cover a batch or is half over."""
@@ -233,15 +290,31 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: SparkOffset) -> None:
         """Spark has noted the batch before this one; the subscription may follow."""
+        self._move(of_spark(end))
+
+    def _move(self, offsets: Offsets) -> None:
         name = self._options.subscription
+        planner = self._planner() if name is not None else None
+        if planner is None:
+            return
+        known = set(planner.topics)
+        # What retention took needs no acknowledgement, nor what a topic of the same name had.
+        found = planner.resolve(
+            {topic: position for topic, position in offsets.items() if topic in known},
+            fail_on_data_loss=False,
+        )
         changed = {
             topic: position
-            for topic, position in of_spark(end).items()
-            if self._moved.get(topic) != position
+            for topic, position in found.items()
+            if topic in offsets and self._moved.get(topic) != position
         }
-        if name is not None and changed:
-            move_subscription(self._options.root, name, changed)
-            self._moved.update(changed)
+        if not changed:
+            return
+        _, gone = move_subscription(self._options.root, name, changed)
+        self._moved.update(changed)
+        for topic in gone:  # or the subscription: if it comes again, it is another one
+            self._moved.pop(topic, None)
+            self._held.discard(topic)
 
     def stop(self) -> None:
         if self._source is not None:

@@ -37,14 +37,15 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return write_task(_stage_batch(self._job), iterator)
 
     def commit(self, messages: list[Any], batchId: int) -> None:
-        job = next((each.job for each in messages if each is not None), None)
-        if job is not None:  # else no task ran, and there is nothing to attach
-            attach_messages(self._options, job, messages)
+        told = [each for each in messages if each is not None]
+        if any(each.message is not None and each.message.files for each in told):
+            attach_messages(self._options, told[0].job, told)
+        else:  # an idle query need not write to the catalogue
+            self.abort(told, batchId)
 
     def abort(self, messages: list[Any], batchId: int) -> None:
-        for each in messages:
-            if each is not None:
-                abort_write(each.job)
+        for job in {each.job.staging: each.job for each in messages if each is not None}.values():
+            abort_write(job)
 
 
 def _stage_batch(planned: WriteJob) -> WriteJob:
@@ -62,12 +63,28 @@ def _stage_batch(planned: WriteJob) -> WriteJob:
     # A run that was thought dead must not find, or take away, the files of the next one.
     run_id = context.getLocalProperty("spark.jobGroup.id") or "run"
     name = f"spark-{query_id}-{batch_id}-{run_id}"
-    found = folder_id_of(planned.root)
-    if found != planned.folder_id:
+    _check_mounted(planned)
+    job = planned.of_batch(name, f"spark-query-{query_id}", int(batch_id))
+    try:
+        # Not flushed: a power cut that takes it takes what nobody has attached.
+        os.mkdir(job.staging)
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        make_staging(planned.root, name)
+    return job
+
+
+def _check_mounted(job: WriteJob) -> None:
+    """FolderError: this host has not the data directory of the driver."""
+    found, said = "", ""
+    try:
+        found = folder_id_of(job.root)
+        said = f"it is data directory {found} there, the driver has {job.folder_id}"
+    except errors.FolderError as error:
+        said = str(error)
+    if found != job.folder_id:
         raise errors.FolderError(
-            f"write into {planned.root} on host {os.uname().nodename}: it is data directory "
-            f"{found} there, the driver has {planned.folder_id}. Mount the same path on driver and "
-            "executors"
+            f"write into {job.root} on host {os.uname().nodename}: {said}. Mount the same path on "
+            "driver and executors"
         )
-    make_staging(planned.root, name)
-    return planned.of_batch(name, f"spark-query-{query_id}", int(batch_id))

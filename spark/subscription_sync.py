@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 
+from pulsarx import errors
 from pulsarx.broker.offsets import parse_offsets
 from pulsarx.broker.owner_request import ask_owner
+from pulsarx.spark.stream_offsets import only_offsets
 from pulsarx.topic_name import check_subscription_name
 
 TYPE_CHECKING = False
@@ -24,18 +26,18 @@ def hold_topics(options: Options, topics: list[str], held: set[str]) -> None:
         held.update(fresh)
 
 
-def move_subscription(root: str, name: str, offsets: Offsets) -> list[str]:
-    """Move the subscription forward to these offsets, never back; the topics where it moved.
+def move_subscription(root: str, name: str, offsets: Offsets) -> tuple[list[str], list[str]]:
+    """Move the subscription forward to these offsets, never back; the topics where it moved, and
+    those that are gone or have lost it.
 
-    A topic that is gone, or lost the subscription, is passed over. NotAllowedError: consumers are
-    attached to it.
+    NotAllowedError: consumers are attached to it.
     """
-    positions = {topic: list(offset) for topic, offset in offsets.items() if offset[0]}
+    positions = {topic: list(position) for topic, position in offsets.items() if position[0]}
     if not positions:
-        return []
+        return [], []
     arguments = {"name": name, "positions": positions}
-    moved: list[str] = ask_owner(root, "move_subscription", arguments)["moved"]
-    return moved
+    found = ask_owner(root, "move_subscriptions", arguments)
+    return found["moved"], found["gone"]
 
 
 def sync_subscription(
@@ -48,7 +50,7 @@ def sync_subscription(
     Returns the topics (partitions) where it moved. FileNotFoundError: no checkpoint is there.
     """
     check_subscription_name(subscription)
-    folder = os.fspath(checkpoint).removeprefix("file://")
+    folder = os.fspath(checkpoint).removeprefix("file:").removeprefix("//")
     numbers = [int(each) for each in os.listdir(f"{folder}/commits") if each.isdigit()]
     if not numbers:
         return []
@@ -57,9 +59,9 @@ def sync_subscription(
     moved: list[str] = []
     for line in lines[2:]:  # a version and the batch's settings come first
         try:
-            given = parse_offsets(line)
-        except ValueError:
+            given = parse_offsets(only_offsets(line))
+        except (ValueError, errors.InvalidTopicName):
             continue  # of another source
         offsets: Offsets = {name: each for name, each in given.items() if isinstance(each, tuple)}
-        moved += move_subscription(os.path.realpath(os.fspath(root)), subscription, offsets)
+        moved += move_subscription(os.path.realpath(os.fspath(root)), subscription, offsets)[0]
     return moved

@@ -140,7 +140,8 @@ def plan_write(
     flush: tasks put their files on the device before they report; without it a power cut may take
         what was committed. null_values: whether rows without a value are messages or an error.
     max_ledger_bytes: after which a task begins the next ledger. max_message_size: of the topic's
-        broker, if it is not the default. staging: False: only check.
+        broker, if it is not the default. staging: False: only check, as each micro-batch of a
+        stream does.
     TopicNotFound, ValueError, FolderError: say what to change.
     """
     if (application is None) != (version is None):
@@ -152,7 +153,7 @@ def plan_write(
     compress(int(compression), b"message")
     path = os.path.realpath(os.fspath(root))
     name = f"spark-{uuid.uuid4().hex}"
-    topic, folder_id, counts = _look(path, topic)
+    topic, folder_id, counts = _look(path, topic, keep=not staging)
     transaction = Transaction(name, 0)
     if application is not None and version is not None:
         transaction = _transaction(application, version, topic)
@@ -186,9 +187,15 @@ def _transaction(application: str, version: int, topic: str | None) -> Transacti
     return Transaction(application if topic is None else f"{application} > {topic}", version)
 
 
-def _look(path: str, topic: str | None) -> tuple[str | None, str, dict[str, int]]:
-    """The topic's full name, the id of the data directory, partitions by topic."""
-    broker = ForeignBroker(path)
+_kept: list[ForeignBroker] = []  # one at most
+
+
+def _look(path: str, topic: str | None, keep: bool) -> tuple[str | None, str, dict[str, int]]:
+    """The topic's full name, the id of the data directory, partitions by topic.
+
+    keep: for the next look in this process, which then reads what was committed since and no more.
+    """
+    broker = _kept_broker(path) if keep else ForeignBroker(path)
     try:
         folder_id = broker.directory.folder_id
         topics = broker.catalogue.state.topics
@@ -200,7 +207,24 @@ def _look(path: str, topic: str | None) -> tuple[str | None, str, dict[str, int]
             raise _unknown(topic, topics, path)
         return topic, folder_id, {topic: topics[topic].partition_count}
     finally:
-        broker.close()
+        if not keep:
+            broker.close()
+
+
+def _kept_broker(path: str) -> ForeignBroker:
+    for broker in _kept:
+        directory = broker.directory
+        if (
+            broker.state == "OPEN"
+            and directory.path == path
+            and directory.folder_id == folder_id_of(path)
+        ):
+            broker.refresh_if_changed()
+            return broker
+    while _kept:
+        _kept.pop().close()
+    _kept.append(ForeignBroker(path))
+    return _kept[0]
 
 
 def _unknown(name: str, known: Any, root: str) -> errors.TopicNotFound:

@@ -130,15 +130,18 @@ def test_a_subscription_is_moved_forward_only_and_trimming_follows(
     ask(folder, "create_subscription", topics=["t"], name="s", position="earliest")
     ledger_id = ids[0].ledger_id()
 
-    def move(message: int, ledger_id: int = ledger_id, name: str = "s") -> Any:
-        positions = {TOPIC: [ledger_id, message]}
-        return ask(folder, "move_subscription", name=name, positions=positions)
+    def move(message: int, topic: str = TOPIC, ledger_id: int = ledger_id, name: str = "s") -> Any:
+        places = {topic: [ledger_id, message]}
+        return ask(folder, "move_subscriptions", name=name, positions=places)
 
-    assert move(2) == {"moved": [TOPIC]}
-    assert move(1) == {"moved": []}
-    assert move(2, name="x") == {"moved": []}
+    assert move(2) == {"moved": [TOPIC], "gone": []}
+    assert move(1) == {"moved": [], "gone": []}
+    assert move(2, name="x") == {"moved": [], "gone": [TOPIC]}
+    assert move(2, topic="nowhere") == {"moved": [], "gone": ["nowhere"]}
     assert move(2, ledger_id=999).startswith("NotAllowedError")
     assert move(9).startswith("NotAllowedError")
+    wrong = ask(folder, "move_subscriptions", name="s", positions={TOPIC: [ledger_id, "2"]})
+    assert wrong.startswith("ValueError")
     consumer = client.subscribe("t", "s")
     assert consumer.receive(1000).data() == b"2"
     assert move(3).startswith("NotAllowedError")
@@ -156,8 +159,9 @@ def test_a_subscription_is_moved_on_all_partitions_by_one_request(
     }
     before = sorted(os.listdir(folder / "catalogue"))
     wanted = {**positions, TOPIC: [1, 1]}
-    moved = ask(folder, "move_subscription", name="s", positions=wanted)["moved"]
-    assert sorted(moved) == sorted(positions)
+    found = ask(folder, "move_subscriptions", name="s", positions=wanted)
+    assert sorted(found["moved"]) == sorted(positions)
+    assert found["gone"] == [TOPIC]
     assert sorted(os.listdir(folder / "catalogue")) == before
     consumer = client.subscribe("p", "s")
     assert {consumer.receive(1000).data() for _ in range(3)} == {b"3", b"4", b"5"}
@@ -186,9 +190,9 @@ def test_errors_arrive_as_what_they_were(client: pulsarx.Client, folder: Path) -
         ("lease", {"job": "j", "ledgers": {}, "ttl_ms": 1 << 60}),
         ("create_subscription", {"topics": ["t"], "name": "s", "position": "middle"}),
         ("create_subscription", {"topics": [5], "name": "s", "position": "latest"}),
-        ("move_subscription", {"name": "s", "positions": {"t": 5}}),
-        ("move_subscription", {"name": "s", "positions": {"t": [1]}}),
-        ("move_subscription", {"name": "s", "positions": {"t": [1, True]}}),
+        ("move_subscriptions", {"name": "s", "positions": {"t": 5}}),
+        ("move_subscriptions", {"name": "s", "positions": {"t": [1]}}),
+        ("move_subscriptions", {"name": "s", "positions": {"t": [1, True]}}),
         ("create_topic", {"topic": "t", "partitions": -1}),
     ],
 )  # fmt: skip
@@ -391,7 +395,7 @@ def test_memory_has_no_socket() -> None:
 
 def test_every_verb_is_named() -> None:
     assert sorted(VERBS) == [
-        "attach", "create_subscription", "create_topic", "lease", "move_subscription", "release",
+        "attach", "create_subscription", "create_topic", "lease", "move_subscriptions", "release",
         "renew", "stats",
     ]  # fmt: skip
 

@@ -1,11 +1,24 @@
 """A data source whose stream sink dies once, at a point that the option dieAt names. Imported by
-Spark's workers."""
+Spark's workers.
+
+  task      a task fails behind its last row; Spark tries it again
+  worker    its Python worker dies then
+  before    the process of the commit dies before it has asked for anything
+  linked    ... when the ledgers have their names, and the catalogue does not know them
+  between   ... when the catalogue has them, before the clean-up
+  after     ... when all of it is done, before it has said so
+  raise     it fails then, so that Spark aborts what is committed
+
+With the option wait the process of the commit does not die, but waits there for somebody to kill
+the driver.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from pulsarx.broker import ledger_attachment
@@ -14,7 +27,7 @@ from pulsarx.spark.options import STREAM_SINK, read_options
 from pulsarx.spark.stream_writer import StreamWriter
 
 DEATH = 9
-POINTS = ["worker", "before", "linked", "between", "after", "raise"]
+IN_TASK, BEFORE, BEHIND = ("task", "worker"), ("before", "linked"), ("between", "after", "raise")
 
 
 class DyingWriter(StreamWriter):
@@ -22,39 +35,40 @@ class DyingWriter(StreamWriter):
 
     point: str
     marker: str
+    waits: bool
 
-    def _dies_at(self, *points: str) -> bool:
-        if self.point not in points:
-            return False
-        try:
-            os.close(os.open(self.marker, os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
-            return False
-        return True
+    def _dies_at(self, point: str) -> bool:
+        return point == self.point and not os.path.exists(self.marker)
+
+    def _die(self, *_: object) -> None:
+        # From here on the marker is there: at this point, and not before it.
+        os.close(os.open(self.marker, os.O_CREAT | os.O_EXCL))
+        if self.point in ("task", "raise"):
+            raise RuntimeError(f"dies at {self.point}")
+        while self.waits:
+            signal.pause()
+        os._exit(DEATH)
 
     def write(self, iterator: Iterator[Any]) -> Any:
-        if self._dies_at("worker"):
-            super().write(iterator)
-            os._exit(DEATH)
-        return super().write(iterator)
+        message = super().write(iterator)
+        if self._dies_at("task") or self._dies_at("worker"):
+            self._die()
+        return message
 
     def commit(self, messages: list[Any], batchId: int) -> None:
         if self._dies_at("before"):
-            os._exit(DEATH)
+            self._die()
         if self._dies_at("linked"):
-            # The ledgers have their names, the catalogue does not know them.
-            ledger_attachment.flush_directories = lambda *_: os._exit(DEATH)
+            ledger_attachment.flush_directories = self._die
         if self._dies_at("between"):
-            ledger_attachment._Attachment._clean_up = (  # type: ignore[method-assign]
-                lambda _: os._exit(DEATH)
-            )
+            ledger_attachment._Attachment._clean_up = self._die  # type: ignore[method-assign]
         super().commit(messages, batchId)
-        if self._dies_at("after"):
-            os._exit(DEATH)
-        if self._dies_at("raise"):
-            raise RuntimeError("dies behind its commit")
-        if self._dies_at("wait"):
-            signal.pause()
+        if self._dies_at("after") or self._dies_at("raise"):
+            self._die()
+
+    def abort(self, messages: list[Any], batchId: int) -> None:
+        super().abort(messages, batchId)
+        Path(f"{self.marker}-aborted").touch()
 
 
 class DyingSource(PulsarxDataSource):
@@ -63,8 +77,9 @@ class DyingSource(PulsarxDataSource):
         return "pulsarx-dying"
 
     def streamWriter(self, schema: Any, overwrite: bool) -> DyingWriter:
-        own = ("dieat", "marker")
+        own = ("dieat", "marker", "wait")
         given = {name: self.options[name] for name in self.options if name not in own}
         made = DyingWriter(read_options(given, STREAM_SINK), schema, overwrite)
         made.point, made.marker = self.options["dieat"], self.options["marker"]
+        made.waits = "wait" in self.options
         return made

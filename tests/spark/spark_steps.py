@@ -22,7 +22,11 @@ def make_topics(folder: Path, *names: str, partitions: int = 0) -> None:
 
 def send(client: Any, topic: str, values: Iterable[bytes], key: str | None = None) -> None:
     producer = client.create_producer(
-        topic, batching_enabled=True, batching_max_messages=7, block_if_queue_full=True
+        topic,
+        batching_enabled=True,
+        batching_max_messages=7,
+        batching_max_publish_delay_ms=60_000,  # a slow machine makes the same entries
+        block_if_queue_full=True,
     )
     for value in values:
         producer.send_async(value, None, partition_key=key)
@@ -52,6 +56,15 @@ def ledger_count(folder: Path, topic: str) -> int:
     found = len(broker.catalogue.state.topics[PREFIX + topic].ledgers)
     broker.close()
     return found
+
+
+def catalogue_number(folder: Path) -> int:
+    """Of the last commit."""
+    from pulsarx.broker.foreign_broker import ForeignBroker
+
+    broker = ForeignBroker(str(folder))
+    broker.close()
+    return int(broker.catalogue.state.number)
 
 
 def staged(folder: Path) -> list[str]:
@@ -92,7 +105,7 @@ def run_stream(
         .trigger(availableNow=True)
         .start()
     )
-    if not query.awaitTermination(60):
+    if not query.awaitTermination(200):
         query.stop()
         raise AssertionError("the stream did not end")
     return list(query.recentProgress)

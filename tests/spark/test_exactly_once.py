@@ -3,6 +3,7 @@ Counts, contents and the order of each key are checked."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -17,10 +18,11 @@ import pulsarx
 
 pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'")
 
-from dying_source import POINTS, DyingSource
+from dying_source import BEFORE, BEHIND, IN_TASK, DyingSource
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.types import BinaryType, StructField, StructType
 from spark_steps import (
+    catalogue_number,
     ledger_count,
     make_topics,
     messages,
@@ -225,7 +227,25 @@ def test_a_batch_whose_note_is_lost_is_not_attached_again(
     assert not staged(source)
 
 
-@pytest.mark.parametrize("point", POINTS)
+def test_a_batch_without_rows_leaves_nothing(spark: Any, folder: Path, tmp_path: Path) -> None:
+    """And one that Spark has noted the end of only is begun again where it began."""
+    make_topics(folder, "in", "out")
+    publish(folder, 0, 5)
+    before = catalogue_number(folder)
+    run_stream(spark, folder, "in", "out", tmp_path / "c", startingOffsets="latest")
+    assert not list(folder.glob("staging/*")) and catalogue_number(folder) == before
+    for path in (tmp_path / "c" / "commits").iterdir():
+        path.unlink()
+    publish(folder, 5, 9)
+    run_stream(spark, folder, "in", "out", tmp_path / "c", startingOffsets="latest")
+    assert values(folder, "out") == [b"5", b"6", b"7", b"8"]
+
+
+# Several tasks a batch, whose order is that of the messages.
+SMALL = {"maxMessagesPerTrigger": "40", "maxRecordsPerPartition": "10"}
+
+
+@pytest.mark.parametrize("point", IN_TASK + BEFORE + BEHIND)
 def test_a_sink_may_die_anywhere(spark: Any, source: Path, tmp_path: Path, point: str) -> None:
     spark.dataSource.register(DyingSource)
     dying = {"dieAt": point, "marker": str(tmp_path / "died")}
@@ -233,20 +253,66 @@ def test_a_sink_may_die_anywhere(spark: Any, source: Path, tmp_path: Path, point
     def run() -> None:
         run_stream(
             spark, source, "in", "out", tmp_path / "c",
-            sink_format="pulsarx-dying", sink_options=dying, maxMessagesPerTrigger="40",
+            sink_format="pulsarx-dying", sink_options=dying, **SMALL,
         )  # fmt: skip
 
-    if point == "worker":
+    if point in IN_TASK:
         run()  # the task is tried again within the query
     else:
         with pytest.raises(StreamingQueryException):
             run()
-        found = sorted(int(value) for value in values(source, "out", 2))
-        assert found in ([], list(range(35)))
-        assert bool(found) == (point in ("between", "after", "raise"))
+        found = [int(value) for value in values(source, "out", 2)]
+        assert sorted(found) == (list(range(35)) if point in BEHIND else [])
+        assert (tmp_path / "died-aborted").exists()  # also behind a commit
         run()
     assert (tmp_path / "died").exists()
     check_once(source, "out", 60, 2)
+
+
+@pytest.mark.parametrize("point", ["before", "after", "raise"])
+def test_a_sink_may_die_beside_a_living_owner(
+    spark: Any, source: Path, tmp_path: Path, point: str
+) -> None:
+    """The owner publishes what the stream reads, and consumes what it writes."""
+    spark.dataSource.register(DyingSource)
+    dying = {"dieAt": point, "marker": str(tmp_path / "died")}
+    with pulsarx.Client(source, durability="os") as client:
+        consumer = client.subscribe("out", "s")
+        producer = client.create_producer("in", batching_enabled=True, batching_max_messages=7)
+        over, numbers = threading.Event(), itertools.count(60)
+
+        def produce() -> None:
+            while not over.is_set() and (number := next(numbers)) < 200:
+                producer.send(b"%d" % number, partition_key=str(number % KEYS))
+                over.wait(0.01)
+
+        def run() -> None:
+            run_stream(
+                spark, source, "in", "out", tmp_path / "c",
+                sink_format="pulsarx-dying", sink_options=dying, **SMALL,
+            )  # fmt: skip
+
+        thread = threading.Thread(target=produce)
+        thread.start()
+        try:
+            with pytest.raises(StreamingQueryException):
+                run()
+            run()
+        finally:
+            over.set()
+            thread.join()
+        producer.flush()
+        run()  # and the rest
+        count = min(next(numbers), 200)
+        found: dict[str | None, list[int]] = {}
+        for _ in range(count):
+            message = consumer.receive(5000)
+            found.setdefault(message.partition_key(), []).append(int(message.data()))
+        with pytest.raises(pulsarx.Timeout):
+            consumer.receive(0)
+        for key, mine in found.items():
+            assert mine == list(range(int(str(key)), count, KEYS))
+        assert sum(map(len, found.values())) == count
 
 
 DRIVER = """
@@ -256,38 +322,42 @@ from pathlib import Path
 from dying_source import DyingSource
 from spark_steps import run_stream
 
-folder, checkpoint, marker = map(Path, sys.argv[1:])
+folder, checkpoint, marker = map(Path, sys.argv[1:4])
 spark = pulsarx.spark.session("killed", "local[1]")
 spark.dataSource.register(DyingSource)
 run_stream(
     spark, folder, "in", "out", checkpoint, sink_format="pulsarx-dying",
-    sink_options={"dieAt": "wait", "marker": str(marker)}, maxMessagesPerTrigger="40",
+    sink_options={"dieAt": sys.argv[4], "wait": "yes", "marker": str(marker)},
+    maxMessagesPerTrigger="40", maxRecordsPerPartition="10",
 )
 """
 
 
-def test_a_driver_that_is_killed_behind_the_commit_attaches_nothing_twice(
-    spark: Any, source: Path, tmp_path: Path
+@pytest.mark.parametrize("point", ["linked", "between", "after"])
+def test_a_driver_may_be_killed_anywhere(
+    spark: Any, source: Path, tmp_path: Path, point: str
 ) -> None:
     """Driver, its Java and all workers at once, with nothing noted by Spark."""
-    marker = tmp_path / "committed"
+    marker = tmp_path / "there"
     child = subprocess.Popen(
-        [sys.executable, "-c", DRIVER, str(source), str(tmp_path / "c"), str(marker)],
+        [sys.executable, "-c", DRIVER, str(source), str(tmp_path / "c"), str(marker), point],
         start_new_session=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     try:
         patience = threading.Event()
-        for _ in range(600):
+        for _ in range(2000):
             if marker.exists() or child.poll() is not None:
                 break
             patience.wait(0.1)
         assert marker.exists()
     finally:
+        # Its Python workers follow: they hang up when Java is gone.
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()
-    assert sorted(map(int, values(source, "out", 2))) == list(range(35))
+    found = [int(value) for value in values(source, "out", 2)]
+    assert sorted(found) == (list(range(35)) if point in BEHIND else [])
     assert not list((tmp_path / "c" / "commits").glob("0"))
-    run_stream(spark, source, "in", "out", tmp_path / "c", maxMessagesPerTrigger="40")
+    run_stream(spark, source, "in", "out", tmp_path / "c", **SMALL)
     check_once(source, "out", 60, 2)

@@ -6,7 +6,10 @@ Most of it asks the reader as Spark does, without a session.
 from __future__ import annotations
 
 import json
+import logging
 import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,7 @@ from spark_steps import PREFIX, make_topics, messages, run_stream, send, values
 
 import pulsarx.spark
 from pulsarx.spark.data_source import PulsarxDataSource
+from pulsarx.spark.stream_offsets import START, of_spark, to_spark
 
 EARLIEST = {"startingOffsets": "earliest"}
 
@@ -45,16 +49,24 @@ class Steps:
         end = self.reader.latestOffset(self.offset, limit or self.limit)
         if end == self.offset:
             return []
-        parts = self.reader.partitions(self.offset, end)
+        found = self.read(self.offset, end)
+        self.reader.commit(self.offset)
+        self.offset = end
+        return found
+
+    def read(self, start: Any, end: Any) -> list[bytes]:
+        parts = self.reader.partitions(start, end)
         # Tasks get a copy of the reader and of their part.
         reader = pickle.loads(pickle.dumps(self.reader))
         found = []
         for part in pickle.loads(pickle.dumps(parts)):
             for batch in reader.read(part):
                 found += batch.column(0).to_pylist()
-        self.reader.commit(self.offset)
-        self.offset = end
         return found
+
+    def place(self) -> str:
+        """As text, but for what only the first batch says."""
+        return json.dumps(to_spark(of_spark(self.offset)))
 
     def batches(self) -> list[list[bytes]]:
         found = []
@@ -76,6 +88,25 @@ def fill(folder: Path, topic: str, found: list[bytes], **options: Any) -> None:
         send(client, topic, found)
 
 
+@contextmanager
+def trimming(folder: Path, count: int = 5) -> Iterator[Any]:
+    """A consumer of a topic `t` of so many messages, two a ledger; its owner lives."""
+    two_a_ledger = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2)
+    with pulsarx.Client(folder, broker_options=two_a_ledger) as client:
+        consumer = client.subscribe("t", "s")
+        producer = client.create_producer("t")
+        for number in range(count):
+            producer.send(b"%d" % number)
+        yield consumer
+
+
+def acknowledge(consumer: Any, count: int) -> None:
+    """And wait until retention has removed what it may."""
+    for _ in range(count):
+        consumer.acknowledge(consumer.receive(1000))
+    consumer._client._broker.background.wait()
+
+
 # How far at once ----------------------------------------------------------------------------------
 
 
@@ -86,7 +117,7 @@ def test_a_stream_starts_at_the_end_or_where_it_is_told(folder: Path) -> None:
     assert latest.batch() == numbers(30, 35)
     assert earliest.batch() == numbers(35)
     assert latest.batch() == earliest.batch() == []
-    assert json.dumps(latest.offset) == json.dumps(earliest.offset)
+    assert latest.place() == earliest.place()
 
 
 def test_messages_are_limited_and_batches_left_whole_where_they_can_be(folder: Path) -> None:
@@ -152,6 +183,17 @@ def test_few_messages_are_waited_for_until_the_delay_is_over(folder: Path) -> No
     assert hasty.batch() == numbers(10, 11)
 
 
+def test_few_entries_are_waited_for_too(folder: Path) -> None:
+    fill(folder, "t", numbers(13))  # seven messages an entry
+    steps = Steps(folder, topic="t", minEntriesPerTrigger="3", **EARLIEST)
+    assert isinstance(steps.limit, ReadMinRows)
+    assert steps.batch() == steps.batch() == []
+    fill(folder, "t", numbers(13, 14))
+    assert steps.batch() == numbers(14)
+    with pytest.raises(ValueError, match="minEntriesPerTrigger 3 is over maxEntriesPerTrigger 2"):
+        Steps(folder, topic="t", minEntriesPerTrigger="3", maxEntriesPerTrigger="2")
+
+
 def test_available_now_ends_where_it_was_prepared(folder: Path) -> None:
     fill(folder, "t", numbers(20))
     steps = Steps(folder, topic="t", maxMessagesPerTrigger="15", **EARLIEST)
@@ -174,7 +216,34 @@ def test_one_place_has_one_text(folder: Path) -> None:
     fill(folder, "t", numbers(1))  # another owner, another topic: ledgers of p are sealed anew
     assert json.dumps(steps.reader.latestOffset(steps.offset, steps.limit)) == before
     again = Steps(folder, topic="p", startingOffsets=before)
-    assert json.dumps(again.offset) == before
+    assert again.place() == steps.place()
+
+
+@pytest.mark.parametrize("start", ["latest", "now"])
+def test_a_first_batch_is_repeated_from_where_it_began(folder: Path, start: str) -> None:
+    """Spark notes where it ends alone, and asks for the initial offset anew."""
+    options = {"startingTimestamp": "4000000000000"} if start == "now" else {}
+    fill(folder, "t", numbers(10))
+    steps = Steps(folder, topic="t", subscription="job", **options)
+    fill(folder, "t", numbers(10, 14))
+    end = json.loads(json.dumps(steps.reader.latestOffset(steps.offset, steps.limit)))
+    fill(folder, "t", numbers(14, 17))
+    again = Steps(folder, topic="t", subscription="job", **options)
+    assert again.read(again.offset, end) == numbers(10, 14)
+    assert backlog(folder, "t", "job") == 7
+    again.offset = end
+    assert again.batch() == numbers(14, 17)
+    assert START not in again.offset
+
+
+def test_a_first_batch_that_was_trimmed_meanwhile_is_not_skipped(folder: Path) -> None:
+    with trimming(folder) as consumer:
+        steps = Steps(folder, topic="t", leaseSeconds="0", **EARLIEST)
+        end = steps.reader.latestOffset(steps.offset, steps.limit)
+        acknowledge(consumer, 4)
+        again = Steps(folder, topic="t", **EARLIEST)
+        with pytest.raises(errors.DataLossError, match="failOnDataLoss"):
+            again.read(again.offset, end)
 
 
 def test_a_living_owner_is_followed_and_new_topics_match_the_pattern(folder: Path) -> None:
@@ -226,6 +295,47 @@ def test_offsets_of_other_topics_or_beyond_retention_stop_the_stream(folder: Pat
     steps.offset = {PREFIX + "u": [3, 1]}
     with pytest.raises(ValueError, match="other topics"):
         steps.batch()
+
+
+def test_what_is_lost_is_told_to_the_log(folder: Path, caplog: Any) -> None:
+    with trimming(folder) as consumer:
+        options = {"topic": "t", "leaseSeconds": "0", "failOnDataLoss": "false", **EARLIEST}
+        steps = Steps(folder, **options)
+        steps.offset = to_spark(of_spark(steps.offset))
+        again = Steps(folder, **options)
+        again.offset = steps.offset
+        acknowledge(consumer, 4)
+        with caplog.at_level(logging.WARNING, "pulsarx"):
+            found = steps.batch()
+    assert found == numbers(5)[-len(found) :] and len(found) < 5
+    assert len(caplog.messages) == 1
+    assert "messages are lost" in caplog.messages[0] and PREFIX + "t" in caplog.messages[0]
+
+
+def test_a_checkpoint_is_of_one_data_directory(folder: Path, tmp_path: Path) -> None:
+    for place in (folder, tmp_path / "other"):
+        fill(place, "t", numbers(5))
+    steps = Steps(folder, topic="t", **EARLIEST)
+    assert steps.batch() == numbers(5)
+    folder.rename(tmp_path / "old")
+    (tmp_path / "other").rename(folder)
+    again = Steps(folder, topic="t", **EARLIEST)
+    with pytest.raises(errors.FolderError, match="its checkpoint is of data directory"):
+        again.reader.latestOffset(steps.offset, again.limit)
+    with pytest.raises(errors.FolderError, match="begin with a new checkpoint"):
+        again.reader.partitions(steps.offset, steps.offset)
+
+
+def test_topics_that_are_all_gone_are_told(folder: Path) -> None:
+    fill(folder, "t", numbers(5))
+    gone = {PREFIX + "u": [1, 1]}
+    lenient = Steps(folder, topicsPattern="u", failOnDataLoss="false")
+    lenient.offset = gone
+    assert lenient.batch() == [] and lenient.offset == gone
+    strict = Steps(folder, topicsPattern="u")
+    strict.offset = gone
+    with pytest.raises(errors.TopicNotFound, match="topicsPattern"):
+        strict.batch()
 
 
 def test_what_a_batch_reads_is_not_trimmed(folder: Path) -> None:
@@ -288,10 +398,53 @@ def test_a_subscription_begins_where_the_stream_does_and_moves_beside_an_owner(
             found = client.admin.topics.stats("t")["subscriptions"]["job"]["msg_backlog"]
             return int(found)
 
-        assert waiting() == 3
+        # Nothing is let go before the checkpoint knows the start.
+        assert waiting() == 13
         assert steps.batch() == numbers(10, 13)
+        assert waiting() == 3
         steps.reader.commit(steps.offset)
         assert waiting() == 0
+
+
+def test_a_stream_begins_where_its_subscription_is_told_to(folder: Path) -> None:
+    fill(folder, "t", numbers(5))
+    options = {"topic": "t", "subscription": "job"}
+    earliest = Steps(folder, **options, subscriptionInitialPosition="Earliest")
+    assert earliest.batch() == numbers(5)
+    latest = Steps(folder, **options, subscriptionInitialPosition="Latest")
+    assert latest.batch() == []
+    Steps(folder, **options, subscriptionInitialPosition="Latest", startingOffsets="latest")
+    for wrong in (EARLIEST, {"startingTimestamp": "5"}, {"startingOffsets": '{"t": [0, 0]}'}):
+        with pytest.raises(ValueError, match="subscriptionInitialPosition latest contradicts"):
+            Steps(folder, **options, subscriptionInitialPosition="Latest", **wrong)
+    with pytest.raises(ValueError, match="needs option subscription"):
+        Steps(folder, topic="t", subscriptionInitialPosition="Latest")
+
+
+def test_consumers_of_the_subscription_stop_the_stream(folder: Path) -> None:
+    fill(folder, "t", numbers(5))
+    steps = Steps(folder, topic="t", subscription="job", **EARLIEST)
+    steps.batch()
+    with pulsarx.Client(folder) as client:
+        consumer = client.subscribe("t", "job")
+        with pytest.raises(errors.NotAllowedError, match="consumers are attached"):
+            steps.reader.commit(steps.offset)
+        consumer.close()
+    steps.reader.commit(steps.offset)
+    assert backlog(folder, "t", "job") == 0
+
+
+def test_a_subscription_that_somebody_removed_is_made_again(folder: Path) -> None:
+    fill(folder, "t", numbers(5))
+    steps = Steps(folder, topic="t", subscription="job", **EARLIEST)
+    assert steps.batch() == numbers(5)
+    with pulsarx.Client(folder) as client:
+        client.subscribe("t", "job").unsubscribe()
+    steps.reader.commit(steps.offset)
+    assert steps.batch() == []
+    assert backlog(folder, "t", "job") == 5  # it holds what there is until the next commit
+    steps.reader.commit(steps.offset)
+    assert backlog(folder, "t", "job") == 0
 
 
 def test_a_subscription_of_a_topic_that_is_empty_by_now_stays_where_it_is(folder: Path) -> None:

@@ -159,34 +159,38 @@ def _create_subscription(broker: Broker, topics: list[Any], name: str, position:
     return {"created": created}
 
 
-def _move_subscription(broker: Broker, name: str, positions: Arguments) -> Arguments:
-    """Acknowledge everything before a message of each topic (partitions one by one), given by its
-    ledger and its ordinal there. Never goes back; who asks again goes on.
+def _move_subscriptions(broker: Broker, name: str, positions: Arguments) -> Arguments:
+    """Acknowledge everything before a message, given by topic as its ledger and its ordinal there.
+    Never goes back. Gone are topics that are not there, or do not have the subscription.
 
-    Passed over: topics that are not there or have no such subscription. NotAllowedError: consumers
-    are attached, or a topic has no such message; those named before it may have moved.
-    """
-    moved = []
-    for topic, position in positions.items():
-        pair = position if isinstance(position, list) else []
-        if len(pair) != 2 or any(each.__class__ is not int for each in pair):
-            raise ValueError(f"move_subscription: {position!r:.100} is no ledger id and message")
+    NotAllowedError: consumers are attached, or a topic has no such message."""
+    check_subscription_name(name)
+    moved, gone = [], []
+    for topic, place in positions.items():
+        if not isinstance(place, list) or [each.__class__ for each in place] != [int, int]:
+            raise ValueError(f"move_subscriptions: {place!r:.100} of {topic:.200} is no place")
+    for topic, (ledger_id, message) in positions.items():
         try:
             found = broker.topic(TopicName.of(topic), create=False)
-        except errors.TopicNotFound:
-            continue
-        with found.lock:
-            subscription = found.subscriptions.get(name)
-            if subscription is None:
-                continue
-            if subscription.consumers():
-                raise errors.NotAllowedError(
-                    f"move subscription {name:.200} of {found.name}: consumers are attached"
-                )
-            if subscription.acknowledge_before((pair[0], pair[1])):
-                moved.append(found.name)
-        broker.background.put(found.trim)
-    return {"moved": moved}
+            if _move_subscription(found, name, ledger_id, message):
+                moved.append(topic)
+        except (errors.TopicNotFound, errors.SubscriptionNotFound):
+            gone.append(topic)
+        else:
+            broker.background.put(found.trim)
+    return {"moved": moved, "gone": gone}
+
+
+def _move_subscription(topic: Topic, name: str, ledger_id: int, message: int) -> bool:
+    with topic.lock:
+        subscription = topic.subscriptions.get(name)
+        if subscription is None:
+            raise errors.SubscriptionNotFound(f"subscription {name:.200} of {topic.name}")
+        if subscription.consumers():
+            raise errors.NotAllowedError(
+                f"move subscription {name:.200} of {topic.name}: consumers are attached"
+            )
+        return bool(subscription.acknowledge_before((ledger_id, message)))
 
 
 def _stats(broker: Broker, topic: str) -> Arguments:
@@ -218,6 +222,6 @@ VERBS: dict[str, tuple[Callable[..., Arguments], dict[str, type]]] = {
     "release": (_release, {"job": str}),
     "create_topic": (_create_topic, {"topic": str, "partitions": int}),
     "create_subscription": (_create_subscription, {"topics": list, "name": str, "position": str}),
-    "move_subscription": (_move_subscription, {"name": str, "positions": dict}),
+    "move_subscriptions": (_move_subscriptions, {"name": str, "positions": dict}),
     "stats": (_stats, {"topic": str}),
 }

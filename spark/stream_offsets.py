@@ -1,0 +1,56 @@
+"""Where a stream stands, as Spark keeps it in the checkpoint. For stream_reader, subscription_sync
+and options; imports no Spark.
+
+    {"persistent://public/default/t":[12,5120],"stream/folder":"5f0c..."}
+
+The offsets of broker.offsets, sorted by name, and which data directory they are of: another one
+under the same path has other messages at the same places. The offset that ends the very first batch
+also says where that batch began, under START: Spark notes it nowhere, and asks for the initial
+offset again when it repeats the first batch; by then the latest message is another one.
+"""
+
+from __future__ import annotations
+
+import json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.broker.offsets import Offsets
+
+    SparkOffset = dict[str, Any]
+
+FOLDER, START = "stream/folder", "stream/start"  # no topic has such a name
+
+
+def to_spark(offsets: Offsets, folder_id: str = "", start: Offsets | None = None) -> SparkOffset:
+    """The one form: sorted, so that equal places are equal texts. start: in the first batch."""
+    found: SparkOffset = {name: list(offsets[name]) for name in sorted(offsets)}
+    if folder_id:
+        found[FOLDER] = folder_id
+    if start is not None:
+        found[START] = to_spark(start)
+    return found
+
+
+def of_spark(offset: SparkOffset) -> Offsets:
+    return {
+        name: (int(at[0]), int(at[1])) for name, at in offset.items() if name not in (FOLDER, START)
+    }
+
+
+def start_of(offset: SparkOffset) -> Offsets | None:
+    """Where the batch began that ends there; None: it is not a first one."""
+    start = offset.get(START)
+    return None if start is None else of_spark(start)
+
+
+def only_offsets(text: str) -> str:
+    """Of an offset that somebody took from the progress of a query, or its checkpoint."""
+    if "stream/" not in text:
+        return text
+    document = json.loads(text)
+    if isinstance(document, dict):
+        document = {name: at for name, at in document.items() if name not in (FOLDER, START)}
+    return json.dumps(document)
