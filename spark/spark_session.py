@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 # Measured: Unix domain sockets take 20 to 30 % off what Python workers cost.
