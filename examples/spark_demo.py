@@ -23,6 +23,7 @@ from flights import Flight, read_airlines, read_flights
 
 import pulsarx
 from pulsarx import spark as pulsarx_spark
+from pulsarx.spark.java_runtime import JavaNotFoundError, find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -226,6 +227,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("folder", type=Path, nargs="?", help="a new folder for the topics")
     parser.add_argument("--flights", type=int, help="only so many of them", default=None)
     options = parser.parse_args(arguments)
+    try:
+        find_java()
+    except JavaNotFoundError as error:
+        print(f"{error}.")
+        return 1
     folder = options.folder or FOLDER
     if options.folder is None:
         shutil.rmtree(folder, ignore_errors=True)

@@ -54,7 +54,7 @@ def session(
         wanted.setdefault("spark.master", master)
     running = SparkContext._active_spark_context
     if running is not None and running._jsc is not None:
-        _check_master(wanted, running.master)
+        _check_master(wanted, str(running.master))
         settings = {}
     else:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
