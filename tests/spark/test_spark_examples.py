@@ -32,6 +32,15 @@ def test_the_blocks_run_in_the_order_of_the_text(
         assert stats("clicks")["subscriptions"]["archiver"]["msg_backlog"] == 0
 
 
+def test_a_view_ends_where_the_topic_did(spark, folder: Path, publish):
+    publish("t", 5)
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW pinned USING pulsarx OPTIONS (root '{folder}', topic 't')"
+    )
+    publish("t", 3, first=5)
+    assert spark.table("pinned").count() == 5
+
+
 def test_the_functions_are_named():
     table = SECTION[SECTION.index("| `session(") :].split("\n\n")[0]
     first = [row.split("|")[1] for row in table.splitlines()]
