@@ -35,10 +35,10 @@ def test_the_blocks_run_in_the_order_of_the_text(
 def test_a_view_ends_where_the_topic_did(spark, folder: Path, publish):
     publish("t", 5)
     spark.sql(
-        f"CREATE OR REPLACE TEMPORARY VIEW pinned USING pulsarx OPTIONS (root '{folder}', topic 't')"
+        f"CREATE OR REPLACE TEMPORARY VIEW v USING pulsarx OPTIONS (root '{folder}', topic 't')"
     )
     publish("t", 3, first=5)
-    assert spark.table("pinned").count() == 5
+    assert spark.table("v").count() == 5
 
 
 def test_the_functions_are_named():
