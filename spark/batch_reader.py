@@ -60,16 +60,6 @@ def read_partition(partition: InputPartition) -> Iterator[Any]:
     return read_partitions(getattr(partition, "ranges", []))
 
 
-def lease_ranges(root: str, job: str, ranges: list[LedgerRange], seconds: int) -> None:
-    """Have retention spare what a job is about to read."""
-    from pulsarx.broker.lease import lease
-
-    ledgers: dict[str, set[int]] = {}
-    for each in ranges:
-        ledgers.setdefault(each.topic, set()).add(each.ledger_id)
-    lease(root, job, {topic: sorted(ids) for topic, ids in ledgers.items()}, seconds * 1000)
-
-
 class BatchReader(DataSourceReader):
     """Plans in the driver, reads in workers."""
 
@@ -138,7 +128,10 @@ class BatchReader(DataSourceReader):
         if ranges and seconds:
             import uuid
 
-            lease_ranges(self._options.root, f"spark-read-{uuid.uuid4().hex}", ranges, seconds)
+            from pulsarx.broker.lease import lease_ranges
+
+            job = f"spark-read-{uuid.uuid4().hex}"
+            lease_ranges(self._options.root, job, ranges, seconds * 1000)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_partition(partition)

@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import (
 
 from pulsarx import errors
 from pulsarx.clock import Deadline, monotonic_ms
-from pulsarx.spark.batch_reader import lease_ranges, make_partitions, read_partition
+from pulsarx.spark.batch_reader import make_partitions, read_partition
 from pulsarx.spark.subscription_sync import hold_topics, move_subscription
 from pulsarx.spark.topic_source import TopicSource
 
@@ -66,6 +66,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._job = ""
         self._leased: dict[str, set[int]] = {}
         self._lease_until_ms = 0
+        self._lease_expires_ms = 0  # as the owner's clock has it
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_options": self._options, "_columns": self._columns}
@@ -214,13 +215,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for each in ranges:
             wanted.setdefault(each.topic, set()).add(each.ledger_id)
         covered = all(ids <= self._leased.get(name, set()) for name, ids in wanted.items())
+        from pulsarx.broker.lease import bear_lease, lease_ranges
+
+        ttl_ms = seconds * 1000
         if covered and monotonic_ms() < self._lease_until_ms:
+            bear_lease(ranges, self._job, ttl_ms, self._lease_expires_ms)
             return
         if not self._job:
             import uuid
 
             self._job = f"spark-stream-{uuid.uuid4().hex}"
-        lease_ranges(self._options.root, self._job, ranges, seconds)
+        self._lease_expires_ms = lease_ranges(self._options.root, self._job, ranges, ttl_ms)
         self._leased = wanted
         self._lease_until_ms = monotonic_ms() + seconds * 500
 

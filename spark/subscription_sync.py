@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from pulsarx import errors
 from pulsarx.broker.offsets import parse_offsets
 from pulsarx.broker.owner_request import ask_owner
 from pulsarx.topic_name import check_subscription_name
@@ -18,11 +17,11 @@ if TYPE_CHECKING:
 def hold_topics(options: Options, topics: list[str], held: set[str]) -> None:
     """Make the subscription on topics that are new to the stream. One that is there stays where it
     is. held: those looked at before."""
-    for topic in topics:
-        if topic not in held:
-            arguments = {"topic": topic, "name": options.subscription, "position": "earliest"}
-            ask_owner(options.root, "create_subscription", arguments)
-            held.add(topic)
+    fresh = [topic for topic in topics if topic not in held]
+    if fresh:
+        arguments = {"topics": fresh, "name": options.subscription, "position": "earliest"}
+        ask_owner(options.root, "create_subscription", arguments)
+        held.update(fresh)
 
 
 def move_subscription(root: str, name: str, offsets: Offsets) -> list[str]:
@@ -31,14 +30,11 @@ def move_subscription(root: str, name: str, offsets: Offsets) -> list[str]:
     A topic that is gone, or lost the subscription, is passed over. NotAllowedError: consumers are
     attached to it.
     """
-    moved = []
-    for topic, (ledger_id, message) in offsets.items():
-        arguments = {"topic": topic, "name": name, "ledger_id": ledger_id, "message": message}
-        try:
-            if ledger_id and ask_owner(root, "move_subscription", arguments)["moved"]:
-                moved.append(topic)
-        except (errors.SubscriptionNotFound, errors.TopicNotFound):
-            continue
+    positions = {topic: list(offset) for topic, offset in offsets.items() if offset[0]}
+    if not positions:
+        return []
+    arguments = {"name": name, "positions": positions}
+    moved: list[str] = ask_owner(root, "move_subscription", arguments)["moved"]
     return moved
 
 

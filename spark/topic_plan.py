@@ -7,7 +7,7 @@ import uuid
 
 from pulsarx import errors
 from pulsarx.broker.foreign_broker import ForeignBroker
-from pulsarx.broker.lease import lease
+from pulsarx.broker.lease import lease_ranges
 from pulsarx.broker.ledger_range import group_ranges
 from pulsarx.broker.plan import TARGET_BYTES, plan
 from pulsarx.spark.topic_columns import column_names
@@ -41,7 +41,8 @@ def plan_topic(
 
     root: the data directory, with or without a living owner. start, end, columns, max_...: as
         `pulsarx.broker.plan.plan`. min_partitions: so many tasks, if that is more than 1 MiB each.
-    lease_ms: how long retention spares what was planned; 0: not at all, and nothing is written.
+    lease_ms: how long retention spares what was planned, and longer while any of it is being read;
+        0: not at all, and nothing is written.
     TopicNotFound, ValueError, DataLossError, FolderError: say what to change.
     """
     names = column_names(columns)
@@ -64,7 +65,8 @@ def plan_topic(
         finally:
             broker.close()
         try:
-            _lease(path, ranges, lease_ms)
+            if ranges and lease_ms:
+                lease_ranges(path, f"spark-{uuid.uuid4().hex}", ranges, lease_ms)
             break
         except errors.NotAllowedError:
             if attempt == _ATTEMPTS_MAX:
@@ -75,12 +77,3 @@ def plan_topic(
         share = sum(each.size for each in ranges) // min_partitions
         target = min(target, max(share, _GROUP_BYTES_MIN))
     return group_ranges(ranges, target)
-
-
-def _lease(path: str, ranges: list[LedgerRange], lease_ms: int) -> None:
-    ledgers: dict[str, set[int]] = {}
-    for each in ranges:
-        ledgers.setdefault(each.topic, set()).add(each.ledger_id)
-    if ledgers and lease_ms:
-        wanted = {topic: sorted(ids) for topic, ids in ledgers.items()}
-        lease(path, f"spark-{uuid.uuid4().hex}", wanted, lease_ms)

@@ -110,12 +110,18 @@ def _expired(state: CatalogueState, now_ms: int) -> list[str]:
 
 
 def _release(broker: Broker, job: str) -> Arguments:
-    lease = broker.catalogue.state.leases.get(job)
-    if lease is None:
+    topics: list[str] = []
+
+    def operations(state: CatalogueState) -> list[Arguments]:
+        lease = state.leases.get(job)
+        topics[:] = () if lease is None else lease.ledgers
+        gone = {job, *_expired(state, broker.clock.now_ms())}
+        return [{"op": "remove_leases", "jobs": sorted(gone)}]
+
+    if job not in broker.catalogue.state.leases:
         return {"released": False}
-    gone = sorted({job, *_expired(broker.catalogue.state, broker.clock.now_ms())})
-    broker.catalogue.commit([{"op": "remove_leases", "jobs": gone}])
-    for name in lease.ledgers:
+    broker.catalogue.commit(operations)
+    for name in topics:
         topic = broker.topics.get(name)
         if topic is not None:
             broker.background.put(topic.trim)
@@ -135,14 +141,14 @@ def _create_topic(broker: Broker, topic: str, partitions: int) -> Arguments:
     return {"topic": str(name), "partitions": count, "created": created}
 
 
-def _create_subscription(broker: Broker, topic: str, name: str, position: str) -> Arguments:
-    """position: earliest or latest. On a partitioned topic: on all partitions. One that exists
+def _create_subscription(broker: Broker, topics: list[Any], name: str, position: str) -> Arguments:
+    """position: earliest or latest. Of a partitioned topic: on all partitions. One that exists
     stays where it is."""
     check_subscription_name(name)
     if position not in ("earliest", "latest"):
         raise ValueError(f"create_subscription: position {position!r:.100}: earliest or latest")
     created = 0
-    for each in _topics(broker, topic):
+    for each in [one for topic in topics for one in _topics(broker, topic)]:
         with each.lock:
             if name in each.subscriptions:
                 continue
@@ -153,22 +159,33 @@ def _create_subscription(broker: Broker, topic: str, name: str, position: str) -
     return {"created": created}
 
 
-def _move_subscription(
-    broker: Broker, topic: str, name: str, ledger_id: int, message: int
-) -> Arguments:
-    """Acknowledge everything before a message, given by its ledger and its ordinal there. Never
-    goes back. NotAllowedError: consumers are attached, or the topic has no such message."""
-    found = broker.topic(TopicName.of(topic), create=False)
-    with found.lock:
-        subscription = found.subscriptions.get(name)
-        if subscription is None:
-            raise errors.SubscriptionNotFound(f"subscription {name:.200} of {found.name}")
-        if subscription.consumers():
-            raise errors.NotAllowedError(
-                f"move subscription {name:.200} of {found.name}: consumers are attached"
-            )
-        moved = subscription.acknowledge_before((ledger_id, message))
-    broker.background.put(found.trim)
+def _move_subscription(broker: Broker, name: str, positions: Arguments) -> Arguments:
+    """Acknowledge everything before a message of each topic (partitions one by one), given by its
+    ledger and its ordinal there. Never goes back; who asks again goes on.
+
+    Passed over: topics that are not there or have no such subscription. NotAllowedError: consumers
+    are attached, or a topic has no such message; those named before it may have moved.
+    """
+    moved = []
+    for topic, position in positions.items():
+        pair = position if isinstance(position, list) else []
+        if len(pair) != 2 or any(each.__class__ is not int for each in pair):
+            raise ValueError(f"move_subscription: {position!r:.100} is no ledger id and message")
+        try:
+            found = broker.topic(TopicName.of(topic), create=False)
+        except errors.TopicNotFound:
+            continue
+        with found.lock:
+            subscription = found.subscriptions.get(name)
+            if subscription is None:
+                continue
+            if subscription.consumers():
+                raise errors.NotAllowedError(
+                    f"move subscription {name:.200} of {found.name}: consumers are attached"
+                )
+            if subscription.acknowledge_before((pair[0], pair[1])):
+                moved.append(found.name)
+        broker.background.put(found.trim)
     return {"moved": moved}
 
 
@@ -179,7 +196,9 @@ def _stats(broker: Broker, topic: str) -> Arguments:
 
 
 def _topics(broker: Broker, topic: str) -> list[Topic]:
-    """The topic, or all its partitions. TopicNotFound."""
+    """The topic, or all its partitions. TopicNotFound, ValueError."""
+    if not isinstance(topic, str):
+        raise ValueError(f"{topic!r:.100} is no name of a topic")
     name = TopicName.of(topic)
     count = partition_count_of(broker.catalogue.state, name)
     if not count:
@@ -198,10 +217,7 @@ VERBS: dict[str, tuple[Callable[..., Arguments], dict[str, type]]] = {
     "renew": (_renew, {"job": str, "ttl_ms": int}),
     "release": (_release, {"job": str}),
     "create_topic": (_create_topic, {"topic": str, "partitions": int}),
-    "create_subscription": (_create_subscription, {"topic": str, "name": str, "position": str}),
-    "move_subscription": (
-        _move_subscription,
-        {"topic": str, "name": str, "ledger_id": int, "message": int},
-    ),
+    "create_subscription": (_create_subscription, {"topics": list, "name": str, "position": str}),
+    "move_subscription": (_move_subscription, {"name": str, "positions": dict}),
     "stats": (_stats, {"topic": str}),
 }

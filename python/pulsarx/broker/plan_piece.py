@@ -80,14 +80,16 @@ class Piece:
         self.start_at(self._ordinal_at_time(publish_time_ms))
 
     def stop_at_time(self, publish_time_ms: int) -> None:
-        """Leave out the first entry of this time or a later one, and what is behind it."""
+        """Leave out what lies behind the last entry of an earlier time."""
         sealed = self.ledger.state == "sealed"
         if sealed and self.ledger.last_publish_ms < publish_time_ms:
             return
         if sealed and self.ledger.first_publish_ms >= publish_time_ms:
             self.until = self.first
             return
-        self.stop_at(self._ordinal_at_time(publish_time_ms))
+        found = self.file.end_of_times(publish_time_ms, self.end)
+        if found is not None and found[1] < self.until:
+            self.end, self.until = found
 
     def _ordinal_at_time(self, publish_time_ms: int) -> int:
         offset = self.file.find_publish_time(publish_time_ms, self.end)
