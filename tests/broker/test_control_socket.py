@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import struct
 import threading
@@ -439,33 +438,6 @@ def test_an_answer_is_waited_for_only_so_long(
     with pytest.raises(errors.AlreadyClosed):
         client.close()
         client.create_producer("t")
-
-
-def test_ctrl_c_waits_until_the_owner_for_a_moment_is_done(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In the middle of it, it would leave the folder locked for as long as this process lives."""
-    right = owner_request.perform
-    answers = []
-
-    def interrupted(*arguments: Any) -> Any:
-        os.kill(os.getpid(), signal.SIGINT)
-        sum(range(200_000))  # bytecode, where the main thread would notice
-        answers.append(right(*arguments))
-        return answers[0]
-
-    pulsarx.Client(folder).close()
-    monkeypatch.setattr(owner_request, "perform", interrupted)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            ask_owner(folder, "create_topic", {"topic": "t", "partitions": 0})
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert len(answers) == 1
-    monkeypatch.undo()
-    with pulsarx.Client(folder) as client:
-        assert client.admin.topics.get_list("public/default") == ["persistent://public/default/t"]
 
 
 def test_an_owner_that_dies_late_is_asked_again_until_somebody_tells(
