@@ -23,6 +23,7 @@ from flights import Flight, read_airlines, read_flights
 
 import pulsarx
 from pulsarx import spark as pulsarx_spark
+from pulsarx.spark.java_runtime import JavaNotFoundError, find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -173,28 +174,52 @@ def print_plot(means: dict[int, float]) -> None:
 
 
 def save_plot(path: Path, delays: dict[tuple[str, int], Delays]) -> bool:
-    """The same for each carrier as a picture; False: there is no matplotlib."""
+    """The same for each carrier as a picture; False: there is no matplotlib, or no
+    carrier with enough flights."""
     try:
         import matplotlib
     except ImportError:
         return False
+    rows = carriers_by_hour(delays)
+    if not rows:
+        return False
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(10, 6))
-    for number, (carrier, name) in enumerate(sorted(read_airlines().items())):
-        own = {key: found for key, found in delays.items() if key[0] == carrier}
-        means = hours_of_day(own, departed_min=100)  # fewer are anecdotes
-        if means:
-            style = ("-", "--", ":")[number // 10]
-            axes.plot(list(means), list(means.values()), style, label=f"{carrier} {name}")
-    axes.set_xlabel("scheduled hour, New York")
-    axes.set_ylabel("mean delay of departure, minutes")
-    axes.legend(fontsize="small")
-    axes.grid(alpha=0.3)
+    hours = sorted({hour for _, means in rows for hour in means})
+    cells = [[means.get(hour, float("nan")) for hour in hours] for _, means in rows]
+    figure, axes = pyplot.subplots(figsize=(11, 6), layout="constrained")
+    image = axes.imshow(cells, cmap="YlOrRd", vmin=0, vmax=40, aspect="auto")
+    for row, means in enumerate(cells):
+        for column, mean in enumerate(means):
+            if mean == mean:  # no number where hardly anything departs
+                color = "white" if mean > 28 else "black"
+                axes.text(column, row, str(round(mean)), ha="center", va="center", color=color)
+    axes.set_xticks(range(len(hours)), [f"{hour:02}" for hour in hours])
+    axes.set_yticks(range(len(rows)), [name for name, _ in rows])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_xlabel("scheduled hour of departure, New York")
+    axes.set_title("How late flights left New York in 2013, mean minutes by carrier and hour")
+    figure.colorbar(image, label="minutes", extend="both", shrink=0.8)
     figure.savefig(path, dpi=120)
     pyplot.close(figure)
     return True
+
+
+def carriers_by_hour(
+    delays: dict[tuple[str, int], Delays],
+) -> list[tuple[str, dict[int, float]]]:
+    """Each carrier's name and its means by the hour, the most punctual first."""
+    found = []
+    for carrier, name in read_airlines().items():
+        own = {key: each for key, each in delays.items() if key[0] == carrier}
+        means = hours_of_day(own, departed_min=100)  # fewer are anecdotes
+        if means:
+            departed = sum(each.departed for each in own.values())
+            mean = sum(each.delay_sum for each in own.values()) / departed
+            found.append((mean, f"{name.removesuffix(' Inc.')} ({carrier})", means))
+    return [(name, means) for _, name, means in sorted(found)]
 
 
 def main(arguments: list[str]) -> int:
@@ -202,6 +227,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("folder", type=Path, nargs="?", help="a new folder for the topics")
     parser.add_argument("--flights", type=int, help="only so many of them", default=None)
     options = parser.parse_args(arguments)
+    try:
+        find_java()
+    except JavaNotFoundError as error:
+        print(f"{error}.")
+        return 1
     folder = options.folder or FOLDER
     if options.folder is None:
         shutil.rmtree(folder, ignore_errors=True)

@@ -26,8 +26,8 @@ _homes: dict[str, tempfile.TemporaryDirectory[str]] = {}  # for as long as this 
 def home_for_spark(home: str) -> str:
     """The home itself, or of a script in front of it if it lacks the module."""
     java = os.path.join(home, "bin", "java")
-    listed = subprocess.run([java, "--list-modules"], capture_output=True, text=True)
-    if MODULE in listed.stdout or listed.returncode:
+    listed = subprocess.run([java, "--list-modules"], capture_output=True, timeout=60)
+    if MODULE.encode() in listed.stdout or listed.returncode:
         return home
     if home not in _homes:
         made = tempfile.TemporaryDirectory(prefix="pulsarx-java-")

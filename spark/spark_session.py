@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 
@@ -12,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 # Measured: Unix domain sockets take 20 to 30 % off what Python workers cost.
@@ -20,8 +22,9 @@ SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
 }
+# Told to a new Java at once, which else believes that somebody looks at it.
+JAVA_SETTINGS = {"spark.ui.showConsoleProgress": "false"}
 # Where driver and executors are one process nobody else needs to reach it.
 LOCAL_SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -34,34 +37,61 @@ def session(
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The running session, else a new one. What spark-submit or conf says wins over all here.
+    """The running session, else a new one. What spark-submit, spark-defaults.conf or conf says
+    wins over all here; of a running session only what conf names is changed, if Spark can.
 
-    master: None: what spark-submit or PYSPARK_SUBMIT_ARGS says, else local[*]. Workers run the
+    master: None: that of spark-submit or spark-defaults.conf, else local[*]. Workers run the
         driver's Python, unless PYSPARK_PYTHON is set.
-    JavaNotFoundError: says what to install.
+    ValueError: a session with another master is running. JavaNotFoundError, ImportError: say what
+        to install.
     """
+    _require("pyspark", "pyarrow", "pandas")
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    if "PYSPARK_GATEWAY_PORT" in os.environ:
-        # spark-submit has started a Java, which knows what it was told; ask before the first use.
-        SparkContext._ensure_initialized()
-    elif SparkContext._active_spark_context is None:
-        # Spark's launcher takes JAVA_HOME, else java on PATH, of whatever version.
-        os.environ["JAVA_HOME"] = home_for_spark(find_java())
-    given = SparkConf()
     wanted = dict(conf or {})
     if master is not None:
         wanted.setdefault("spark.master", master)
-    elif "--master" not in os.environ.get("PYSPARK_SUBMIT_ARGS", ""):
-        wanted.setdefault("spark.master", given.get("spark.master") or "local[*]")
-    settings = dict(SETTINGS)
-    if wanted.get("spark.master", "").startswith("local"):
-        settings |= LOCAL_SETTINGS
-    settings = {name: value for name, value in settings.items() if not given.contains(name)}
+    running = SparkContext._active_spark_context
+    if running is not None and running._jsc is not None:
+        _check_master(wanted, str(running.master))
+        settings = {}
+    else:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        if "PYSPARK_GATEWAY_PORT" not in os.environ:
+            # Spark's launcher takes JAVA_HOME, else java on PATH, of whatever version.
+            os.environ["JAVA_HOME"] = home_for_spark(find_java())
+        # Only Java knows what was told to it otherwise. What is for itself must be there first.
+        at_once = SparkConf().setAll([*(JAVA_SETTINGS | wanted).items()])
+        SparkContext._ensure_initialized(conf=at_once)
+        settings = _unless_given(SparkConf(), wanted)
     builder = SparkSession.builder.appName(application)
     for name, value in (settings | wanted).items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def _require(*packages: str) -> None:
+    """PySpark comes without the other two, and would miss them in the first job."""
+    for name in packages:
+        if importlib.util.find_spec(name) is None:
+            raise ImportError(f"pulsarx.spark.session needs {name}: pip install 'pulsarx[spark]'")
+
+
+def _unless_given(given: SparkConf, wanted: dict[str, str]) -> dict[str, str]:
+    """The settings for a new session that nobody has chosen otherwise."""
+    master = wanted.get("spark.master") or given.get("spark.master") or "local[*]"
+    settings = SETTINGS | {"spark.master": master}
+    if master.startswith("local"):
+        settings |= LOCAL_SETTINGS
+    return {name: value for name, value in settings.items() if not given.contains(name)}
+
+
+def _check_master(wanted: dict[str, str], master: str) -> None:
+    other = wanted.pop("spark.master", master)
+    if other != master:
+        raise ValueError(
+            f"a session with master {master} is running: call its stop() to begin one with "
+            f"{other}, or name no master to get it"
+        )

@@ -35,6 +35,10 @@ def try_what_is_installed() -> None:
         for path in sorted((ROOT / "src" / folder).glob("*.pyx")):
             module = importlib.import_module(f"pulsarx.{package}.{path.stem}")
             assert Path(str(module.__file__)).parent == home / package
+    for path in sorted((ROOT / "spark").glob("*.py")):
+        assert (home / "spark" / path.name).exists(), f"the wheel lacks pulsarx.spark: {path.name}"
+    importlib.import_module("pulsarx.spark")
+    importlib.import_module("pyspark_pulsarx")  # never fails, with or without PySpark
     assert (home / "py.typed").exists()
     plugins = importlib.metadata.entry_points(group="pytest11", name="pytest_pulsarx")
     assert [plugin.value for plugin in plugins] == ["pytest_pulsarx"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -102,6 +103,69 @@ def test_the_session_is_configured(spark):
     assert conf.get("spark.ui.enabled") == "false"
     assert spark.conf.get("spark.sql.session.timeZone") == "Asia/Kolkata"  # given by the caller
     assert pulsarx.spark.session() is spark
+
+
+def test_a_running_session_keeps_its_master(spark):
+    assert pulsarx.spark.session(master=spark.sparkContext.master) is spark
+    with pytest.raises(ValueError, match=r"master local\[2,3\] is running.*begin one with local"):
+        pulsarx.spark.session(master="local[7]")
+    with pytest.raises(ValueError, match="name no master"):
+        pulsarx.spark.session(conf={"spark.master": "local[7]"})
+
+
+def test_a_running_session_is_changed_by_conf_alone(spark):
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    spark.conf.set(name, "1000")
+    try:
+        pulsarx.spark.session(conf={"spark.sql.ansi.enabled": "true"})
+        assert spark.conf.get(name) == "1000"
+        assert spark.conf.get("spark.sql.ansi.enabled") == "true"
+    finally:
+        spark.conf.set(name, "65536")
+
+
+def test_what_spark_is_told_otherwise_wins(spark, tmp_path: Path):
+    """In a process of its own, as a Java hears it when it starts."""
+    script = tmp_path / "mit Umlaut ü.py"
+    script.write_text(
+        "import pulsarx.spark\n"
+        "conf = {'spark.driver.extraJavaOptions': '-Dtold=1'}\n"
+        "spark = pulsarx.spark.session(conf=conf)\n"
+        "found = spark.sparkContext.getConf()\n"
+        "names = 'python.unix.domain.socket.enabled', 'ui.enabled', 'ui.showConsoleProgress'\n"
+        "told = spark.sparkContext._jvm.System.getProperty('told')\n"
+        "print([found.get('spark.' + name) for name in names], found.get('spark.master'), told)\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "spark-defaults.conf").write_text("spark.ui.enabled true\nspark.ui.port 0\n")
+    arguments = "--conf spark.python.unix.domain.socket.enabled=false --master local[1]"
+    environment = {
+        **os.environ,
+        "SPARK_CONF_DIR": str(tmp_path),
+        "PYSPARK_SUBMIT_ARGS": f"{arguments} pyspark-shell",
+    }
+    command = [sys.executable, str(script)]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=110)
+    assert run.stdout == "['false', 'true', 'false'] local[1] 1\n", run.stderr
+
+
+def test_the_format_may_be_registered(spark, tmp_path: Path):
+    with pulsarx.Client(tmp_path / "data") as client:
+        client.create_producer("t").send_many([b"one", b"two"])
+    other = spark.newSession()
+    pulsarx.spark.register(other)
+    frame = other.read.format("pulsarx").options(root=str(tmp_path / "data"), topic="t").load()
+    assert sorted(bytes(row["value"]) for row in frame.collect()) == [b"one", b"two"]
+
+
+@pytest.mark.parametrize("package", ["pyspark", "pyarrow", "pandas"])
+def test_a_session_names_the_package_it_misses(package: str, monkeypatch: pytest.MonkeyPatch):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name: None if name == package else found(name)
+    )
+    with pytest.raises(ImportError, match=rf"needs {package}: pip install 'pulsarx\[spark\]'"):
+        pulsarx.spark.session()
 
 
 def test_workers_run_the_python_of_the_driver(spark):

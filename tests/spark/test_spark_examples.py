@@ -1,4 +1,5 @@
-"""The README's Python for Spark and `make spark-demo` run, in the session of the tests."""
+"""What is written for users of Spark is true: the Python of both pages runs, in the session of the
+tests, their tables name what the code has, and `make spark-demo` notices what is wrong."""
 
 from __future__ import annotations
 
@@ -8,19 +9,62 @@ from pathlib import Path
 
 import pytest
 
+import pulsarx.spark
+from pulsarx.spark.options import OPTIONS
+
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```python spark\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+GUIDE = (ROOT / "spark" / "README.md").read_text(encoding="utf-8")
+SECTION = README.split("\n## Spark\n")[1].split("\n## ")[0]
 
 
-def test_there_are_blocks():
-    assert BLOCKS
-
-
-def test_the_blocks_of_the_readme_run(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_blocks_run_in_the_order_of_the_text(
+    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    blocks = re.findall(r"^```python spark\n(.*?)^```", README + GUIDE, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == (SECTION + GUIDE).count("```python")
     monkeypatch.chdir(tmp_path)
-    for block in BLOCKS:
+    for block in blocks:
         exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})
+    with pulsarx.Client("shop") as client:
+        stats = client.admin.topics.stats
+        assert [stats(topic)["messages"] for topic in ("totals", "archive")] == [3, 100]
+        assert stats("clicks")["subscriptions"]["archiver"]["msg_backlog"] == 0
+
+
+def test_a_view_ends_where_the_topic_did(spark, folder: Path, publish):
+    publish("t", 5)
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW v USING pulsarx OPTIONS (root '{folder}', topic 't')"
+    )
+    publish("t", 3, first=5)
+    assert spark.table("v").count() == 5
+
+
+def test_the_functions_are_named():
+    table = SECTION[SECTION.index("| `session(") :].split("\n\n")[0]
+    first = [row.split("|")[1] for row in table.splitlines()]
+    named = set(re.findall(r"`(\w+)[`(]", " ".join(first)))
+    assert named <= set(pulsarx.spark.__all__)
+    assert [name for name in pulsarx.spark.__all__ if f"`{name}" not in SECTION] == []
+
+
+def test_the_table_of_options_is_complete():
+    """Names, what they are for, and defaults, which are read as the option is."""
+    table = GUIDE.split("## Options of ")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (?:`(\w+)` )?\| ([\w, ]+?) \|", table, re.MULTILINE)
+    told = {name: (default, tuple(uses.split(", "))) for name, default, uses in rows}
+    missing = [
+        f"| `{name}` | {default} | {', '.join(uses)} | {meaning} |"
+        for name, _, default, uses, meaning in OPTIONS
+        if name not in told
+    ]
+    assert not missing, "\n".join(["rows to add:", *missing])
+    assert set(told) == {row[0] for row in OPTIONS}
+    for name, read, default, uses, _ in OPTIONS:
+        text, told_uses = told[name]
+        assert told_uses == uses, name
+        assert (read(text) if text else None) == (default or None) or read(text) == default, name
 
 
 def test_the_demo_checks_what_spark_computed(

@@ -118,10 +118,38 @@ def _ask_nobody(path: str, verb: str, arguments: Arguments) -> Arguments | str:
         return perform(broker, verb, arguments)
 
     try:
-        found = brokers.own_briefly(path, path, settings, work)
+        found = _uninterrupted(lambda: brokers.own_briefly(path, path, settings, work))
         return "this process is just opening it" if found is None else found
     except errors.FolderOwnedError as error:
         return str(error)
+
+
+def _uninterrupted(work: Callable[[], Arguments | None]) -> Arguments | None:
+    """In a thread of its own, where no Ctrl-C arrives, which might leave the folder locked by a
+    broker half open or half closed. It is raised when the work is done."""
+    answers: list[Arguments | None] = []
+    failures: list[BaseException] = []
+    done = threading.Event()
+
+    def run() -> None:
+        try:
+            answers.append(work())
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            done.set()
+
+    thread = threading.Thread(target=run, name="pulsarx-owner")
+    try:
+        thread.start()
+        done.wait()
+    except BaseException:
+        if thread.ident is not None:  # it runs
+            done.wait()
+        raise
+    if failures:
+        raise failures[0]
+    return answers[0]
 
 
 def _ask_over_socket(
