@@ -444,25 +444,6 @@ def test_an_answer_is_waited_for_only_so_long(
         client.create_producer("t")
 
 
-def test_an_owner_that_dies_late_is_asked_again_until_somebody_tells(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However long it took: patience begins anew when an owner that was asked is gone."""
-    monkeypatch.setattr(owner_request, "_PATIENCE_MS", 50)
-    whole = owner_request._ask_once
-    turns = iter(range(10))
-
-    def ask_once(*arguments: Any) -> Any:
-        if next(turns) == 0:
-            threading.Event().wait(0.2)
-            raise owner_request._Unanswered("gone")
-        return whole(*arguments)
-
-    pulsarx.Client(folder, durability="os").close()
-    monkeypatch.setattr(owner_request, "_ask_once", ask_once)
-    assert ask_owner(folder, "create_topic", {"topic": "t", "partitions": 0})["created"]
-
-
 def test_who_was_asked_and_is_gone_may_have_done_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -480,23 +461,3 @@ def test_who_was_asked_and_is_gone_may_have_done_it(
         answer = ask(folder, "stats", topic="t", patience_ms=300)
         assert begun.is_set()
         assert answer.startswith("Timeout") and "may have been done" in answer
-
-
-def test_an_owner_that_comes_just_when_there_was_none_is_asked(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = DataDirectory.owner
-    looks: list[OwnerInfo | None] = []
-
-    def owner(self: DataDirectory) -> OwnerInfo | None:
-        looks.append(whole(self) if looks else None)
-        return looks[-1]
-
-    with ChildProcess(LISTENER, folder) as other:
-        other.line()
-        before = sorted(os.listdir(folder / "catalogue"))
-        monkeypatch.setattr(DataDirectory, "owner", owner)
-        assert ask_owner(folder, "create_topic", {"topic": "t", "partitions": 0})["created"]
-        assert len(looks) == 2
-        # The topic's commit, and no epoch of a second owner.
-        assert len(os.listdir(folder / "catalogue")) == len(before) + 1

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from child_process import ChildProcess
 
 import pulsarx
 from pulsarx.broker import owner_request
+from pulsarx.broker.data_directory import DataDirectory
+from pulsarx.broker.owner_lock import OwnerInfo
 from pulsarx.broker.owner_request import ask_owner
+
+LISTENER = """
+import sys, pulsarx
+client = pulsarx.Client(sys.argv[1])
+print("open", flush=True)
+sys.stdin.read()
+"""
 
 
 def test_ctrl_c_waits_until_the_owner_for_a_moment_is_done(
@@ -40,3 +51,44 @@ def test_ctrl_c_waits_until_the_owner_for_a_moment_is_done(
     monkeypatch.undo()
     with pulsarx.Client(folder) as client:
         assert client.admin.topics.get_list("public/default") == ["persistent://public/default/t"]
+
+
+def test_an_owner_that_dies_late_is_asked_again_until_somebody_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it took: patience begins anew when an owner that was asked is gone."""
+    folder = tmp_path / "data"
+    monkeypatch.setattr(owner_request, "_PATIENCE_MS", 50)
+    whole = owner_request._ask_once
+    turns = iter(range(10))
+
+    def ask_once(*arguments: Any) -> Any:
+        if next(turns) == 0:
+            threading.Event().wait(0.2)
+            raise owner_request._Unanswered("gone")
+        return whole(*arguments)
+
+    pulsarx.Client(folder, durability="os").close()
+    monkeypatch.setattr(owner_request, "_ask_once", ask_once)
+    assert ask_owner(folder, "create_topic", {"topic": "t", "partitions": 0})["created"]
+
+
+def test_an_owner_that_comes_just_when_there_was_none_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "data"
+    whole = DataDirectory.owner
+    looks: list[OwnerInfo | None] = []
+
+    def owner(self: DataDirectory) -> OwnerInfo | None:
+        looks.append(whole(self) if looks else None)
+        return looks[-1]
+
+    with ChildProcess(LISTENER, folder) as other:
+        other.line()
+        before = sorted(os.listdir(folder / "catalogue"))
+        monkeypatch.setattr(DataDirectory, "owner", owner)
+        assert ask_owner(folder, "create_topic", {"topic": "t", "partitions": 0})["created"]
+        assert len(looks) == 2
+        # The topic's commit, and no epoch of a second owner.
+        assert len(os.listdir(folder / "catalogue")) == len(before) + 1
