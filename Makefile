@@ -3,7 +3,7 @@ VENV_PYTHON := .venv/bin/python
 TESTS ?= tests
 PYTEST_ARGS ?=
 
-.PHONY: help build quickstart spark-demo test lint format sanitize bench wheel clean distclean
+.PHONY: help build quickstart spark-demo test lint format sanitize bench bench-spark wheel clean distclean
 
 help:
 	@echo "make quickstart  replay 336,776 flights through a durable topic"
@@ -13,6 +13,7 @@ help:
 	@echo "make format      what lint asks for and ruff can do itself"
 	@echo "make sanitize    tests of the compiled parts under address and undefined-behaviour sanitizers"
 	@echo "make bench       every claim about speed, as a table"
+	@echo "make bench-spark every claim about Spark, some minutes; both write benchmarks/RESULTS.md"
 	@echo "make wheel       a wheel in dist/, tried in a fresh environment"
 	@echo "make build       only build, in place; PULSARX_DEBUG=1 and others: CONTRIBUTING.md"
 	@echo "make clean       remove everything built; distclean also .venv"
@@ -56,6 +57,10 @@ sanitize:
 bench:
 	@tools/bootstrap bench
 	$(VENV_PYTHON) benchmarks/run.py
+
+bench-spark:
+	@tools/bootstrap spark bench
+	$(VENV_PYTHON) benchmarks/run.py --group spark
 
 wheel:
 	@tools/bootstrap

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,16 @@ SCRATCH = Path(__file__).resolve().parent / "scratch"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="a few small rounds: figures mean little")
+    parser.addoption("--spark-messages", type=int, help="other than 5 million; 4 times it for 20")
 
 
 @pytest.fixture(scope="session")
 def sizes(request: pytest.FixtureRequest) -> Sizes:
-    return QUICK if request.config.getoption("--quick") else FULL
+    found = QUICK if request.config.getoption("--quick") else FULL
+    messages = request.config.getoption("--spark-messages")
+    if messages:
+        found = replace(found, spark_messages=messages, spark_messages_large=4 * messages)
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -9,18 +9,23 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("pulsarx", "lmdb", "pyarrow", "pytest-benchmark", "Cython")
+PACKAGES = {
+    "core": ("pulsarx", "lmdb", "pyarrow", "pytest-benchmark", "Cython"),
+    "spark": ("pulsarx", "pyspark", "pyarrow", "numpy", "pytest-benchmark", "Cython"),
+}
 
 
-def described() -> list[tuple[str, str]]:
+def described(group: str = "core") -> list[tuple[str, str]]:
     """(what, its value), for the head of a table."""
+    packages = [f"{name} {version(name)}" for name in PACKAGES[group]]
     return [
         ("processor", f"{_processor()}, {os.cpu_count()} cores"),
         ("memory", f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"),
         ("system", f"{platform.system()} {platform.release()} {platform.machine()}"),
         ("file system", _file_system(ROOT)),
         ("Python", f"{platform.python_implementation()} {platform.python_version()}"),
-        ("packages", ", ".join(f"{name} {version(name)}" for name in PACKAGES)),
+        ("packages", ", ".join(packages)),
+        *([("Java", _java())] if group == "spark" else []),
         ("build", _build()),
         ("revision", _revision()),
         ("load before", " ".join(f"{load:.2f}" for load in os.getloadavg())),
@@ -55,6 +60,13 @@ def _file_system(folder: Path) -> str:
     except OSError:
         pass
     return best[1]
+
+
+def _java() -> str:
+    """The one that Spark takes."""
+    from pulsarx.spark.java_runtime import find_java, java_version
+
+    return str(java_version(os.path.join(find_java(), "bin", "java")))
 
 
 def _build() -> str:

@@ -38,6 +38,14 @@ class Sizes:
     idle_seconds: float = 2.0
     idle_topics: int = 10_000
     idle_subscriptions: int = 400
+    spark_rounds: int = 5
+    spark_warmups: int = 2
+    spark_messages: int = 5_000_000
+    spark_messages_large: int = 20_000_000
+    spark_batches: int = 11  # of a stream; the first is not counted
+    spark_calls: int = 2_000
+    attached: int = 200
+    planned: int = 10_000
 
 
 FULL = Sizes()
@@ -61,6 +69,14 @@ QUICK = Sizes(
     idle_seconds=0.5,
     idle_topics=500,
     idle_subscriptions=40,
+    spark_rounds=1,
+    spark_warmups=0,
+    spark_messages=96_000,
+    spark_messages_large=96_000,
+    spark_batches=2,
+    spark_calls=50,
+    attached=20,
+    planned=100,
 )
 
 

@@ -1,4 +1,4 @@
-"""Turns what the benchmarks found into the table of all promises, and into RESULTS.md."""
+"""Turns what the benchmarks found into the table of a group's promises, and into RESULTS.md."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Any
 
-from reach import ROWS, Row
+from reach import GROUPS, Group, Row
 from reasons import REASONS
 
 
@@ -32,13 +32,15 @@ def results_of(report: dict[str, Any]) -> dict[str, Result]:
     return found
 
 
-def missing(results: dict[str, Result]) -> list[Row]:
-    return [row for row in ROWS if row.name not in results]
+def missing(group: Group, results: dict[str, Result]) -> list[Row]:
+    return [row for row in group.rows if row.name not in results]
 
 
 def verdict(row: Row, result: Result | None) -> str:
     if result is None:
         return "MISSING"
+    if not row.promised:
+        return "no promise"
     if row.is_stretched(result.median):
         return "met, stretch too"
     return "met" if row.is_met(result.median) else "MISSED"
@@ -63,50 +65,86 @@ def number(value: float) -> str:
 HEAD = ["claim", "limit", "median", "spread", "of limit", "verdict"]
 
 
-def table_for_terminal(results: dict[str, Result]) -> str:
+def table_for_terminal(group: Group, results: dict[str, Result]) -> str:
     rows = [["row", *HEAD]]
-    rows += [[row.name, *cells(row, results.get(row.name))] for row in ROWS]
+    rows += [[row.name, *cells(row, results.get(row.name))] for row in group.rows]
     widths = [max(len(line[column]) for line in rows) for column in range(len(rows[0]))]
     lines = []
     for line in rows:
         texts = [cell.ljust(width) for cell, width in zip(line, widths)]
         lines.append("  ".join(texts).rstrip())
-    notes = [f"{row.name}: {results[row.name].note}" for row in ROWS if row.name in results]
-    return "\n".join([*lines, "", *notes, "", summary(results)])
+    notes = [f"{row.name}: {results[row.name].note}" for row in group.rows if row.name in results]
+    return "\n".join([*lines, "", *notes, "", summary(group, results)])
 
 
-def summary(results: dict[str, Result]) -> str:
-    found = [verdict(row, results.get(row.name)) for row in ROWS]
+def summary(group: Group, results: dict[str, Result]) -> str:
+    found = [verdict(row, results.get(row.name)) for row in group.rows if row.promised]
     met = sum(text.startswith("met") for text in found)
-    text = f"{met} of {len(ROWS)} met, {found.count('MISSED')} missed"
-    absent = [row.name for row in missing(results)]
+    text = f"{met} of {len(found)} met, {found.count('MISSED')} missed"
+    absent = [row.name for row in missing(group, results)]
     return f"{text}, without a figure: {', '.join(absent)}" if absent else text
 
 
-def results_markdown(results: dict[str, Result], machine: list[tuple[str, str]], date: str) -> str:
-    """The text of RESULTS.md."""
+HEADING = """# What was promised, and what was measured
+
+Written by `make bench` and `make bench-spark`, each its part; do not edit. Each value is the median
+of pairs: floor and path measured in turns in one process, so that noise slows both.
+"""
+
+
+def results_markdown(before: str, group: Group, part: str) -> str:
+    """The text of RESULTS.md: what it was, with another part for one group."""
+    parts = {each.name: part_of(before, each) for each in GROUPS.values()} | {group.name: part}
+    texts = [
+        f"{_begin(each)}\n{parts[each.name] or _absent(each)}{_end(each)}\n"
+        for each in GROUPS.values()
+    ]
+    return "\n".join([HEADING, *texts])
+
+
+def part_of(text: str, group: Group) -> str:
+    """What RESULTS.md says about a group; empty: nothing."""
+    _, begun, behind = text.partition(f"{_begin(group)}\n")
+    found, ended, _ = behind.partition(_end(group))
+    return found if begun and ended else ""
+
+
+def _begin(group: Group) -> str:
+    return f"<!-- {group.name} -->"
+
+
+def _end(group: Group) -> str:
+    return f"<!-- end of {group.name} -->"
+
+
+def _absent(group: Group) -> str:
+    return f"## {group.title}\n\nNot measured yet: `{group.command}`.\n"
+
+
+def group_markdown(
+    group: Group, results: dict[str, Result], machine: list[tuple[str, str]], date: str
+) -> str:
+    """What RESULTS.md says about a group that was measured."""
     lines = [
-        "# What was promised, and what was measured",
+        f"## {group.title}",
         "",
-        "Written by `make bench`; do not edit. One unit is a turn of a loop over a method of an",
-        "extension type that takes one argument and does nothing. Each value is the median of",
-        "pairs: floor and path measured in turns in one process, so that noise slows both.",
+        *group.text,
         "",
-        f"{summary(results)}, on {date}.",
+        f"{summary(group, results)}, by `{group.command}` on {date}.",
         "",
         "| row | " + " | ".join([*HEAD, "prototype"]) + " |",
         "|---" * (len(HEAD) + 2) + "|",
     ]
-    for row in ROWS:
+    for row in group.rows:
         texts = [row.name, *cells(row, results.get(row.name)), row.prototype or "-"]
         lines.append("| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |")
-    failed = [row for row in ROWS if verdict(row, results.get(row.name)) == "MISSED"]
+    failed = [row for row in group.rows if verdict(row, results.get(row.name)) == "MISSED"]
     if failed:
-        lines += ["", "## Where a figure is missed: why, and what would reach it", ""]
+        lines += ["", "### Where a figure is missed: why, and what would reach it", ""]
         lines += [f"- **{row.name}**: {REASONS.get(row.name, 'not looked into')}" for row in failed]
-    lines += ["", "## Floors and details", ""]
-    lines += [f"- **{row.name}** ({row.file}): {results[row.name].note}" for row in ROWS
+    lines += ["", "### Floors and details", ""]
+    lines += [f"- **{row.name}** ({row.file}): {results[row.name].note}" for row in group.rows
               if row.name in results]  # fmt: skip
-    lines += ["", "## Machine", "", "| | |", "|---|---|"]
+    lines += ["", "### Machine", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {value} |" for name, value in machine]
     return "\n".join(lines) + "\n"

@@ -1,11 +1,16 @@
-"""`make bench`: measures every promise of reach.py and prints it as met or missed.
+"""`make bench` and `make bench-spark`: measure promises of reach.py, print each as met or missed.
 
-    python benchmarks/run.py [--quick] [-k EXPRESSION] [--results FILE]
+    python benchmarks/run.py [--group core|spark] [--quick] [-k EXPRESSION] [--results FILE]
+                             [--messages COUNT]
 
 Ends with 1 when a row has no figure, with 0 otherwise: a missed figure is a result, a missing one
-is not. Writes RESULTS.md when all rows are there and the run was not a quick one.
+is not. When all rows are there, and the run was neither quick nor of another size, it writes the
+part of its group in RESULTS.md, and leaves the other part as it is.
+--group: core, the library alone; or spark, which takes minutes, and is skipped with a word where
+there is no PySpark or no Java.
 --quick: small sizes and few rounds, to see that everything runs; no 10 GB.
 -k: only some benchmarks, as for pytest; the other rows are missing then.
+--messages: for the group spark instead of 5 million, and 4 times as many instead of 20 million.
 """
 
 from __future__ import annotations
@@ -19,8 +24,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from machine import described
-from reach import FILES
-from report import missing, results_markdown, results_of, table_for_terminal
+from reach import GROUPS, SPARK, Group
+from report import (
+    group_markdown,
+    missing,
+    results_markdown,
+    results_of,
+    table_for_terminal,
+)
+from spark_process import spark_is_missing
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -28,20 +40,23 @@ ROOT = HERE.parent
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--group", choices=GROUPS, default="core")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("-k", dest="only", default="")
     parser.add_argument("--results", type=Path, default=HERE / "RESULTS.md")
+    parser.add_argument("--messages", type=int)
     return parser.parse_args()
 
 
-def measure(quick: bool, only: str) -> dict[str, object]:
+def measure(group: Group, quick: bool, only: str, messages: int | None) -> dict[str, object]:
     """Run the benchmarks; what pytest-benchmark wrote, {} when it wrote nothing."""
     report = ROOT / "build" / "bench" / f"report-{os.getpid()}.json"
     report.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "pytest", *(str(HERE / name) for name in FILES)]
+    command = [sys.executable, "-m", "pytest", *(str(HERE / name) for name in group.files)]
     command += ["-q", "--benchmark-only", "--benchmark-quiet", f"--benchmark-json={report}"]
     command += ["--quick"] if quick else []
     command += ["-k", only] if only else []
+    command += [f"--spark-messages={messages}"] if messages else []
     # One row that fails must not take the others with it, so what pytest answers is no answer.
     subprocess.run(command, cwd=ROOT, check=False)
     try:
@@ -54,19 +69,27 @@ def measure(quick: bool, only: str) -> dict[str, object]:
 
 def main() -> int:
     options = arguments()
-    machine = described()
-    results = results_of(measure(options.quick, options.only))
-    print(table_for_terminal(results))
+    group = GROUPS[options.group]
+    lacking = spark_is_missing() if group is SPARK else ""
+    if lacking:
+        print(f"skipped, nothing was measured: {lacking}", file=sys.stderr)
+        return 0
+    machine = described(group.name)
+    results = results_of(measure(group, options.quick, options.only, options.messages))
+    print(table_for_terminal(group, results))
     if dict(machine)["build"] != "release":
         print(f"\nThe build is {dict(machine)['build']}, not release: these figures say nothing.")
-    absent = missing(results)
+    absent = missing(group, results)
     if absent:
         print(f"\nNo figure for: {', '.join(row.name for row in absent)}", file=sys.stderr)
         return 1
-    if not options.quick:
+    if not options.quick and not options.messages:
+        path: Path = options.results
+        before = path.read_text() if path.exists() else ""
         date = datetime.now(UTC).strftime("%Y-%m-%d")
-        options.results.write_text(results_markdown(results, machine, date))
-        print(f"\nwritten: {options.results}")
+        part = group_markdown(group, results, machine, date)
+        path.write_text(results_markdown(before, group, part))
+        print(f"\nwritten: {path}")
     return 0
 
 

@@ -37,6 +37,14 @@ else:
                 self._made = PulsarxDataSource(self.options)
             return self._made
 
+        def __getstate__(self) -> Any:
+            """With the one it stands for, which settles what all queries read."""
+            try:
+                self._source()
+            except ImportError:
+                pass  # told by whatever is asked for next
+            return self.__dict__
+
         def schema(self) -> Any:
             return self._source().schema()
 

@@ -1,27 +1,26 @@
 """The batch reader of format("pulsarx"): what is read is settled in the driver, a Spark partition
 maps ledger files.
 
-The end is settled when the DataFrame is made, so that all its queries see the same messages.
+Both ends are settled when the DataFrame is made, so that all its queries see the same messages.
 """
 
 from __future__ import annotations
 
 from pyspark.sql.datasource import (
     DataSourceReader,
+    EqualNullSafe,
     EqualTo,
     GreaterThan,
     GreaterThanOrEqual,
     In,
     InputPartition,
-    LessThan,
-    LessThanOrEqual,
 )
 
 from pulsarx import errors
-from pulsarx.broker.ledger_range import group_ranges
 from pulsarx.spark.partition_reader import read_partitions
-from pulsarx.spark.row_codec import PUBLISH_TIME, TOPIC
-from pulsarx.spark.topic_source import TopicSource
+from pulsarx.spark.topic_columns import MESSAGE_ID, PUBLISH_TIME, TOPIC
+from pulsarx.spark.topic_plan import group_for_tasks, plan_leased
+from pulsarx.spark.topic_source import TopicSource, ending_offsets, starting_offsets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,143 +31,168 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.ledger_range import LedgerRange
     from pulsarx.broker.offsets import Offsets
+    from pulsarx.broker.plan import Planner
     from pulsarx.spark.options import Options
-
-_ATTEMPTS_MAX = 3  # while retention removes ledgers between planning and leasing
 
 
 class LedgerPartition(InputPartition):
     """One Spark partition: consecutive ledger ranges of one topic partition. Pickles."""
 
-    def __init__(self, ranges: list[LedgerRange]) -> None:
+    def __init__(self, ranges: list[LedgerRange], fail_on_data_loss: bool = True) -> None:
         super().__init__(None)
         self.ranges = ranges
+        self.fail_on_data_loss = fail_on_data_loss
 
 
 def make_partitions(ranges: list[LedgerRange], options: Options) -> list[LedgerPartition]:
     """Small neighbours together, but not below minPartitions."""
-    target = options.maxBytesPerPartition
-    if options.maxRecordsPerPartition is not None:
-        target = 1
-    if options.minPartitions:
-        target = min(target, sum(each.size for each in ranges) // options.minPartitions)
-    return [LedgerPartition(group) for group in group_ranges(ranges, target)]
+    groups = group_for_tasks(
+        ranges,
+        options.maxBytesPerPartition,
+        options.minPartitions,
+        options.maxRecordsPerPartition,
+    )
+    return [LedgerPartition(group, options.failOnDataLoss) for group in groups]
 
 
 def read_partition(partition: InputPartition) -> Iterator[Any]:
     """Spark makes a partition without ranges when there is nothing to read."""
-    return read_partitions(getattr(partition, "ranges", []))
+    if not isinstance(partition, LedgerPartition):
+        return iter(())
+    return read_partitions(partition.ranges, fail_on_data_loss=partition.fail_on_data_loss)
 
 
-def lease_ranges(root: str, job: str, ranges: list[LedgerRange], seconds: int) -> None:
-    """Have retention spare what a job is about to read."""
-    from pulsarx.broker.lease import lease
+class Snapshot:
+    """What a DataFrame is of: from where to where in which folder. Pickles."""
 
-    ledgers: dict[str, set[int]] = {}
-    for each in ranges:
-        ledgers.setdefault(each.topic, set()).add(each.ledger_id)
-    lease(root, job, {topic: sorted(ids) for topic, ids in ledgers.items()}, seconds * 1000)
+    def __init__(self, options: Options) -> None:
+        """Looks at the folder. Whatever is wrong with topics and places is an error here."""
+        source = TopicSource(options)
+        try:
+            planner = source.require()
+            self.folder_id = source.folder_id
+            # In this order: the start may be the latest, and is then not behind the end.
+            self.start = starting_offsets(planner, options, "earliest")
+            self.end = ending_offsets(planner, options)
+        finally:
+            source.close()
+
+    def within(self, planner: Planner) -> tuple[Offsets, Offsets]:
+        """Start and end for the partitions there are now. One that came since is not read."""
+        nothing = planner.earliest()
+        return {**nothing, **self.start}, {**nothing, **self.end}
 
 
 class BatchReader(DataSourceReader):
     """Plans in the driver, reads in workers."""
 
-    def __init__(self, options: Options, columns: tuple[str, ...], end: Offsets | None) -> None:
-        """end: where the DataFrame ends; None: here and now."""
+    def __init__(self, options: Options, columns: tuple[str, ...], snapshot: Snapshot) -> None:
         self._options = options
         self._columns = columns
-        self._from_ms: int | None = options.startingTimestamp
-        self._until_ms: int | None = options.endingTimestamp
-        self._topics: set[str] | None = None
-        source = TopicSource(options)
-        try:
-            self._end = source.latest() if end is None else end
-            # What is wrong with offsets is told before anything is read.
-            self._start = self._resolve_start(source)
-            if options.endingOffsets is not None:
-                self._end = source.require().resolve(
-                    options.endingOffsets,
-                    fail_on_data_loss=options.failOnDataLoss,
-                    complete=options.endingOffsets.startswith("{"),
-                )
-        finally:
-            source.close()
-
-    def _resolve_start(self, source: TopicSource) -> Offsets:
-        given = self._options.startingOffsets or "earliest"
-        return source.require().resolve(given, fail_on_data_loss=self._options.failOnDataLoss)
+        self._snapshot = snapshot
 
     def partitions(self) -> list[InputPartition]:
-        for attempt in range(1, _ATTEMPTS_MAX + 1):
-            ranges = self._plan()
-            try:
-                self._lease(ranges)
-                break
-            except errors.NotAllowedError:
-                if attempt == _ATTEMPTS_MAX:
-                    raise
-        return list(make_partitions(ranges, self._options))
+        options = self._options
+        ranges = plan_leased(self._plan, options.root, options.leaseSeconds * 1000)
+        return list(make_partitions(ranges, options))
 
     def _plan(self) -> list[LedgerRange]:
         options = self._options
         source = TopicSource(options)
         try:
+            if source.folder_id != self._snapshot.folder_id:
+                raise errors.FolderError(
+                    f"{options.root} is data directory {source.folder_id}, the DataFrame was made "
+                    f"of {self._snapshot.folder_id}. Make the DataFrame again, or mount the folder "
+                    "that it is of"
+                )
             planner = source.require()
-            # A partition that came since is not part of it.
-            nothing = planner.earliest()
+            start, end = self._snapshot.within(planner)
             ranges = planner.plan(
-                {**nothing, **self._start},
-                {name: self._end.get(name, nothing[name]) for name in nothing},
+                start,
+                end,
                 self._columns,
                 target_bytes=options.maxBytesPerPartition,
                 min_partitions=options.minPartitions,
                 max_records_per_partition=options.maxRecordsPerPartition,
                 fail_on_data_loss=options.failOnDataLoss,
-                from_ms=self._from_ms,
-                until_ms=self._until_ms,
+                from_ms=options.startingTimestamp,
+                until_ms=options.endingTimestamp,
             )
+            return self._wanted(ranges, source)
         finally:
             source.close()
-        if self._topics is not None:
-            ranges = [each for each in ranges if each.topic in self._topics]
+
+    def _wanted(self, ranges: list[LedgerRange], source: TopicSource) -> list[LedgerRange]:
         return ranges
-
-    def _lease(self, ranges: list[LedgerRange]) -> None:
-        seconds = self._options.leaseSeconds
-        if ranges and seconds:
-            import uuid
-
-            lease_ranges(self._options.root, f"spark-read-{uuid.uuid4().hex}", ranges, seconds)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_partition(partition)
 
 
 class FilteringReader(BatchReader):
-    """A reader that Spark tells its filters, to skip ledgers; Spark still applies them all."""
+    """A reader that Spark tells its filters. It skips whole ledgers that have no row for them, and
+    Spark still applies them all: what comes out is the same."""
+
+    def __init__(self, options: Options, columns: tuple[str, ...], snapshot: Snapshot) -> None:
+        super().__init__(options, columns, snapshot)
+        self._topics: set[Any] | None = None
+        self._ledgers: set[int] | None = None
+        self._from_ms = 0
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         for each in filters:
-            if each.__class__ is EqualTo and each.attribute == (TOPIC,):
-                self._only_topics([each.value])
-            elif each.__class__ is In and each.attribute == (TOPIC,):
-                self._only_topics(each.value)
-            elif getattr(each, "attribute", None) == (PUBLISH_TIME,):
-                self._only_times(each)
+            self._note(each)
         return filters
 
-    def _only_topics(self, names: Iterable[Any]) -> None:
-        wanted = {str(name) for name in names}
-        self._topics = wanted if self._topics is None else self._topics & wanted
-
-    def _only_times(self, given: Filter) -> None:
-        value = getattr(given, "value", None)
-        if getattr(value, "tzinfo", None) is None:
+    def _note(self, given: Filter) -> None:
+        (column, *deeper) = getattr(given, "attribute", (None,))
+        value: Any = getattr(given, "value", None)
+        if value is None or deeper:
             return
-        time_ms = value.timestamp() * 1000  # type: ignore[union-attr]
-        # Publish times are whole milliseconds; a millisecond to spare each way.
-        if isinstance(given, (GreaterThan, GreaterThanOrEqual, EqualTo)):
-            self._from_ms = max(int(time_ms) - 1, self._from_ms or 0)
-        if isinstance(given, (LessThan, LessThanOrEqual, EqualTo)):
-            until_ms = int(time_ms) + 2
-            self._until_ms = min(until_ms, until_ms if self._until_ms is None else self._until_ms)
+        lower = isinstance(given, (GreaterThan, GreaterThanOrEqual)) and column == PUBLISH_TIME
+        if not lower and not isinstance(given, (In, EqualTo, EqualNullSafe)):
+            return
+        values = list(value) if isinstance(given, In) else [value]
+        if column == TOPIC:
+            self._topics = _narrowed(self._topics, values)
+        elif column == MESSAGE_ID:
+            self._ledgers = _narrowed(self._ledgers, map(_ledger_of, values))
+        elif column == PUBLISH_TIME and all(getattr(each, "tzinfo", None) for each in values):
+            # The ends of a ledger are known by its latest message alone: entries of a producer
+            # that batches are published later than their time says.
+            self._from_ms = max(self._from_ms, int(min(map(_milliseconds, values), default=0)))
+
+    def _wanted(self, ranges: list[LedgerRange], source: TopicSource) -> list[LedgerRange]:
+        topics = source.broker.catalogue.state.topics
+        over = {
+            ledger.ledger_id
+            for name in {each.topic for each in ranges}
+            for ledger in topics[name].ledgers
+            if ledger.state == "sealed" and ledger.last_publish_ms < self._from_ms
+        }
+        return [
+            each
+            for each in ranges
+            if (self._topics is None or each.topic in self._topics)
+            and (self._ledgers is None or each.ledger_id in self._ledgers)
+            and each.ledger_id not in over
+        ]
+
+
+def _narrowed(found: set[Any] | None, values: Iterable[Any]) -> set[Any]:
+    return set(values) if found is None else found & set(values)
+
+
+def _milliseconds(time: Any) -> float:
+    return float(time.timestamp() * 1000)
+
+
+def _ledger_of(value: Any) -> int:
+    """The ledger that a message id names; 0, which is none, for what is no message id."""
+    from pulsarx.message_id import MessageId
+
+    try:
+        return int(MessageId.deserialize(bytes(value)).ledger_id())
+    except (ValueError, TypeError, errors.PulsarException):
+        return 0

@@ -16,7 +16,7 @@ from pulsarx import errors
 from pulsarx.enumerations import CompressionType, HashingScheme
 from pulsarx.spark.commit_message import CommitMessage
 from pulsarx.spark.partition_writer import write_partitions
-from pulsarx.spark.row_codec import check_write_schema
+from pulsarx.spark.topic_columns import check_write_schema
 from pulsarx.spark.write_commit import commit_write
 from pulsarx.spark.write_job import plan_write
 

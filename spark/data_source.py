@@ -10,14 +10,12 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSource
 
 from pulsarx import errors
-from pulsarx.spark.batch_reader import BatchReader, FilteringReader
+from pulsarx.spark.batch_reader import BatchReader, FilteringReader, Snapshot
 from pulsarx.spark.batch_writer import BatchWriter
 from pulsarx.spark.options import BATCH, SINK, STREAM, STREAM_SINK, of_stream, read_options
-from pulsarx.spark.row_codec import columns_of, read_schema
 from pulsarx.spark.stream_reader import StreamReader
 from pulsarx.spark.stream_writer import StreamWriter
-from pulsarx.spark.topic_columns import COLUMN_TYPES
-from pulsarx.spark.topic_source import TopicSource
+from pulsarx.spark.topic_columns import COLUMN_TYPES, columns_of, read_schema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,14 +23,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import StructType
 
-    from pulsarx.broker.offsets import Offsets
     from pulsarx.spark.options import Options
 
 
 class PulsarxDataSource(DataSource):
     """Spark makes one for each DataFrame, and pickles it. Parameter names are Spark's."""
 
-    _end: Offsets | None = None  # where a batch ends; settled with the schema
+    _snapshot: Snapshot | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -41,42 +38,63 @@ class PulsarxDataSource(DataSource):
     def schema(self) -> StructType:
         """Looks at the folder, too: the DataFrame is of what is published now."""
         options = self._read_options()
-        source = TopicSource(options)
         try:
-            self._end = source.latest()
-            self._check_offsets(options, source)
-        finally:
-            source.close()
+            self._snapshot = Snapshot(options)
+        except errors.DataLossError:
+            pass  # a stream that goes on from its checkpoint need not care; the reader tells
+        except errors.TopicNotFound:
+            if options.topicsPattern is None and not options.waitForTopic:
+                raise
         return read_schema(options.columns or tuple(COLUMN_TYPES))
 
-    def _check_offsets(self, options: Options, source: TopicSource) -> None:
-        """Offsets of other topics are told early. Those that retention overtook are not: a stream
-        that goes on from its checkpoint need not care."""
-        planner = source.planner()
-        for given in (options.startingOffsets, options.endingOffsets):
-            if given is not None and planner is not None:
-                try:
-                    planner.resolve(given)
-                except errors.DataLossError:
-                    pass
+    def __getstate__(self) -> dict[str, Any]:
+        """With a given schema Spark does not call schema(), but pickles it before the first of all
+        queries: settled here, they all are of the same messages."""
+        if self._snapshot is None:
+            try:
+                self._snapshot = Snapshot(read_options(self.options, BATCH))
+            except Exception:
+                pass  # a write, or a stream; or it is told when the query is planned
+        return self.__dict__
 
     def _read_options(self) -> Options:
-        """Spark does not say here whether it is for a stream, but some options do."""
-        return read_options(self.options, STREAM if of_stream(self.options) else BATCH)
+        """Spark does not say here whether it is for a stream."""
+        try:
+            return read_options(self.options, BATCH)
+        except ValueError as flaw:
+            try:
+                return read_options(self.options, STREAM)
+            except ValueError as flaw_of_stream:
+                raise (flaw_of_stream if of_stream(self.options) else flaw) from None
 
     def reader(self, schema: StructType) -> BatchReader:
         options = read_options(self.options, BATCH)
+        columns = _columns(schema, options)
+        if self._snapshot is None:
+            self._snapshot = Snapshot(options)
         kind = FilteringReader if options.filterPushdown else BatchReader
-        return kind(options, columns_of(schema), self._end)
+        return kind(options, columns, self._snapshot)
 
     def streamReader(self, schema: StructType) -> StreamReader:
-        return StreamReader(read_options(self.options, STREAM), columns_of(schema))
+        options = read_options(self.options, STREAM)
+        return StreamReader(options, _columns(schema, options))
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         return BatchWriter(read_options(self.options, SINK), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         return StreamWriter(read_options(self.options, STREAM_SINK), schema, overwrite)
+
+
+def _columns(schema: StructType, options: Options) -> tuple[str, ...]:
+    """ValueError: the schema is not that of a topic, or not that of option columns."""
+    found = columns_of(schema)
+    if options.columns is not None and options.columns != found:
+        raise ValueError(
+            f"the schema has the columns {', '.join(found)}, and option columns says "
+            f"{', '.join(options.columns)}. Give one of them"
+        )
+    return found
 
 
 def register(spark: Any) -> None:

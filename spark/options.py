@@ -18,10 +18,11 @@ BATCH, STREAM, SINK, STREAM_SINK = "read", "readStream", "write", "writeStream"
 _READS = (BATCH, STREAM)
 _SINKS = (SINK, STREAM_SINK)
 _ALL = _READS + _SINKS
-_SIZE_SUFFIXES = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SIZE_SUFFIXES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 COMPRESSIONS = ("none", "lz4", "zlib", "zstd", "snappy")
 HASHINGS = ("JavaStringHash", "Murmur3_32Hash")
 DAY_SECONDS = 86_400
+LEASE_DAYS_MAX = 30  # as the owner allows
 
 
 def _text(text: str) -> str:
@@ -58,17 +59,16 @@ def _number(text: str) -> int:
 
 
 def _size(text: str) -> int:
-    """Bytes, as 1048576, 64m or 1GB."""
-    plain = text.strip().lower()
-    digits = plain.rstrip("bkmgti")
-    suffix = plain[len(digits) :].removesuffix("ib") or ""
-    suffix = suffix if suffix in _SIZE_SUFFIXES else suffix.removesuffix("b")
-    if not digits.isascii() or not digits.isdigit() or suffix not in _SIZE_SUFFIXES:
+    """Bytes, as 1048576, 64m, 1GB or 1GiB."""
+    import re
+
+    found = re.fullmatch(r"(\d{1,18})\s*(?:([kmgt]?)(?:i?b)?)", text.strip().lower(), re.ASCII)
+    if found is None:
         raise ValueError("it must be a number of bytes, as 1048576 or 64m")
-    found = int(digits) * _SIZE_SUFFIXES[suffix]
-    if found < 1:
+    size = int(found[1]) * _SIZE_SUFFIXES[found[2]]
+    if size < 1:
         raise ValueError("it must be at least 1 byte")
-    return found
+    return size
 
 
 def _duration_ms(text: str) -> int:
@@ -86,7 +86,7 @@ def _time_ms(text: str) -> int:
     """Milliseconds since 1970, or an ISO time that says its zone."""
     plain = text.strip()
     if plain.isascii() and plain.isdigit():
-        return int(plain)
+        return _number(plain)
     from datetime import datetime
 
     try:
@@ -95,28 +95,43 @@ def _time_ms(text: str) -> int:
         found = None
     if found is None or found.tzinfo is None:
         raise ValueError(
-            "it must be milliseconds since 1970, or a time with its zone as 2026-01-31T12:00:00Z"
+            "it must be milliseconds since 1970, or a time with its zone as 2026-01-31T12:00:00Z; "
+            "for times by topic there are the options ...OffsetsByTimestamp"
         )
-    return round(found.timestamp() * 1000)
+    return max(round(found.timestamp() * 1000), 0)
 
 
-def _offsets(text: str) -> str:
-    """earliest, latest, or JSON by topic."""
-    from pulsarx.broker.offsets import parse_offsets
+def _offsets(text: str) -> str | dict[str, Any]:
+    """earliest, latest, or places by topic."""
     from pulsarx.spark.stream_offsets import only_offsets
 
     plain = only_offsets(text.strip())
     if plain.lower() in ("earliest", "latest"):
         return plain.lower()
-    parse_offsets(plain)
-    return plain
+    from pulsarx.spark.given_offsets import offsets_by_topic
+
+    return offsets_by_topic(plain)
+
+
+def _times(text: str) -> dict[str, int]:
+    """Milliseconds since 1970 by topic."""
+    from pulsarx.spark.given_offsets import by_topic
+
+    return by_topic(text, lambda given: _time_ms(str(given)))
+
+
+def _lease_seconds(text: str) -> int:
+    found = _number(text)
+    if found > LEASE_DAYS_MAX * DAY_SECONDS:
+        raise ValueError(f"it must be at most {LEASE_DAYS_MAX * DAY_SECONDS}, which is 30 days")
+    return found
 
 
 def _pattern(text: str) -> str:
     import re
 
     try:
-        re.compile(text)
+        re.compile(_text(text))
     except re.error as error:
         raise ValueError(f"it is no regular expression: {error}") from None
     return text
@@ -132,7 +147,8 @@ def _folder(text: str) -> str:
     found = parse_service_url(_text(text)).folder
     if found is None:
         raise ValueError("it must be a folder; brokers in memory and clusters have no files")
-    return os.path.realpath(found)
+    # As it was given: a link may lead elsewhere on another host.
+    return os.path.abspath(found)
 
 
 def _one_of(*names: str) -> Callable[[str], str]:
@@ -143,6 +159,15 @@ def _one_of(*names: str) -> Callable[[str], str]:
         raise ValueError(f"it must be one of {', '.join(names)}")
 
     return read
+
+
+def _value_format(text: str) -> str:
+    if text.strip().lower() == "auto":
+        raise ValueError(
+            "topics have no schemas in this version; use raw, and from_json, from_avro or "
+            "CAST(value AS STRING) on what comes"
+        )
+    return _one_of("raw")(text)
 
 
 def _columns(text: str) -> tuple[str, ...]:
@@ -161,16 +186,22 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
     ("startingOffsets", _offsets, None, _READS,
      "earliest (default of read), latest (default of readStream), JSON by topic"),
     ("endingOffsets", _offsets, None, (BATCH,), "latest (default), or JSON by topic"),
+    ("startingOffsetsByTimestamp", _times, None, _READS, "JSON by topic: from the first message "
+     "published then or later; the end where there is none"),
+    ("endingOffsetsByTimestamp", _times, None, (BATCH,), "JSON by topic: up to that message"),
     ("startingTimestamp", _time_ms, None, _READS, "from messages published then, ms or ISO"),
     ("endingTimestamp", _time_ms, None, (BATCH,), "up to messages published before then"),
     ("failOnDataLoss", _flag, True, _READS, "whether messages that retention took are an error"),
     ("minPartitions", _count, 0, _READS, "so many Spark partitions at least"),
     ("maxBytesPerPartition", _size, 128 << 20, _READS, "bytes of a file for one Spark partition"),
     ("maxRecordsPerPartition", _count, None, _READS, "messages for one Spark partition"),
-    ("leaseSeconds", _number, DAY_SECONDS // 24, _READS,
+    ("leaseSeconds", _lease_seconds, DAY_SECONDS // 24, _READS,
      "how long retention spares what a job was planned to read; 0: not at all"),
     ("filterPushdown", _flag, False, (BATCH,),
-     "filters on __publishTime and __topic skip ledgers; the session must allow it, too"),
+     "filters on __topic, __messageId and the beginning of __publishTime skip ledgers; the session "
+     "must allow it, too"),
+    ("valueFormat", _value_format, "raw", _READS, "raw: value is the payload as it was published"),
+    ("waitForTopic", _flag, False, (STREAM,), "begin without topics that are not there yet"),
     ("maxBytesPerTrigger", _size, None, (STREAM,), "about so many bytes a micro-batch"),
     ("maxEntriesPerTrigger", _count, None, (STREAM,), "entries a micro-batch"),
     ("maxMessagesPerTrigger", _count, None, (STREAM,), "messages a micro-batch"),
@@ -196,29 +227,40 @@ _ALIASES = {
     "predefinedsubscription": "subscription",
     "startingtime": "startingTimestamp",
     "endingtime": "endingTimestamp",
+    "waitingfornonexistedtopic": "waitForTopic",
 }
 # What Spark itself adds.
 _SPARKS = frozenset(("checkpointlocation", "queryname"))
+_ROOT_HINT = "Give the data directory as option root, and call load() and save() without a path"
+_SERVICE_HINT = "There is no service: give the data directory as option root"
+_TOPIC_HINT = "Name the topics with option topic, topics or topicsPattern"
 _HINTS = {
-    "path": "Give the data directory as option root, and call load() and save() without a path",
-    "service.url": "There is no service: give the data directory as option root",
-    "admin.url": "There is no service: give the data directory as option root",
+    "path": _ROOT_HINT,
+    "paths": _ROOT_HINT,
+    "service.url": _SERVICE_HINT,
+    "admin.url": _SERVICE_HINT,
+    "kafka.bootstrap.servers": _SERVICE_HINT,
     "provider": "Spark loses the options of what CREATE TABLE ... USING pulsarx makes; use CREATE "
     "TEMPORARY VIEW ... USING pulsarx OPTIONS (...)",
-    "subscribe": "Name the topics with option topic, topics or topicsPattern",
+    "subscribe": _TOPIC_HINT,
+    "assign": _TOPIC_HINT,
     "subscribepattern": "Name the topics with option topicsPattern",
     "maxoffsetspertrigger": "Use maxMessagesPerTrigger",
+    "minoffsetspertrigger": "Use minMessagesPerTrigger",
+    "includeheaders": "The column __messageProperties is always there",
+    "subscriptionprefix": "Name a subscription with option subscription",
+    "groupidprefix": "Name a subscription with option subscription",
+    "startingoffsetsbytimestampstrategy": "Where no message is that new, reading begins at the end",
+    "allowdifferenttopicschemas": "Topics have no schemas in this version, values are bytes",
 }
 
 _TABLE = {row[0].lower(): row for row in OPTIONS}
 
 
 class Options:
-    """The options of one use, read and checked. A value: attributes by the names of the table."""
+    """Options read and checked. A value: attributes by the names of the table."""
 
-    def __init__(self, use: str, values: dict[str, Any], given: frozenset[str]) -> None:
-        self.use = use
-        self.given = given  # names that somebody wrote
+    def __init__(self, values: dict[str, Any]) -> None:
         self._values = values
 
     def __getattr__(self, name: str) -> Any:
@@ -253,7 +295,7 @@ def read_options(given: Mapping[str, str], use: str) -> Options:
         except Exception as error:
             raise ValueError(f"{_where(use)}: option {row[0]} is {text!r:.200}: {error}") from error
     _check_together(values, frozenset(seen), use)
-    return Options(use, values, frozenset(seen))
+    return Options(values)
 
 
 def of_stream(given: Mapping[str, str]) -> bool:
@@ -263,53 +305,73 @@ def of_stream(given: Mapping[str, str]) -> bool:
 
 
 def _check_together(values: dict[str, Any], given: frozenset[str], use: str) -> None:
+    flaw = (
+        _flaw_of_topics(values, given, use)
+        or _flaw_of_places(values, given, use)
+        or _flaw_of_triggers(values, given)
+        or _flaw_of_subscription(values, given)
+    )
+    if len({"txnAppId", "txnVersion"} & given) == 1:
+        flaw = "txnAppId and txnVersion go together"
+    if flaw:
+        raise ValueError(f"{_where(use)}: {flaw}")
+
+
+def _flaw_of_topics(values: dict[str, Any], given: frozenset[str], use: str) -> str:
     if values["root"] is None:
-        raise ValueError(f"{_where(use)}: option root is missing: the path of the data directory")
+        # As Spark reads such a table.
+        hint = "" if given or use != BATCH else ". " + _HINTS["provider"]
+        return f"option root is missing: the path of the data directory{hint}"
     if use in _READS:
         named = sorted({"topic", "topics", "topicsPattern"} & given)
         if len(named) != 1:
             said = " and ".join(named) or "none of them"
-            raise ValueError(
-                f"{_where(use)}: give one of topic, topics, topicsPattern; given is {said}"
-            )
-    for one, other in (
-        ("startingOffsets", "startingTimestamp"),
-        ("endingOffsets", "endingTimestamp"),
-    ):
-        if {one, other} <= given:
-            raise ValueError(f"{_where(use)}: give {one} or {other}, not both")
-    if len({"txnAppId", "txnVersion"} & given) == 1:
-        raise ValueError(f"{_where(use)}: txnAppId and txnVersion go together")
-    _check_triggers(values, given, use)
-    _check_subscription(values, given, use)
+            return f"give one of topic, topics, topicsPattern; given is {said}"
+        if values["waitForTopic"] and values["topicsPattern"] is not None:
+            return "a topicsPattern always waits for topics; leave waitForTopic away"
+    return ""
 
 
-def _check_triggers(values: dict[str, Any], given: frozenset[str], use: str) -> None:
+def _flaw_of_places(values: dict[str, Any], given: frozenset[str], use: str) -> str:
+    for edge in ("starting", "ending"):
+        names = [f"{edge}{each}" for each in ("Offsets", "OffsetsByTimestamp", "Timestamp")]
+        both = [name for name in names if name in given]
+        if len(both) > 1:
+            return f"give {' or '.join(both)}, not both"
+    if use == BATCH and values["startingOffsets"] == "latest":
+        return "startingOffsets latest leaves nothing to read; use earliest, or a place by topic"
+    if values["endingOffsets"] == "earliest":
+        return "endingOffsets earliest leaves nothing to read; use latest, or a place by topic"
+    start, end = values["startingTimestamp"], values["endingTimestamp"]
+    if start is not None and end is not None and start >= end:
+        return f"startingTimestamp {start} is not before endingTimestamp {end}"
+    return ""
+
+
+def _flaw_of_triggers(values: dict[str, Any], given: frozenset[str]) -> str:
     if "maxTriggerDelay" in given and not {"minMessagesPerTrigger", "minEntriesPerTrigger"} & given:
-        raise ValueError(
-            f"{_where(use)}: maxTriggerDelay needs minMessagesPerTrigger or minEntriesPerTrigger"
-        )
+        return "maxTriggerDelay needs minMessagesPerTrigger or minEntriesPerTrigger"
     for what in ("Messages", "Entries"):
         least, most = values[f"min{what}PerTrigger"], values[f"max{what}PerTrigger"]
         if least is not None and most is not None and least > most:
-            raise ValueError(
-                f"{_where(use)}: min{what}PerTrigger {least} is over max{what}PerTrigger {most}"
-            )
+            return f"min{what}PerTrigger {least} is over max{what}PerTrigger {most}"
+    return ""
 
 
-def _check_subscription(values: dict[str, Any], given: frozenset[str], use: str) -> None:
+def _flaw_of_subscription(values: dict[str, Any], given: frozenset[str]) -> str:
     """The subscription begins where the stream does; nobody may say two different places."""
     if "subscriptionInitialPosition" not in given:
-        return
+        return ""
     if "subscription" not in given:
-        raise ValueError(f"{_where(use)}: subscriptionInitialPosition needs option subscription")
+        return "subscriptionInitialPosition needs option subscription"
     wanted = values["subscriptionInitialPosition"]
-    for name in ("startingOffsets", "startingTimestamp"):
+    for name in ("startingOffsets", "startingOffsetsByTimestamp", "startingTimestamp"):
         if name in given and values[name] != wanted:
-            raise ValueError(
-                f"{_where(use)}: subscriptionInitialPosition {wanted} contradicts {name} "
-                f"{values[name]}: the subscription begins where the stream does. Give {name} alone"
+            return (
+                f"subscriptionInitialPosition {wanted} contradicts {name} {values[name]}: the "
+                f"subscription begins where the stream does. Give {name} alone"
             )
+    return ""
 
 
 def _unknown(name: str) -> str:

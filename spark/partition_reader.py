@@ -4,14 +4,15 @@ by the worker that also runs the user's function. Executors open files and never
 from __future__ import annotations
 
 import json
+import os
 
+from pulsarx import errors
 from pulsarx.broker.ledger_range import LedgerRange
 from pulsarx.spark.topic_columns import column_names, columns_ddl
 from pulsarx.spark.topic_plan import plan_topic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
@@ -30,13 +31,16 @@ def read_partitions(
     parts: Iterable[LedgerRange | list[LedgerRange] | pa.RecordBatch],
     columns: str | Sequence[str] | None = None,
     max_rows: int | None = None,
+    fail_on_data_loss: bool = True,
 ) -> Batches:
     """The messages of some ledger ranges as Arrow record batches. Runs in a worker: in
     `rdd.mapPartitions`, or first thing in the function of `plan_frame(...).mapInArrow`.
 
     parts: ledger ranges, lists of them, or record batches of `plan_frame`. columns: those of the
         plan unless given. max_rows: of a batch; 65536, or 8 MiB, whichever comes first.
-    FolderError: this host does not have the folder; names host and path.
+    fail_on_data_loss: False: ledgers that retention removed since the plan are passed over.
+    FolderError: this host does not have the folder, or not that ledger any more; names host and
+        path.
     """
     import pyarrow as pa
 
@@ -45,8 +49,32 @@ def read_partitions(
     names = None if columns is None else column_names(columns)
     for part in parts:
         for planned in _ranges_of(part):
-            for batch in read_range(planned, names, max_rows or MAX_ROWS):
+            try:
+                found = read_range(planned, names, max_rows or MAX_ROWS)
+            except errors.FolderError as error:
+                if fail_on_data_loss or not _was_removed(planned):
+                    raise
+                _warn(str(error))
+                continue
+            for batch in found:
                 yield pa.record_batch(batch)
+
+
+def _was_removed(planned: LedgerRange) -> bool:
+    """Whether the folder is here, and only the ledger is not there any more."""
+    from pulsarx.broker.staging import folder_id_of
+
+    folder = os.path.dirname(os.path.dirname(os.path.dirname(planned.path)))
+    try:
+        return folder_id_of(folder) == planned.folder_id and not os.path.exists(planned.path)
+    except errors.PulsarException:
+        return False
+
+
+def _warn(text: str) -> None:
+    import logging
+
+    logging.getLogger("pulsarx.spark").warning("failOnDataLoss is off: %s", text)
 
 
 def map_topic(
@@ -57,28 +85,33 @@ def map_topic(
     *,
     root: str | os.PathLike[str],
     columns: str | Sequence[str] | None = None,
-    min_partitions: int | None = None,
     **options: Any,
 ) -> DataFrame:
     """A DataFrame of what function makes of the topic, as `DataFrame.mapInArrow`, but read and
     function are one: the messages never leave the Python worker.
 
     function: gets an iterator of record batches with the named columns, once a Spark partition,
-        and gives record batches of schema. columns: only these are decoded.
-    min_partitions: as many tasks as Spark runs at once, unless given.
+        and gives record batches with the columns of schema in their order. columns: only these
+        are decoded.
     options: start, end, max_bytes_per_partition ... of `plan_topic`, which runs now: the
-        DataFrame is of what is published now, however often it is used.
+        DataFrame is of what is published now, however often it is used. Without min_partitions
+        there are as many tasks as Spark runs at once, of 1 MiB at least.
+    TypeError, in the task: the function gave something else.
     """
-    names = column_names(columns)
-    wanted = _parallelism(spark) if min_partitions is None else min_partitions
-    groups = plan_topic(root, topics, columns=names, min_partitions=wanted, **options)
-    # As text, so that a task makes objects of its own part only.
-    texts = [_text_of(group) for group in groups]
+    from pyspark.sql.types import StructType
 
-    def read_and_map(ids: Batches) -> Batches:
-        return function(read_partitions(_parts_of(ids, texts)))
+    wanted = schema if isinstance(schema, StructType) else StructType.fromDDL(schema)
+    if not callable(function):
+        raise TypeError(f"function is {type(function).__name__}; it must be callable")
+    if not isinstance(wanted, StructType):
+        raise TypeError(f"schema {schema!r} has no columns; name them, as in 'value binary'")
 
-    return _frame_of_ids(spark, len(texts)).mapInArrow(read_and_map, schema)
+    def map_checked(batches: Batches) -> Batches:
+        from pulsarx.spark.mapped_batches import checked_batches
+
+        return checked_batches(function(batches), wanted)
+
+    return _mapped_frame(spark, topics, map_checked, wanted, root, columns, options)
 
 
 def read_topic(
@@ -91,10 +124,39 @@ def read_topic(
 ) -> DataFrame:
     """The messages of topics as a DataFrame, as they are now. Name the columns you need: one
     costs about half of all seven. options: of `map_topic`."""
-    names = column_names(columns)
-    return map_topic(
-        spark, topics, _unchanged, columns_ddl(names), root=root, columns=names, **options
-    )
+    ddl = columns_ddl(column_names(columns))
+    return _mapped_frame(spark, topics, iter, ddl, root, columns, options)
+
+
+def _mapped_frame(
+    spark: SparkSession,
+    topics: str | Sequence[str],
+    function: Callable[[Batches], Batches],
+    schema: StructType | str,
+    root: str | os.PathLike[str],
+    columns: str | Sequence[str] | None,
+    options: dict[str, Any],
+) -> DataFrame:
+    options = {"parallelism": _parallelism(spark), **options}
+    texts = _plan_texts(root, topics, columns, options)
+    fail = options.get("fail_on_data_loss", True)
+
+    def read_and_map(ids: Batches) -> Batches:
+        return function(read_partitions(_parts_of(ids, texts), fail_on_data_loss=fail))
+
+    return _frame_of_ids(spark, len(texts)).mapInArrow(read_and_map, schema)
+
+
+def _plan_texts(
+    root: str | os.PathLike[str],
+    topics: str | Sequence[str],
+    columns: str | Sequence[str] | None,
+    options: dict[str, Any],
+) -> list[str]:
+    """What each task reads, as text, so that a task makes objects of its own part only."""
+    if options.get("min_partitions") is not None:
+        options = {**options, "parallelism": 0}
+    return [_text_of(group) for group in plan_topic(root, topics, columns=columns, **options)]
 
 
 def topic_rdd(
@@ -104,21 +166,19 @@ def topic_rdd(
     root: str | os.PathLike[str],
     columns: str | Sequence[str] | None = None,
     batches: bool = False,
-    min_partitions: int | None = None,
     **options: Any,
 ) -> RDD[Any]:
     """The messages of topics as an RDD of Rows; batches: of Arrow record batches, much faster.
-    options: of `plan_topic`."""
+    options: of `map_topic`."""
     context: SparkContext = spark.sparkContext
-    names = column_names(columns)
-    wanted = context.defaultParallelism if min_partitions is None else min_partitions
-    groups = plan_topic(root, topics, columns=names, min_partitions=wanted, **options)
-    texts = [_text_of(group) for group in groups]
+    options = {"parallelism": context.defaultParallelism, **options}
+    texts = _plan_texts(root, topics, columns, options)
+    fail = options.get("fail_on_data_loss", True)
     if not texts:
         return context.emptyRDD()
 
     def read(parts: Iterable[str]) -> Iterator[Any]:
-        found = read_partitions(_ranges_of_text(text) for text in parts)
+        found = read_partitions(map(_ranges_of_text, parts), fail_on_data_loss=fail)
         return found if batches else _rows_of(found)
 
     return context.parallelize(texts, len(texts)).mapPartitions(read)
@@ -149,10 +209,6 @@ def _parallelism(spark: SparkSession) -> int:
         return spark.sparkContext.defaultParallelism
     except Exception:  # Spark Connect has no context
         return 0
-
-
-def _unchanged(batches: Batches) -> Batches:
-    return batches
 
 
 def _parts_of(ids: Batches, texts: list[str]) -> Iterator[list[LedgerRange]]:
@@ -189,6 +245,15 @@ def _rows_of(batches: Batches) -> Iterator[Row]:
 
     for batch in batches:
         make = Row(*batch.schema.names)
-        columns = [column.to_pylist(maps_as_pydicts="strict") for column in batch.columns]
-        for values in zip(*columns):
+        for values in zip(*map(_values_of, batch.columns)):
             yield make(*values)
+
+
+def _values_of(column: pa.Array) -> list[Any]:
+    """With properties as dict. PyArrow does that from version 20 on, we ask for 18."""
+    import pyarrow as pa
+
+    values: list[Any] = column.to_pylist()
+    if pa.types.is_map(column.type):
+        return [None if each is None else dict(each) for each in values]
+    return values

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.spark.commit_message import CommitMessage
-from pulsarx.spark.topic_columns import COLUMN_TYPES, nearest
+from pulsarx.spark.topic_columns import check_write_schema
 from pulsarx.spark.write_commit import abort_write, commit_write, find_commit
 from pulsarx.spark.write_job import WriteJob, plan_write
 
@@ -89,7 +89,7 @@ def write_topic(
         order, partitions come in theirs; keys go to the topic partition their producers choose.
     options: of `plan_write`; application and version make it idempotent.
     """
-    _check_columns(frame, topic)
+    check_write_schema(frame.schema, topic is not None)
     job = plan_write(root, topic, **options)
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -132,33 +132,6 @@ def _run(job: WriteJob, write: Any) -> AttachResult:
     except BaseException:
         abort_write(job)
         raise
-
-
-def _check_columns(frame: DataFrame, topic: str | None) -> None:
-    """Before anything runs: a column that is none of a message would be lost without a word."""
-    names = frame.columns
-    for name in names:
-        if name not in COLUMN_TYPES:
-            raise ValueError(
-                f"column {name!r} is none of a message{nearest(name, COLUMN_TYPES)} Select "
-                "to_json(struct(...)) as value, or drop it"
-            )
-    for name in ("value",) if topic is not None else ("value", "__topic"):
-        if name not in names:
-            raise ValueError(f"there is no column {name!r}, only {', '.join(names)}")
-    types = dict(frame.dtypes)
-    for name, fits in _FITTING.items():
-        if types.get(name, fits[0]) not in fits:
-            raise ValueError(f"column {name!r} is {types[name]}; it must be {' or '.join(fits)}")
-
-
-_FITTING = {
-    "value": ("binary", "string"),
-    "__key": ("string", "binary"),
-    "__topic": ("string",),
-    "__eventTime": ("timestamp", "bigint", "timestamp_ntz"),
-    "__messageProperties": ("map<string,string>",),
-}
 
 
 def _task() -> tuple[int, str]:

@@ -1,9 +1,12 @@
 """Rows of an RDD as Arrow record batches, for the writer. Runs in workers.
 
-An event time is a datetime, or int: milliseconds since 1970.
+An event time is a datetime, or int: milliseconds since 1970. A datetime without a zone is local
+time, as Spark makes them of timestamps.
 """
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 import pyarrow as pa
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 ROWS_MAX = 8192
+BYTES_MAX = 8 << 20  # of values, about
 # Whoever writes a message decides these: so a topic's rows can be written as they were read.
 LEFT_OUT = frozenset(("__messageId", "__publishTime"))
 TYPES = {
@@ -28,26 +32,30 @@ TYPES = {
 
 def row_batches(parts: Iterable[Any]) -> Iterator[pa.RecordBatch]:
     """Record batches as they are; everything else is rows, some thousand together."""
-    waiting: list[Any] = []
+    waiting: list[dict[str, Any]] = []
+    size = 0
     for part in parts:
         if isinstance(part, pa.RecordBatch):
             if waiting:
                 yield _batch(waiting)
-                waiting = []
+                waiting, size = [], 0
             yield part
-        else:
-            waiting.append(part)
-            if len(waiting) == ROWS_MAX:
-                yield _batch(waiting)
-                waiting = []
+            continue
+        row = _described(part)
+        value = row.get("value")
+        size += len(value) if isinstance(value, (bytes, bytearray, str)) else 0
+        waiting.append(row)
+        if len(waiting) == ROWS_MAX or size >= BYTES_MAX:
+            yield _batch(waiting)
+            waiting, size = [], 0
     if waiting:
         yield _batch(waiting)
 
 
-def _batch(rows: list[Any]) -> pa.RecordBatch:
+def _batch(rows: list[dict[str, Any]]) -> pa.RecordBatch:
     columns: dict[str, list[Any]] = {name: [None] * len(rows) for name in TYPES}
     for at, row in enumerate(rows):
-        for name, value in _described(row).items():
+        for name, value in row.items():
             if name in columns:
                 columns[name][at] = value
             elif name not in LEFT_OUT:
@@ -55,14 +63,33 @@ def _batch(rows: list[Any]) -> pa.RecordBatch:
                     f"a row has {name!r}, which is no column of a message{nearest(name, TYPES)} "
                     f"Columns: {', '.join(TYPES)}"
                 )
-    times = columns["__eventTime"]
-    columns["__eventTime"] = [each * 1000 if isinstance(each, int) else each for each in times]
+    columns["__eventTime"] = [_time(each) for each in columns["__eventTime"]]
     found = {
-        name: pa.array(values, TYPES[name])
+        name: _column(name, values)
         for name, values in columns.items()
         if name == "value" or any(value is not None for value in values)
     }
     return pa.RecordBatch.from_pydict(found)
+
+
+def _time(value: Any) -> Any:
+    if isinstance(value, int):
+        return value * 1000
+    return value.astimezone(UTC) if isinstance(value, datetime) else value
+
+
+def _column(name: str, values: list[Any]) -> pa.Array:
+    try:
+        return pa.array(values, TYPES[name])
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        for value in values:
+            try:
+                pa.array([value], TYPES[name])
+            except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+                raise TypeError(
+                    f"a row has {name} {value!r:.200}, which is no {TYPES[name]}: {error}"
+                ) from None
+        raise
 
 
 def _described(row: Any) -> dict[str, Any]:

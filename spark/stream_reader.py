@@ -17,10 +17,11 @@ from pyspark.sql.streaming.datasource import (
 
 from pulsarx import errors
 from pulsarx.clock import Deadline, monotonic_ms
-from pulsarx.spark.batch_reader import lease_ranges, make_partitions, read_partition
+from pulsarx.spark.batch_reader import make_partitions, read_partition
 from pulsarx.spark.stream_offsets import FOLDER, of_spark, start_of, to_spark
 from pulsarx.spark.subscription_sync import hold_topics, move_subscription
-from pulsarx.spark.topic_source import TopicSource
+from pulsarx.spark.topic_plan import lease_read
+from pulsarx.spark.topic_source import TopicSource, starting_offsets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._job = ""
         self._leased: dict[str, set[int]] = {}
         self._lease_until_ms = 0
+        self._lease_expires_ms = 0  # as the owner's clock has it
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_options": self._options, "_columns": self._columns}
@@ -71,7 +73,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._source = TopicSource(self._options)
         planner = self._source.planner()
         if planner is not None and self._options.subscription is not None:
-            hold_topics(self._options, self._source.named, planner.topics, self._held)
+            hold_topics(self._options, planner.topics, self._held)
         return planner
 
     # Offsets --------------------------------------------------------------------------------------
@@ -103,8 +105,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self._options
         if options.startingTimestamp is not None:
             return planner.at_time(options.startingTimestamp)
-        wanted = options.startingOffsets or options.subscriptionInitialPosition or "latest"
-        return planner.resolve(wanted, fail_on_data_loss=options.failOnDataLoss)
+        return starting_offsets(planner, options, options.subscriptionInitialPosition or "latest")
 
     def getDefaultReadLimit(self) -> ReadLimit:
         options = self._options
@@ -274,13 +275,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for each in ranges:
             wanted.setdefault(each.topic, set()).add(each.ledger_id)
         covered = all(ids <= self._leased.get(name, set()) for name, ids in wanted.items())
+        from pulsarx.broker.lease import bear_lease
+
+        ttl_ms = seconds * 1000
         if covered and monotonic_ms() < self._lease_until_ms:
+            bear_lease(ranges, self._job, ttl_ms, self._lease_expires_ms)
             return
         if not self._job:
             import uuid
 
             self._job = f"spark-stream-{uuid.uuid4().hex}"
-        lease_ranges(self._options.root, self._job, ranges, seconds)
+        self._lease_expires_ms = lease_read(self._options.root, self._job, ranges, ttl_ms)
         self._leased = wanted
         self._lease_until_ms = monotonic_ms() + seconds * 500
 

@@ -8,7 +8,7 @@ from pulsarx import errors
 from pulsarx.broker.offsets import parse_offsets
 from pulsarx.broker.owner_request import ask_owner
 from pulsarx.spark.stream_offsets import only_offsets
-from pulsarx.topic_name import TopicName, check_subscription_name
+from pulsarx.topic_name import check_subscription_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,17 +16,14 @@ if TYPE_CHECKING:
     from pulsarx.spark.options import Options
 
 
-def hold_topics(options: Options, named: list[str], topics: list[str], held: set[str]) -> None:
+def hold_topics(options: Options, topics: list[str], held: set[str]) -> None:
     """Make the subscription on topics that are new to the stream. One that is there stays where it
-    is. named: those the stream reads with all their partitions. held: topics looked at before."""
-    new = [TopicName.of(topic) for topic in topics if topic not in held]
-    whole = {str(TopicName.of(name)) for name in named} if new else set()
-    # All partitions by one request, which costs a moment of ownership where nobody lives.
-    asked = {each.partitioned_name if each.partitioned_name in whole else str(each) for each in new}
-    for name in sorted(asked):
-        arguments = {"topic": name, "name": options.subscription, "position": "earliest"}
+    is. held: those looked at before."""
+    fresh = [topic for topic in topics if topic not in held]
+    if fresh:
+        arguments = {"topics": fresh, "name": options.subscription, "position": "earliest"}
         ask_owner(options.root, "create_subscription", arguments)
-    held.update(topics)
+        held.update(fresh)
 
 
 def move_subscription(root: str, name: str, offsets: Offsets) -> tuple[list[str], list[str]]:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import uuid
 
 import numpy as np
 import pyarrow as pa
 
+from pulsarx import errors
 from pulsarx.broker.partition_choice import partitions_of_keys
 from pulsarx.broker.sealed_writer import BATCH_MESSAGES_MAX, SealedLedgerWriter
 from pulsarx.broker.staged_file import StagedFile
 from pulsarx.spark.commit_message import CommitMessage
+from pulsarx.spark.written_columns import plain_columns
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from numpy.typing import NDArray
 
@@ -24,6 +29,8 @@ if TYPE_CHECKING:
 
 VALUE, KEY, TOPIC = "value", "__key", "__topic"
 EVENT_TIME, PROPERTIES = "__eventTime", "__messageProperties"
+# Each takes two file descriptors and 256 MiB of address space; 1024 descriptors are usual.
+OPEN_MAX = 200
 
 
 class TaskWriter:
@@ -35,23 +42,29 @@ class TaskWriter:
         self.partition_id = partition_id
         self.message_count = 0
         self._prefix = f"{partition_id}-{attempt}-{uuid.uuid4().hex[:12]}"
-        self._open: dict[str, SealedLedgerWriter] = {}  # by the full name of the topic
+        # By the full name of the topic; who was written to longest ago comes first.
+        self._open: dict[str, SealedLedgerWriter] = {}
         self._files: list[StagedFile] = []
         self._file_count = 0
         self._keyless_count = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Each row a message, in their order. ValueError, TypeError, MessageTooBig name the row."""
-        if VALUE not in batch.schema.names:
-            raise ValueError(f"there is no column {VALUE!r}, only {', '.join(batch.schema.names)}")
-        for topic, part in self._by_topic(batch):
-            name, partition_count = self.job.destination(topic)
+        """Each row a message, in their order.
+
+        TypeError, ValueError: columns that no message has. ValueError, MessageTooBig, TopicNotFound
+        name the row, as it is counted in the Spark partition.
+        """
+        batch = plain_columns(batch)
+        if batch.num_rows == 0:
+            return
+        for topic, part, at in self._by_topic(batch):
+            partition_count = self.job.partition_counts[topic]
             if partition_count == 0:
-                self._append(name, part)
+                self._append(topic, part, at)
             else:
-                whole = TopicName.of(name)
-                for index, rows in self._by_partition(part, partition_count):
-                    self._append(str(whole.partition(index)), rows)
+                whole = TopicName.of(topic)
+                for index, rows, of_part in self._by_partition(part, at, partition_count):
+                    self._append(str(whole.partition(index)), rows, at[of_part])
         self.message_count += batch.num_rows
 
     def finish(self) -> CommitMessage:
@@ -63,72 +76,97 @@ class TaskWriter:
     def abort(self) -> None:
         """Remove what this attempt has written. Its sealed files too: nobody was told of them."""
         for writer in self._open.values():
-            writer.abort()
+            # A disk that refuses must not hide why it was aborted; the rest is collected by age.
+            with contextlib.suppress(OSError):
+                writer.abort()
         self._open.clear()
         for file in self._files:
-            try:
+            with contextlib.suppress(OSError):
                 os.unlink(file.path)
-            except OSError:
-                pass
         self._files = []
 
     # Where a row goes -----------------------------------------------------------------------------
 
-    def _by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def _by_topic(
+        self, batch: pa.RecordBatch
+    ) -> Iterator[tuple[str, pa.RecordBatch, NDArray[np.int64]]]:
+        """Full names of topics, their rows in order, and where these are in the batch."""
+        everything = np.arange(batch.num_rows)
         if self.job.topic is not None:
-            yield self.job.topic, batch
+            yield self.job.topic, batch, everything
             return
         if TOPIC not in batch.schema.names:
             raise ValueError(f"no topic was given and there is no column {TOPIC!r} to name one")
-        topics = batch.column(TOPIC).dictionary_encode()
-        if topics.null_count:
-            row = self.message_count + topics.is_null().to_pylist().index(True)
-            raise ValueError(f"row {row} of this task: {TOPIC} is null, so nobody knows its topic")
-        names = topics.dictionary.to_pylist()
-        for place, rows in _split(batch, topics.indices.to_numpy(), len(names)):
-            yield names[place], rows
+        names, of_row = _encoded(batch.column(TOPIC))
+        topics: dict[str, int] = {}  # fewer than names, which may be short and long
+        table = np.full(len(names) + 1, -1, np.int64)
+        for code in np.unique(of_row):
+            try:
+                if code < 0:
+                    raise ValueError(f"{TOPIC} is null, so nobody knows its topic")
+                table[code] = topics.setdefault(self.job.full_name(names[code]), len(topics))
+            except (ValueError, errors.PulsarException) as error:
+                raise self._of_row(error, int(np.argmax(of_row == code))) from None
+        found = list(topics)
+        for place, at in _split(table[of_row], len(found)):
+            yield found[place], _taken(batch, at), at
 
     def _by_partition(
-        self, batch: pa.RecordBatch, count: int
-    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        self, batch: pa.RecordBatch, at: NDArray[np.int64], count: int
+    ) -> Iterator[tuple[int, pa.RecordBatch, NDArray[np.int64]]]:
         """Rows with a key by its hash; the others in turn, many together, as producers do."""
-        rows = batch.num_rows
-        chosen = np.full(rows, -1, np.int64)
+        chosen = np.full(batch.num_rows, -1, np.int64)
         if KEY in batch.schema.names:
-            keys = batch.column(KEY)
-            if not isinstance(keys, pa.DictionaryArray):
-                keys = keys.dictionary_encode()
-            of_key = partitions_of_keys(keys.dictionary.to_pylist(), count, self.job.hashing_scheme)
+            keys, of_row = _encoded(batch.column(KEY))
+            try:
+                of_key = partitions_of_keys(keys, count, self.job.hashing_scheme)
+            except UnicodeDecodeError as error:
+                row = at[np.argmax(of_row == keys.index(error.object))]
+                reason = f"{KEY} is {error.object!r:.200}, which is not UTF-8: no producer sends it"
+                raise self._of_row(ValueError(reason), int(row)) from None
             # A null has the index -1: the last of the table.
-            table = np.array([*of_key, -1], np.int64)
-            chosen = table[keys.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+            chosen = np.array([*of_key, -1], np.int64)[of_row]
         keyless = np.flatnonzero(chosen < 0)
         if keyless.size:
             turns = (np.arange(keyless.size) + self._keyless_count) // BATCH_MESSAGES_MAX
             chosen[keyless] = (turns + self.partition_id) % count
             self._keyless_count += int(keyless.size)
-        yield from _split(batch, chosen, count)
+        for index, of_part in _split(chosen, count):
+            yield index, _taken(batch, of_part), of_part
+
+    def _of_row(self, error: Exception, row: int) -> Exception:
+        """The error, telling the row by its number in what this task was given."""
+        named = f"row {self.message_count + row} of Spark partition {self.partition_id}"
+        text, told = re.subn(r"\brow \d+", named, str(error), count=1)
+        error.args = (text if told else f"{named}: {error}",)
+        return error
 
     # Files ----------------------------------------------------------------------------------------
 
-    def _append(self, topic: str, rows: pa.RecordBatch) -> None:
-        writer = self._open.get(topic)
-        if writer is None:
-            writer = self._open[topic] = self._create()
+    def _append(self, topic: str, rows: pa.RecordBatch, at: NDArray[np.int64]) -> None:
+        writer = self._open.pop(topic, None) or self._create()
+        self._open[topic] = writer
         names = rows.schema.names
-        writer.append_arrow(
-            rows,
-            VALUE,
-            key=KEY if KEY in names else None,
-            properties=PROPERTIES if PROPERTIES in names else None,
-            event_time=EVENT_TIME if EVENT_TIME in names else None,
-        )
+        before = writer.message_count
+        try:
+            writer.append_arrow(
+                rows,
+                VALUE,
+                key=KEY if KEY in names else None,
+                properties=PROPERTIES if PROPERTIES in names else None,
+                event_time=EVENT_TIME if EVENT_TIME in names else None,
+            )
+        except (ValueError, errors.MessageTooBig) as error:
+            raise self._of_row(error, int(at[writer.message_count - before])) from None
         if writer.size >= self.job.max_ledger_bytes:
             self._seal(topic)
+        elif len(self._open) > OPEN_MAX:
+            self._seal(next(iter(self._open)))
 
     def _create(self) -> SealedLedgerWriter:
         """FolderError: this host has not the staging area that the driver made."""
         job = self.job
+        job.check_host()
         name = f"{self._prefix}-{self._file_count}.ledger"
         self._file_count += 1
         return SealedLedgerWriter(
@@ -140,18 +178,10 @@ class TaskWriter:
         )
 
     def _seal(self, topic: str) -> None:
-        writer = self._open.pop(topic)
-        sealed = writer.seal(flush=self.job.flush)
-        if sealed is None:
-            return
-        self._files.append(
-            StagedFile(
-                topic, self.job.name, os.path.basename(sealed.path), sealed.uuid, sealed.folder_id,
-                sealed.size, sealed.file_size, sealed.digest, sealed.entry_count,
-                sealed.message_count, sealed.first_publish_ms, sealed.last_publish_ms,
-                os.uname().nodename, sealed.path,
-            )
-        )  # fmt: skip
+        sealed = self._open[topic].seal(flush=self.job.flush)
+        del self._open[topic]
+        if sealed is not None:
+            self._files.append(StagedFile.of_sealed(topic, sealed))
 
     def __enter__(self) -> TaskWriter:
         return self
@@ -161,15 +191,23 @@ class TaskWriter:
             self.abort()
 
 
-def _split(
-    batch: pa.RecordBatch, places: NDArray[np.int64], count: int
-) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of each place, in their order."""
+def _encoded(column: pa.Array) -> tuple[list[Any], NDArray[np.int64]]:
+    """The distinct values, and of each row which of them; -1: null."""
+    if isinstance(column, pa.DictionaryArray):
+        column = column.dictionary_decode()  # it may hold a value twice, or null
+    found = column.dictionary_encode()
+    codes = found.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return found.dictionary.to_pylist(), codes.astype(np.int64)
+
+
+def _split(places: NDArray[np.int64], count: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """The rows of each place that has some, in their order."""
     order = np.argsort(places, kind="stable")
     bounds = np.searchsorted(places[order], np.arange(count + 1))
     for place in range(count):
-        begin, end = int(bounds[place]), int(bounds[place + 1])
-        if end - begin == batch.num_rows:
-            yield place, batch
-        elif begin < end:
-            yield place, batch.take(pa.array(order[begin:end]))
+        if bounds[place] < bounds[place + 1]:
+            yield place, order[bounds[place] : bounds[place + 1]]
+
+
+def _taken(batch: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
+    return batch if rows.size == batch.num_rows else batch.take(pa.array(rows))

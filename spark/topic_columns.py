@@ -1,4 +1,15 @@
-"""The columns of a topic as Spark sees them: names and types, in their order."""
+"""The columns of a topic as Spark sees them, read and written. Imports Spark only to speak of its
+types.
+
+column               Spark type            read                  written
+value                binary                the payload           binary or string
+__key                binary                the partition key     binary or string
+__topic              string                of the partition      chooses the topic
+__messageId          binary                MessageId.serialize   passed over: it gets a new one
+__publishTime        timestamp             always there          passed over: it gets a new one
+__eventTime          timestamp             null without one      timestamp, or ms since 1970
+__messageProperties  map<string, string>   maybe empty           map<string, string>
+"""
 
 from __future__ import annotations
 
@@ -6,15 +17,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from pyspark.sql.types import DataType, StructField, StructType
+
+VALUE, KEY, TOPIC, MESSAGE_ID = "value", "__key", "__topic", "__messageId"
+PUBLISH_TIME, EVENT_TIME, PROPERTIES = "__publishTime", "__eventTime", "__messageProperties"
 COLUMN_TYPES = {
-    "value": "binary",
-    "__key": "binary",
-    "__topic": "string",
-    "__messageId": "binary",
-    "__publishTime": "timestamp",
-    "__eventTime": "timestamp",
-    "__messageProperties": "map<string,string>",
+    VALUE: "binary",
+    KEY: "binary",
+    TOPIC: "string",
+    MESSAGE_ID: "binary",
+    PUBLISH_TIME: "timestamp",
+    EVENT_TIME: "timestamp",
+    PROPERTIES: "map<string,string>",
 }
+_WRITTEN = {
+    VALUE: ("binary", "string"),
+    KEY: ("binary", "string"),
+    TOPIC: ("string",),
+    EVENT_TIME: ("timestamp", "bigint"),
+    PROPERTIES: ("map<string,string>",),
+}
+_PASSED_OVER = (MESSAGE_ID, PUBLISH_TIME)
 
 
 def column_names(columns: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -46,3 +69,86 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def columns_ddl(columns: Sequence[str]) -> str:
     """The schema of these columns as Spark's DDL."""
     return ", ".join(f"`{name}` {COLUMN_TYPES[name]}" for name in columns)
+
+
+# Reading ------------------------------------------------------------------------------------------
+
+
+def read_schema(columns: Iterable[str]) -> StructType:
+    from pyspark.sql.types import StructField, StructType
+
+    kinds = _spark_types()
+    return StructType([StructField(name, kinds[COLUMN_TYPES[name]], True) for name in columns])
+
+
+def columns_of(schema: StructType) -> tuple[str, ...]:
+    """The columns of a schema that somebody gave. ValueError: not as they are."""
+    if not schema.fields:
+        raise ValueError("the schema has no column; name some of " + ", ".join(COLUMN_TYPES))
+    names = column_names([field.name for field in schema.fields])
+    for field, wanted in zip(schema.fields, read_schema(names).fields):
+        if field.dataType != wanted.dataType or not field.nullable:
+            raise ValueError(
+                f"column {field.name} is {wanted.dataType.simpleString()} and nullable, the schema "
+                f"says {field.dataType.simpleString()}{'' if field.nullable else ' not null'}. "
+                "Leave .schema() away, choose with option columns, and cast what you read"
+            )
+    return names
+
+
+def _spark_types() -> dict[str, DataType]:
+    from pyspark.sql.types import BinaryType, LongType, MapType, StringType, TimestampType
+
+    kinds = (BinaryType(), StringType(), TimestampType(), LongType())
+    found: dict[str, DataType] = {kind.simpleString(): kind for kind in kinds}
+    return found | {"map<string,string>": MapType(StringType(), StringType(), True)}
+
+
+# Writing ------------------------------------------------------------------------------------------
+
+
+def check_write_schema(schema: StructType, topic_given: bool) -> None:
+    """ValueError: columns that no message has, or of other types, or none that must be."""
+    names = [field.name for field in schema.fields]
+    if VALUE not in names:
+        raise ValueError(
+            "the DataFrame has no column 'value', which is the payload of a message; rename or "
+            f"make one. It has {', '.join(names) or 'none'}"
+        )
+    for field in schema.fields:
+        if field.name not in _PASSED_OVER:
+            _check_written(field)
+    if len(set(names)) < len(names):
+        raise ValueError(f"the DataFrame has a column twice: {', '.join(names)}")
+    # As with Spark's Kafka sink the option overrides the column.
+    if not topic_given and TOPIC not in names:
+        raise ValueError(
+            "no topic to write to: give option topic, or a column __topic with the names"
+        )
+
+
+def _check_written(field: StructField) -> None:
+    known = (*_WRITTEN, *_PASSED_OVER)
+    allowed = _WRITTEN.get(field.name)
+    if allowed is None:
+        raise ValueError(
+            f"the DataFrame has a column {field.name!r}{nearest(field.name, known)} Columns "
+            f"of a message: {', '.join(known)}. Put others into value, for instance with "
+            "to_json(struct(...)), or into __messageProperties"
+        )
+    kinds = _spark_types()
+    if not any(_is_kind(field.dataType, kinds[name]) for name in allowed):
+        raise ValueError(
+            f"column {field.name} is {field.dataType.simpleString()}; it must be "
+            f"{' or '.join(allowed)}. Cast it before writing"
+        )
+
+
+def _is_kind(found: DataType, wanted: DataType) -> bool:
+    """Collations of strings, and whether the values of a map may be null, do not matter."""
+    from pyspark.sql.types import MapType, StringType
+
+    if isinstance(found, MapType):
+        inside = isinstance(found.keyType, StringType) and isinstance(found.valueType, StringType)
+        return inside and isinstance(wanted, MapType)
+    return isinstance(found, type(wanted))

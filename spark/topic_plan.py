@@ -1,4 +1,5 @@
-"""Plans what the tasks of a Spark job read. Runs on the driver; imports no Spark."""
+"""Plans what the tasks of a Spark job read: ledger ranges, leased, put together. Runs on the
+driver; imports no Spark."""
 
 from __future__ import annotations
 
@@ -7,20 +8,23 @@ import uuid
 
 from pulsarx import errors
 from pulsarx.broker.foreign_broker import ForeignBroker
-from pulsarx.broker.lease import lease
+from pulsarx.broker.lease import lease_ranges
 from pulsarx.broker.ledger_range import group_ranges
-from pulsarx.broker.plan import TARGET_BYTES, plan
+from pulsarx.broker.plan import TARGET_BYTES, Planner
+from pulsarx.spark.given_offsets import boundary_of
 from pulsarx.spark.topic_columns import column_names
+from pulsarx.spark.topic_source import check_topics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from datetime import datetime
 
     from pulsarx.broker.ledger_range import LedgerRange
     from pulsarx.broker.plan import Boundary
 
 LEASE_MS = 3600 * 1000
-_GROUP_BYTES_MIN = 1 << 20  # a task for less is not worth its start
+_SHARE_BYTES_MIN = 1 << 20  # a task for less is not worth its start, unless it was asked for
 _ATTEMPTS_MAX = 3  # while retention removes ledgers between planning and leasing
 
 
@@ -28,10 +32,11 @@ def plan_topic(
     root: str | os.PathLike[str],
     topics: str | Sequence[str],
     *,
-    start: Boundary = "earliest",
-    end: Boundary = "latest",
+    start: Boundary | datetime = "earliest",
+    end: Boundary | datetime = "latest",
     columns: str | Sequence[str] | None = None,
-    min_partitions: int = 0,
+    min_partitions: int | None = None,
+    parallelism: int = 0,
     max_bytes_per_partition: int | None = None,
     max_records_per_partition: int | None = None,
     fail_on_data_loss: bool = True,
@@ -39,48 +44,89 @@ def plan_topic(
 ) -> list[list[LedgerRange]]:
     """What each task reads: ledger ranges, small ones of a topic put together, in order.
 
-    root: the data directory, with or without a living owner. start, end, columns, max_...: as
-        `pulsarx.broker.plan.plan`. min_partitions: so many tasks, if that is more than 1 MiB each.
-    lease_ms: how long retention spares what was planned; 0: not at all, and nothing is written.
+    root: the data directory, with or without a living owner. start, end: "earliest", "latest", a
+        time (datetime, or milliseconds since 1970), or offsets by topic, as in the options of
+        format("pulsarx"). columns, max_...: as `pulsarx.broker.plan.plan`.
+    min_partitions: so many tasks at least, if there are as many messages; parallelism: the same, if
+        that is more than 1 MiB each.
+    lease_ms: how long retention spares what was planned, and longer while any of it is being read;
+        0: not at all, and nothing is written.
     TopicNotFound, ValueError, DataLossError, FolderError: say what to change.
     """
     names = column_names(columns)
-    path = os.path.realpath(os.fspath(root))
-    target = max_bytes_per_partition or TARGET_BYTES
-    for attempt in range(1, _ATTEMPTS_MAX + 1):
+    path = os.path.abspath(os.fspath(root))
+    least = min_partitions or 0
+    for name, value in (("min_partitions", least), ("lease_ms", lease_ms)):
+        if value < 0:
+            raise ValueError(f"{name} is {value}; it must be 0 or more")
+
+    def look() -> list[LedgerRange]:
         broker = ForeignBroker(path)
         try:
-            ranges = plan(
-                broker,
-                topics,
-                start,
-                end,
+            named = [topics] if isinstance(topics, str) else list(topics)
+            check_topics(broker, named)
+            planner = Planner(broker, named)
+            return planner.plan(
+                boundary_of(start, planner.topics),
+                boundary_of(end, planner.topics),
                 names,
-                min_partitions=min_partitions,
+                min_partitions=max(least, parallelism),
                 max_bytes_per_partition=max_bytes_per_partition,
                 max_records_per_partition=max_records_per_partition,
                 fail_on_data_loss=fail_on_data_loss,
             )
         finally:
             broker.close()
+
+    ranges = plan_leased(look, path, lease_ms)
+    bytes_max = max_bytes_per_partition or TARGET_BYTES
+    if parallelism > least:
+        share = sum(each.size for each in ranges) // parallelism
+        bytes_max = min(bytes_max, max(share, _SHARE_BYTES_MIN))
+    return group_for_tasks(ranges, bytes_max, least, max_records_per_partition)
+
+
+def plan_leased(
+    look: Callable[[], list[LedgerRange]], root: str, lease_ms: int
+) -> list[LedgerRange]:
+    """The ranges that look finds, leased; looks again when retention was faster."""
+    job = f"spark-read-{uuid.uuid4().hex}"
+    for attempt in range(1, _ATTEMPTS_MAX + 1):
+        ranges = look()
+        if not lease_ms:
+            break
         try:
-            _lease(path, ranges, lease_ms)
+            lease_read(root, job, ranges, lease_ms)
             break
         except errors.NotAllowedError:
             if attempt == _ATTEMPTS_MAX:
                 raise
-    if max_records_per_partition is not None:
-        return [[each] for each in ranges]
-    if min_partitions > 1:
-        share = sum(each.size for each in ranges) // min_partitions
-        target = min(target, max(share, _GROUP_BYTES_MIN))
-    return group_ranges(ranges, target)
+    return ranges
 
 
-def _lease(path: str, ranges: list[LedgerRange], lease_ms: int) -> None:
-    ledgers: dict[str, set[int]] = {}
-    for each in ranges:
-        ledgers.setdefault(each.topic, set()).add(each.ledger_id)
-    if ledgers and lease_ms:
-        wanted = {topic: sorted(ids) for topic, ids in ledgers.items()}
-        lease(path, f"spark-{uuid.uuid4().hex}", wanted, lease_ms)
+def lease_read(root: str, job: str, ranges: list[LedgerRange], lease_ms: int) -> int:
+    """Have retention spare what a job is about to read; when that ends, unless it is renewed."""
+    if not ranges:
+        return 0
+    try:
+        return lease_ranges(root, job, ranges, lease_ms)
+    except (errors.FolderOwnedError, errors.StorageError) as error:
+        error.add_note(
+            "Only the lease needs the owner, or leave to write into the folder. To read without "
+            "one, so that retention may remove what is being read: option leaseSeconds 0, "
+            "argument lease_ms=0"
+        )
+        raise
+
+
+def group_for_tasks(
+    ranges: list[LedgerRange], bytes_max: int, count_min: int = 0, messages_max: int | None = None
+) -> list[list[LedgerRange]]:
+    """Small neighbours together; at least count_min groups, if there are as many ranges."""
+    if count_min > 1:
+        bytes_max = min(bytes_max, sum(each.size for each in ranges) // count_min)
+    groups = group_ranges(ranges, bytes_max, messages_max)
+    while len(groups) < min(count_min, len(ranges)):
+        bytes_max //= 2
+        groups = group_ranges(ranges, bytes_max, messages_max)
+    return groups

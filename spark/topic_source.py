@@ -8,11 +8,18 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx.broker.foreign_broker import ForeignBroker
 from pulsarx.broker.plan import Planner
+from pulsarx.spark.given_offsets import for_partitions
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
     from pulsarx.broker.offsets import Offsets
     from pulsarx.spark.options import Options
+
+_USUAL = "persistent://public/default/"
 
 
 class TopicSource:
@@ -23,39 +30,40 @@ class TopicSource:
         self.options = options
         self.broker = ForeignBroker(options.root)
         self._number = -1
-        self._matching: list[str] = []
+        self._topics: list[str] = []
         self._planner: Planner | None = None
-        if options.topicsPattern is None:
-            named = options.topics or [options.topic]
-            self._planner = Planner(self.broker, named)
+        self._may_wait = options.topicsPattern is not None or options.waitForTopic
+        if not self._may_wait:
+            self._topics = options.topics or [options.topic]
+            check_topics(self.broker, self._topics)
+            self._planner = Planner(self.broker, self._topics)
 
     @property
     def folder_id(self) -> str:
         return str(self.broker.directory.folder_id)
 
-    @property
-    def named(self) -> list[str]:
-        """As options name them, or as they match."""
-        options = self.options
-        return list(options.topics or ([options.topic] if options.topic else self._matching))
-
     def planner(self) -> Planner | None:
-        """None: no topic matches the pattern (yet)."""
-        if self.options.topicsPattern is None:
-            return self._planner
-        number = self.broker.refresh_if_changed()
-        if number != self._number:
-            matching = self._match()
-            if matching != self._matching:
-                self._planner = Planner(self.broker, matching) if matching else None
-            self._matching, self._number = matching, number
+        """None: there is no topic (yet) that matches the pattern, or that is waited for."""
+        if self._may_wait:
+            number = self.broker.refresh_if_changed()
+            if number != self._number:
+                topics = self._find()
+                if topics != self._topics:
+                    self._planner = Planner(self.broker, topics) if topics else None
+                self._topics, self._number = topics, number
         return self._planner
+
+    def _find(self) -> list[str]:
+        """Which of the topics are there."""
+        if self.options.topicsPattern is not None:
+            return self._match()
+        there = self.broker.catalogue.state.topics
+        named = self.options.topics or [self.options.topic]
+        return [name for name in named if str(TopicName.of(name)) in there]
 
     def _match(self) -> list[str]:
         """Whole topics that match by their full or local names."""
         import re
-
-        from pulsarx.topic_name import TopicName
 
         pattern = re.compile(self.options.topicsPattern)
         topics = self.broker.catalogue.state.topics
@@ -64,7 +72,8 @@ class TopicSource:
             name = TopicName.of(text)
             if name.partition_index >= 0 and name.partitioned_name in topics:
                 continue
-            if pattern.fullmatch(text) or pattern.fullmatch(name.local_name):
+            forms = (text, text.removeprefix("persistent://"), name.local_name)
+            if any(pattern.fullmatch(form) for form in forms):
                 found.append(text)
         return sorted(found)
 
@@ -72,15 +81,67 @@ class TopicSource:
         """TopicNotFound: no topic matches."""
         found = self.planner()
         if found is None:
+            wanted = self.options.topicsPattern or self.options.topics or self.options.topic
             raise errors.TopicNotFound(
-                f"no topic in {self.options.root} matches topicsPattern "
-                f"{self.options.topicsPattern!r}"
+                f"no topic in {self.options.root} matches {wanted!r}{_some(self.broker)}"
             )
         return found
 
-    def latest(self) -> Offsets:
-        planner = self.planner()
-        return {} if planner is None else planner.latest()
-
     def close(self) -> None:
         self.broker.close()
+
+
+def starting_offsets(planner: Planner, options: Options, default: str) -> Offsets:
+    """Where options say that reading starts, but for startingTimestamp."""
+    return _resolve(
+        planner, options.startingOffsets or default, options.startingOffsetsByTimestamp, options
+    )
+
+
+def ending_offsets(planner: Planner, options: Options) -> Offsets:
+    """Where options say that reading ends, but for endingTimestamp."""
+    return _resolve(
+        planner, options.endingOffsets or "latest", options.endingOffsetsByTimestamp, options, True
+    )
+
+
+def _resolve(
+    planner: Planner, given: object, times: object, options: Options, complete: bool = False
+) -> Offsets:
+    """complete: every topic must be named; else those that are not start at their beginning."""
+    fail = options.failOnDataLoss
+    names = planner.topics
+    if isinstance(times, dict):
+        given_ms = for_partitions(times, names)
+        unknown = given_ms.keys() - set(names)
+        places = {time_ms: planner.at_time(time_ms) for time_ms in set(given_ms.values())}
+        given = {
+            name: time_ms if name in unknown else places[time_ms][name]
+            for name, time_ms in given_ms.items()
+        }
+    elif isinstance(given, dict):
+        given = for_partitions(given, names)
+    else:
+        complete = False
+    boundary: Any = given
+    return planner.resolve(boundary, fail_on_data_loss=fail, complete=complete)
+
+
+def check_topics(broker: ForeignBroker, names: Iterable[str]) -> None:
+    """TopicNotFound: one of them is not there; says what was probably meant."""
+    import difflib
+
+    topics = broker.catalogue.state.topics
+    for name in names:
+        full = str(TopicName.of(name))
+        if full not in topics:
+            short = {each.removeprefix(_USUAL): each for each in topics}
+            near = difflib.get_close_matches(full.removeprefix(_USUAL), short, 1, 0.6)
+            meant = f"; did you mean {short[near[0]]}?" if near else _some(broker) + "."
+            raise errors.TopicNotFound(f"{full} is not in {broker.directory.path}{meant}")
+
+
+def _some(broker: ForeignBroker) -> str:
+    topics = broker.catalogue.state.topics
+    names = sorted(name for name in topics if TopicName.of(name).partition_index < 0)
+    return f", where for instance {', '.join(names[:3])} is" if names else ", nor any other"

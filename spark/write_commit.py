@@ -33,21 +33,26 @@ def commit_write(
     attached then. Durable when it returns.
 
     on_small_ledgers: warn, error (NotAllowedError) or ignore, when there are many of them.
+    ValueError: messages of another write, or of two for one Spark partition.
     The errors of `attach`; nothing was attached then, but after a Timeout: call it again.
     """
-    files = ordered_files(messages)
+    files = ordered_files(job, messages)
     _advise(files, on_small_ledgers)
     try:
         result = attach(job.root, job.transaction, files)
     except errors.Timeout:
         result = attach(job.root, job.transaction, files)
     remove_staged(job)
+    _warn_of_later(job, result)
     return result
 
 
 def find_commit(job: WriteJob) -> AttachResult | None:
-    """What an earlier write of this application and version has attached."""
-    return attached(job.root, job.transaction)
+    """What an earlier write of this application has attached, with this version or a later one."""
+    found = attached(job.root, job.transaction)
+    if found is not None:
+        _warn_of_later(job, found)
+    return found
 
 
 def abort_write(job: WriteJob) -> None:
@@ -56,10 +61,24 @@ def abort_write(job: WriteJob) -> None:
     remove_staged(job)
 
 
-def ordered_files(messages: Iterable[CommitMessage]) -> list[StagedFile]:
+def ordered_files(job: WriteJob, messages: Iterable[CommitMessage]) -> list[StagedFile]:
     """By topic partition, Spark partition, and the order written: so rows that were sorted before
-    they were written are messages in that order. One message a Spark partition counts."""
-    by_partition = {message.partition_id: message for message in messages}
+    they were written are messages in that order. A message may be told twice."""
+    by_partition: dict[int, CommitMessage] = {}
+    for message in messages:
+        for file in message.files:
+            if file.job != job.name:
+                raise ValueError(f"{message!r} is of the write {file.job}, this is {job.name}")
+        known = by_partition.get(message.partition_id)
+        if known is None or not known.files:
+            by_partition[message.partition_id] = message
+        elif message.files and message.files != known.files:
+            # Of two attempts one would double rows; of two RDDs leaving one out would lose some.
+            raise ValueError(
+                f"two messages of Spark partition {message.partition_id}: {known!r} and "
+                f"{message!r}. Nothing was attached. Plan a write for each RDD or DataFrame, and "
+                "run it once"
+            )
     found = [
         (file.topic, partition_id, place, file)
         for partition_id, message in by_partition.items()
@@ -95,8 +114,18 @@ def _advise(files: list[StagedFile], on_small_ledgers: str) -> None:
     text = (
         f"{len(files)} ledgers of {size // len(files)} bytes on average are attached; readers "
         "are fastest with 1 MiB or more. Write fewer Spark partitions (coalesce), or for a "
-        "topic with partitions repartition by key first"
+        "topic with partitions repartition by key first, for many topics by __topic"
     )
     if on_small_ledgers == "error":
         raise errors.NotAllowedError(f"{text}. Refused, as onSmallFiles says: nothing was attached")
     warnings.warn(text, stacklevel=3)
+
+
+def _warn_of_later(job: WriteJob, result: AttachResult) -> None:
+    """A version out of order is as good as written: somebody may have meant it to be new."""
+    if result.batch_id > job.version:
+        warnings.warn(
+            f"version {job.version} of {job.application!r} was not written: version "
+            f"{result.batch_id} was before. Versions of an application must ascend",
+            stacklevel=3,
+        )

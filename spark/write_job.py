@@ -9,9 +9,11 @@ import uuid
 from pulsarx import errors
 from pulsarx.broker.attach import Transaction
 from pulsarx.broker.foreign_broker import ForeignBroker
+from pulsarx.broker.partition_choice import partitions_of_keys
 from pulsarx.broker.sealed_writer import MESSAGE_SIZE_MAX
 from pulsarx.broker.staged_file import STAGING_NAME
 from pulsarx.broker.staging import folder_id_of, make_staging
+from pulsarx.compression import compress
 from pulsarx.enumerations import CompressionType, HashingScheme
 from pulsarx.spark.topic_columns import nearest
 from pulsarx.topic_name import TopicName
@@ -81,13 +83,32 @@ class WriteJob:
         """Where its tasks put what they write."""
         return f"{self.root}/{STAGING_NAME}/{self.name}"
 
-    def destination(self, topic: str) -> tuple[str, int]:
-        """The full name of a topic and how many partitions it has."""
+    def full_name(self, topic: str) -> str:
+        """TopicNotFound: there was none when the job was planned."""
         name = str(TopicName.of(topic))
-        count = self.partition_counts.get(name)
-        if count is None:
+        if name not in self.partition_counts:
             raise _unknown(name, self.partition_counts, self.root)
-        return name, count
+        return name
+
+    def check_host(self) -> None:
+        """FolderError: this host does not have the folder where the driver made the staging area;
+        says what it has instead."""
+        if os.path.isdir(self.staging):
+            return
+        try:
+            found = folder_id_of(self.root)
+            there = (
+                f"that id, too, so it is a copy, or the job is over and its {STAGING_NAME} gone"
+                if found == self.folder_id
+                else f"id {found}"
+            )
+        except errors.PulsarException as error:
+            there = f"none ({error})"
+        raise errors.FolderError(
+            f"write {self.staging} on {os.uname().nodename}: there is no such folder. The driver "
+            f"made it in the data directory with id {self.folder_id}; under {self.root} this host "
+            f"has {there}. Mount the same path on the driver and every executor"
+        )
 
     def __reduce__(self) -> tuple[type[WriteJob], tuple[Any, ...]]:
         return WriteJob, tuple(getattr(self, name) for name in self.__slots__)
@@ -113,9 +134,9 @@ def plan_write(
     """Check where a write goes to and make its staging area. Runs on the driver.
 
     topic: None: the column __topic names it, row by row. It must exist.
-    application, version: writes of one application have ascending versions, and what was written
-        once is not written again. None: a write by itself, which is repeated when it is called
-        again.
+    application, version: writes of one application to a topic have ascending versions, and what was
+        written once is not written again. To another topic it is another write; all topics of
+        __topic are one. None: a write by itself, which is repeated when it is called again.
     flush: tasks put their files on the device before they report; without it a power cut may take
         what was committed. null_values: whether rows without a value are messages or an error.
     max_ledger_bytes: after which a task begins the next ledger. max_message_size: of the topic's
@@ -125,12 +146,17 @@ def plan_write(
     """
     if (application is None) != (version is None):
         raise ValueError("application and version belong together: give both or neither")
-    if max_ledger_bytes < 1:
-        raise ValueError(f"max_ledger_bytes is {max_ledger_bytes}; it must be at least 1")
+    _check_limit("max_ledger_bytes", max_ledger_bytes, 1 << 62)
+    _check_limit("max_message_size", max_message_size, 1 << 29)
+    # What no task could do is told here, also a package that is not installed.
+    partitions_of_keys(["key"], 1, int(hashing_scheme))
+    compress(int(compression), b"message")
     path = os.path.realpath(os.fspath(root))
     name = f"spark-{uuid.uuid4().hex}"
-    transaction = Transaction(application or name, version or 0)
     topic, folder_id, counts = _look(path, topic, keep=not staging)
+    transaction = Transaction(name, 0)
+    if application is not None and version is not None:
+        transaction = _transaction(application, version, topic)
     if staging:
         make_staging(path, name)
     return WriteJob(
@@ -148,6 +174,17 @@ def plan_write(
         max_ledger_bytes,
         max_message_size,
     )
+
+
+def _check_limit(name: str, value: int, most: int) -> None:
+    if not 1 <= value < most:
+        raise ValueError(f"{name} is {value}; it must be from 1 to {most - 1}")
+
+
+def _transaction(application: str, version: int, topic: str | None) -> Transaction:
+    """Of one table, as everywhere in Spark: a function of foreachBatch writes two by one name."""
+    Transaction(application, version)  # checks them
+    return Transaction(application if topic is None else f"{application} > {topic}", version)
 
 
 _kept: list[ForeignBroker] = []  # one at most

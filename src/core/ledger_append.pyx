@@ -159,6 +159,8 @@ cdef void append_note(LedgerAppend* self, const EntryFrame* frame, const uint8_t
         self.last_publish_ms = frame.publish_time_ms
     elif frame.publish_time_ms > self.last_publish_ms:
         self.last_publish_ms = frame.publish_time_ms
+    elif frame.publish_time_ms < self.first_publish_ms:
+        self.first_publish_ms = frame.publish_time_ms
     atomic_store_u64(&self.message_count, message_count)
     atomic_store_u64(&self.entry_count, entry_count)
     atomic_store_u64(&self.end, end)

@@ -36,7 +36,7 @@ another.
       16     8  end
       24     8  entry_count
       32     8  message_count
-      40     8  first_publish_ms of the first entry
+      40     8  first_publish_ms the smallest
       48     8  last_publish_ms  the greatest of all
       56     8  index_offset
       64     8  index_count

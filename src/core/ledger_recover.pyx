@@ -103,6 +103,8 @@ cdef void entry_note(LedgerRecover* self, const Scan* scan, const EntryFrame* fr
         self.last_publish_ms = frame.publish_time_ms
     elif frame.publish_time_ms > self.last_publish_ms:
         self.last_publish_ms = frame.publish_time_ms
+    elif frame.publish_time_ms < self.first_publish_ms:
+        self.first_publish_ms = frame.publish_time_ms
 
 
 cdef void damage_note(LedgerRecover* self, uint64_t entry_id, uint64_t entry_count, uint64_t offset,

@@ -84,4 +84,7 @@ cdef int text_column_append(TextColumn* column, const uint8_t* data, uint32_t si
 """Append a row of UTF-8, of a column that has no row for each message. STATUS_TOO_LARGE: it would
 pass 2 GiB; NO_MEMORY."""
 
+cdef void text_column_cut(TextColumn* column, int64_t count) noexcept nogil
+"""Keep the first count values; offsets must be one for each value."""
+
 cdef void text_column_free(TextColumn* column) noexcept nogil

@@ -237,7 +237,7 @@ cdef int take_properties(ArrowBlock* self, const SingleMetadata* single, const u
     return STATUS_OK
 
 
-cdef void take_back(TextColumn* column, int64_t count) noexcept nogil:
+cdef void text_column_cut(TextColumn* column, int64_t count) noexcept nogil:
     if column.offsets != NULL and column.count > count:
         column.count = count
         column.data_size = column.offsets[count]
@@ -266,8 +266,8 @@ cdef int describe(ArrowBlock* self, const SingleMetadata* single, const uint8_t*
         self.key.data_size = key_size
         if self.key_validity != NULL:
             self.key_validity[row >> 3] &= <uint8_t>~(1 << (row & 7))
-        take_back(&self.property_key, property_count)
-        take_back(&self.property_value, property_count)
+        text_column_cut(&self.property_key, property_count)
+        text_column_cut(&self.property_value, property_count)
         return status
     if single.flags & METADATA_PARTITION_KEY:
         self.key.count += 1

@@ -20,10 +20,7 @@ from pulsarx._pycore.arrow_block cimport (
     AckRun, ArrowBlock, arrow_block_hold, arrow_block_release,
 )
 from pulsarx._pycore.arrow_schema cimport ARROW_NULLABLE, ArrowArray, ArrowSchema
-from pulsarx._pycore.arrow_struct cimport (
-    ArrowColumns, arrow_export_array, arrow_export_schema, arrow_export_stream, arrow_make_array,
-    arrow_make_schema,
-)
+from pulsarx._pycore.arrow_struct cimport *
 
 cdef enum:
     COLUMN_COUNT = 6
@@ -42,16 +39,6 @@ cdef int make_message_id_schema(ArrowSchema* self) noexcept nogil:
     return 0
 
 
-cdef int make_properties_schema(ArrowSchema* self) noexcept nogil:
-    if arrow_make_schema(self, b"+m", b"properties", 0, 1) != 0:
-        return ENOMEM
-    if (arrow_make_schema(self.children[0], b"+s", b"entries", 0, 2) != 0
-            or arrow_make_schema(self.children[0].children[0], b"u", b"key", 0, 0) != 0
-            or arrow_make_schema(self.children[0].children[1], b"u", b"value", 0, 0) != 0):
-        return ENOMEM
-    return 0
-
-
 cdef int make_messages_schema(void* block, ArrowSchema* self) noexcept nogil:
     if arrow_make_schema(self, b"+s", b"", 0, COLUMN_COUNT) != 0:
         return ENOMEM
@@ -61,7 +48,7 @@ cdef int make_messages_schema(void* block, ArrowSchema* self) noexcept nogil:
             or arrow_make_schema(self.children[3], b"tsm:UTC", b"publish_time", 0, 0) != 0
             or arrow_make_schema(self.children[4], b"tsm:UTC", b"event_time", ARROW_NULLABLE,
                                  0) != 0
-            or make_properties_schema(self.children[5]) != 0):
+            or arrow_make_properties_schema(self.children[5], b"properties", 0, 0) != 0):
         self.release(self)
         return ENOMEM
     return 0
@@ -82,90 +69,49 @@ cdef ArrowColumns columns_of(ArrowBlock* block) noexcept nogil:
     columns.release = release_block
     columns.make_schema = make_messages_schema
     columns.make_array = make_messages
+    columns.zeros = block.zeros
     return columns
 
 
-cdef int make_array(ArrowArray* self, ArrowBlock* block, int64_t length, int64_t buffers,
-                    int64_t children) noexcept nogil:
-    cdef ArrowColumns columns = columns_of(block)
-    return arrow_make_array(self, &columns, length, buffers, children)
-
-
-cdef int make_fixed(ArrowArray* self, ArrowBlock* block, const void* values) noexcept nogil:
-    if make_array(self, block, block.row_count, 2, 0) != 0:
-        return ENOMEM
-    self.buffers[1] = values
-    return 0
-
-
-cdef int make_text(ArrowArray* self, ArrowBlock* block, int64_t length, const void* offsets,
-                   const void* data) noexcept nogil:
-    """offsets NULL: every row is empty."""
-    if make_array(self, block, length, 3, 0) != 0:
-        return ENOMEM
-    self.buffers[1] = offsets if offsets != NULL else block.zeros
-    self.buffers[2] = data if data != NULL else block.zeros
-    return 0
-
-
-cdef void set_nulls(ArrowArray* self, ArrowBlock* block, const void* validity,
-                    int64_t count) noexcept nogil:
-    self.null_count = count
-    self.buffers[0] = validity if validity != NULL else block.zeros
-
-
-cdef int make_message_ids(ArrowArray* self, ArrowBlock* block) noexcept nogil:
-    if make_array(self, block, block.row_count, 1, 4) != 0:
-        return ENOMEM
-    if (make_fixed(self.children[0], block, block.ledger_ids) != 0
-            or make_fixed(self.children[1], block, block.entry_ids) != 0
-            or make_fixed(self.children[2], block, block.partitions) != 0
-            or make_fixed(self.children[3], block, block.batch_indexes) != 0):
-        return ENOMEM
-    return 0
-
-
-cdef int make_properties(ArrowArray* self, ArrowBlock* block) noexcept nogil:
-    cdef int64_t count = block.property_value.count
-    if make_array(self, block, block.row_count, 2, 1) != 0:
-        return ENOMEM
-    self.buffers[1] = block.zeros if block.property_offsets == NULL else (
-        <const void*>block.property_offsets)
-    if make_array(self.children[0], block, count, 1, 2) != 0:
-        return ENOMEM
-    if (make_text(self.children[0].children[0], block, count, block.property_key.offsets,
-                  block.property_key.data) != 0
-            or make_text(self.children[0].children[1], block, count,
-                         block.property_value.offsets, block.property_value.data) != 0):
-        return ENOMEM
-    return 0
-
-
-cdef int make_columns(ArrowArray* self, ArrowBlock* block) noexcept nogil:
+cdef int make_message_ids(ArrowArray* self, const ArrowColumns* columns,
+                          ArrowBlock* block) noexcept nogil:
     cdef int64_t rows = block.row_count
-    cdef const void* times = block.zeros
-    if block.event_times != NULL:
-        times = block.event_times
-    if (make_message_ids(self.children[0], block) != 0
-            or make_text(self.children[1], block, rows, block.key.offsets, block.key.data) != 0
-            or make_text(self.children[2], block, rows, block.value_offsets,
-                         block.value_data) != 0
-            or make_fixed(self.children[3], block, block.publish_times) != 0
-            or make_fixed(self.children[4], block, times) != 0
-            or make_properties(self.children[5], block) != 0):
+    if arrow_make_array(self, columns, rows, 1, 4) != 0:
         return ENOMEM
-    set_nulls(self.children[1], block, block.key_validity, rows - block.key.count)
+    if (arrow_make_fixed(self.children[0], columns, rows, block.ledger_ids) != 0
+            or arrow_make_fixed(self.children[1], columns, rows, block.entry_ids) != 0
+            or arrow_make_fixed(self.children[2], columns, rows, block.partitions) != 0
+            or arrow_make_fixed(self.children[3], columns, rows, block.batch_indexes) != 0):
+        return ENOMEM
+    return 0
+
+
+cdef int make_columns(ArrowArray* self, const ArrowColumns* columns,
+                      ArrowBlock* block) noexcept nogil:
+    cdef int64_t rows = block.row_count
+    if (make_message_ids(self.children[0], columns, block) != 0
+            or arrow_make_text(self.children[1], columns, rows, block.key.offsets,
+                               block.key.data) != 0
+            or arrow_make_text(self.children[2], columns, rows, block.value_offsets,
+                               block.value_data) != 0
+            or arrow_make_fixed(self.children[3], columns, rows, block.publish_times) != 0
+            or arrow_make_fixed(self.children[4], columns, rows, block.event_times) != 0
+            or arrow_make_properties(self.children[5], columns, rows, block.property_offsets,
+                                     &block.property_key, &block.property_value) != 0):
+        return ENOMEM
+    arrow_set_nulls(self.children[1], columns, block.key_validity, rows - block.key.count)
     if block.value_nulls:
-        set_nulls(self.children[2], block, block.value_validity, block.value_nulls)
-    set_nulls(self.children[4], block, block.event_validity, rows - block.event_count)
+        arrow_set_nulls(self.children[2], columns, block.value_validity, block.value_nulls)
+    arrow_set_nulls(self.children[4], columns, block.event_validity, rows - block.event_count)
     return 0
 
 
 cdef int make_messages(void* it, ArrowArray* self) noexcept nogil:
     cdef ArrowBlock* block = <ArrowBlock*>it
-    if make_array(self, block, block.row_count, 1, COLUMN_COUNT) != 0:
+    cdef ArrowColumns columns = columns_of(block)
+    if arrow_make_array(self, &columns, block.row_count, 1, COLUMN_COUNT) != 0:
         return ENOMEM
-    if make_columns(self, block) != 0:
+    if make_columns(self, &columns, block) != 0:
         self.release(self)
         return ENOMEM
     return 0

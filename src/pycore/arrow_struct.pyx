@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
+from pulsarx._pycore.arrow_block cimport TextColumn
 from pulsarx._pycore.arrow_schema cimport ArrowArray, ArrowArrayStream, ArrowSchema
 
 cdef enum:
@@ -85,6 +86,59 @@ cdef int arrow_make_array(ArrowArray* self, const ArrowColumns* columns, int64_t
     self.children = own.pointers if children else NULL
     self.private_data = own
     self.release = release_array
+    return 0
+
+
+cdef int arrow_make_fixed(ArrowArray* self, const ArrowColumns* columns, int64_t length,
+                          const void* values) noexcept nogil:
+    if arrow_make_array(self, columns, length, 2, 0) != 0:
+        return ENOMEM
+    self.buffers[1] = values if values != NULL else columns.zeros
+    return 0
+
+
+cdef int arrow_make_text(ArrowArray* self, const ArrowColumns* columns, int64_t length,
+                         const void* offsets, const void* data) noexcept nogil:
+    if arrow_make_array(self, columns, length, 3, 0) != 0:
+        return ENOMEM
+    self.buffers[1] = offsets if offsets != NULL else columns.zeros
+    self.buffers[2] = data if data != NULL else columns.zeros
+    return 0
+
+
+cdef int arrow_make_properties(ArrowArray* self, const ArrowColumns* columns, int64_t length,
+                               const void* offsets, const TextColumn* key,
+                               const TextColumn* value) noexcept nogil:
+    cdef ArrowArray* entries
+    if arrow_make_array(self, columns, length, 2, 1) != 0:
+        return ENOMEM
+    self.buffers[1] = offsets if offsets != NULL else columns.zeros
+    entries = self.children[0]
+    if (arrow_make_array(entries, columns, value.count, 1, 2) != 0
+            or arrow_make_text(entries.children[0], columns, value.count, key.offsets,
+                               key.data) != 0
+            or arrow_make_text(entries.children[1], columns, value.count, value.offsets,
+                               value.data) != 0):
+        return ENOMEM
+    return 0
+
+
+cdef void arrow_set_nulls(ArrowArray* self, const ArrowColumns* columns, const void* validity,
+                          int64_t count) noexcept nogil:
+    self.null_count = count
+    self.buffers[0] = validity if validity != NULL else columns.zeros
+
+
+cdef int arrow_make_properties_schema(ArrowSchema* self, const char* name, int64_t flags,
+                                      int64_t value_flags) noexcept nogil:
+    cdef ArrowSchema* entries
+    if arrow_make_schema(self, b"+m", name, flags, 1) != 0:
+        return ENOMEM
+    entries = self.children[0]
+    if (arrow_make_schema(entries, b"+s", b"entries", 0, 2) != 0
+            or arrow_make_schema(entries.children[0], b"u", b"key", 0, 0) != 0
+            or arrow_make_schema(entries.children[1], b"u", b"value", value_flags, 0) != 0):
+        return ENOMEM
     return 0
 
 

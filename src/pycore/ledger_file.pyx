@@ -143,6 +143,19 @@ cdef class LedgerFile:
                           records[position].next_offset))
         return found
 
+    def index(self) -> list[tuple[int, int, int, int]]:
+        """The index of a sealed file: (offset, entry_id, first_message, greatest publish time
+        before) of some of its entries."""
+        cdef IndexRecord record
+        cdef uint64_t position
+        self.c_footer_load()
+        found = []
+        for position in range(self.c_footer.index_count):
+            ledger_index_record(self.c_index, position, &record)
+            found.append((record.offset, record.entry_id, record.first_message,
+                          record.publish_max_ms))
+        return found
+
     def recover(self) -> LedgerRecovery:
         """Scan a file whose owner died; nothing is changed. Not for the map of a writer."""
         if self.growing:
@@ -212,6 +225,32 @@ cdef class LedgerFile:
     def find_publish_time(self, publish_time_ms: int, end: int) -> int:
         """The offset of the first entry published at this time or later; end when there is none."""
         return find(self, FIND_PUBLISH_TIME, <uint64_t><int64_t>publish_time_ms, end)
+
+    def end_of_times(self, publish_time_ms: int, end: int) -> tuple[int, int] | None:
+        """(offset, ordinal) behind the last entry published before this time; None: damage keeps
+        that from being found.
+
+        Publish times are not in order where several producers batch: every frame from the first
+        later one on is looked at.
+        """
+        cdef int64_t limit = publish_time_ms
+        cdef uint64_t stop = end
+        cdef uint64_t at = find(self, FIND_PUBLISH_TIME, <uint64_t>limit, stop)
+        cdef uint64_t offset = at
+        cdef uint64_t ordinal = 0
+        cdef EntryFrame frame
+        cdef int status = ledger_read_frame(&self.c_read, at, stop, &frame)
+        if status != STATUS_OK:
+            return None
+        ordinal = frame.first_message
+        with nogil:
+            while status == STATUS_OK:
+                at += entry_frame_span(frame.entry_size)
+                if frame.publish_time_ms < limit:
+                    offset = at
+                    ordinal = frame.first_message + frame.message_count
+                status = ledger_read_frame(&self.c_read, at, stop, &frame)
+        return (offset, ordinal) if status == STATUS_END else None
 
     def cuts(self, begin: int, end: int, step: int) -> list[tuple[int, int]]:
         """Where to cut begin..end into parts of about step bytes: (offset, first ordinal) of the

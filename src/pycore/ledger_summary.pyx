@@ -6,8 +6,8 @@ from pulsarx._core.ledger_footer cimport LEDGER_RECOVERED, LedgerFooter
 cdef class LedgerSummary:
     """Counts, size and times of a sealed ledger. A value.
 
-    size: where the data ends; frames lie in 4096..size. last_publish_ms: the greatest, not the
-    last entry's.
+    size: where the data ends; frames lie in 4096..size. first_publish_ms: the smallest,
+    last_publish_ms: the greatest, not the last entry's.
     """
 
     def _tuple(self) -> tuple[int, int, int, int, int]:

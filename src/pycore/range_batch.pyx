@@ -18,10 +18,7 @@ from libc.errno cimport ENOMEM
 from libc.stdint cimport int64_t
 
 from pulsarx._pycore.arrow_schema cimport ARROW_NULLABLE, ArrowArray, ArrowSchema
-from pulsarx._pycore.arrow_struct cimport (
-    ArrowColumns, arrow_export_array, arrow_export_schema, arrow_export_stream, arrow_make_array,
-    arrow_make_schema,
-)
+from pulsarx._pycore.arrow_struct cimport *
 from pulsarx._pycore.range_block cimport (
     RANGE_EVENT_TIME, RANGE_KEY, RANGE_MESSAGE_ID, RANGE_PROPERTIES,
     RANGE_PUBLISH_TIME, RANGE_TOPIC, RANGE_VALUE, BytesColumn, range_block_hold,
@@ -70,32 +67,21 @@ cdef int column_order(object names, ColumnOrder* order) except -1:
     return 0
 
 
-cdef int make_properties_schema(ArrowSchema* self) noexcept nogil:
-    """The children of the map."""
-    if arrow_make_schema(self.children[0], b"+s", b"entries", 0, 2) != 0:
-        return ENOMEM
-    if (arrow_make_schema(self.children[0].children[0], b"u", b"key", 0, 0) != 0
-            or arrow_make_schema(self.children[0].children[1], b"u", b"value", ARROW_NULLABLE,
-                                 0) != 0):
-        return ENOMEM
-    return 0
-
-
 cdef int make_schema(void* it, ArrowSchema* self) noexcept nogil:
     cdef RangeBlock* block = <RangeBlock*>it
     cdef int64_t at
     cdef int place
-    cdef bint is_map
     cdef int error = arrow_make_schema(self, b"+s", b"", 0, block.order.count)
     if error:
         return error
     for at in range(block.order.count):
         place = block.order.places[at]
-        is_map = 1 << place == RANGE_PROPERTIES
-        error = arrow_make_schema(self.children[at], RANGE_FORMATS[place], RANGE_NAMES[place],
-                                  ARROW_NULLABLE, 1 if is_map else 0)
-        if error == 0 and is_map:
-            error = make_properties_schema(self.children[at])
+        if 1 << place == RANGE_PROPERTIES:
+            error = arrow_make_properties_schema(self.children[at], RANGE_NAMES[place],
+                                                 ARROW_NULLABLE, ARROW_NULLABLE)
+        else:
+            error = arrow_make_schema(self.children[at], RANGE_FORMATS[place], RANGE_NAMES[place],
+                                      ARROW_NULLABLE, 0)
         if error:
             self.release(self)
             return error
@@ -117,84 +103,51 @@ cdef ArrowColumns columns_of(RangeBlock* block) noexcept nogil:
     columns.release = release_block
     columns.make_schema = make_schema
     columns.make_array = make_rows
+    columns.zeros = RANGE_NOTHING
     return columns
 
 
-cdef int make_array(ArrowArray* self, RangeBlock* block, int64_t length, int64_t buffers,
-                    int64_t children) noexcept nogil:
-    cdef ArrowColumns columns = columns_of(block)
-    return arrow_make_array(self, &columns, length, buffers, children)
-
-
-cdef int make_text(ArrowArray* self, RangeBlock* block, int64_t length, const void* offsets,
-                   const void* data) noexcept nogil:
-    """offsets, data NULL: there is no row, or every row is empty."""
-    if make_array(self, block, length, 3, 0) != 0:
-        return ENOMEM
-    self.buffers[1] = offsets if offsets != NULL else RANGE_NOTHING
-    self.buffers[2] = data if data != NULL else RANGE_NOTHING
-    return 0
-
-
-cdef int make_bytes(ArrowArray* self, RangeBlock* block, const BytesColumn* column) noexcept nogil:
-    if make_text(self, block, block.row_count, column.offsets, column.data) != 0:
+cdef int make_bytes(ArrowArray* self, const ArrowColumns* columns, int64_t rows,
+                    const BytesColumn* column) noexcept nogil:
+    if arrow_make_text(self, columns, rows, column.offsets, column.data) != 0:
         return ENOMEM
     if column.nulls:
-        self.null_count = column.nulls
-        self.buffers[0] = column.validity
+        arrow_set_nulls(self, columns, column.validity, column.nulls)
     return 0
 
 
-cdef int make_times(ArrowArray* self, RangeBlock* block, const int64_t* values,
-                    int64_t nulls) noexcept nogil:
-    if make_array(self, block, block.row_count, 2, 0) != 0:
-        return ENOMEM
-    self.buffers[1] = values
-    if nulls:
-        self.null_count = nulls
-        self.buffers[0] = block.event_validity
-    return 0
-
-
-cdef int make_properties(ArrowArray* self, RangeBlock* block) noexcept nogil:
-    cdef int64_t count = block.property_value.count
-    if make_array(self, block, block.row_count, 2, 1) != 0:
-        return ENOMEM
-    self.buffers[1] = block.property_offsets
-    if make_array(self.children[0], block, count, 1, 2) != 0:
-        return ENOMEM
-    if (make_text(self.children[0].children[0], block, count, block.property_key.offsets,
-                  block.property_key.data) != 0
-            or make_text(self.children[0].children[1], block, count,
-                         block.property_value.offsets, block.property_value.data) != 0):
-        return ENOMEM
-    return 0
-
-
-cdef int make_column(ArrowArray* self, RangeBlock* block, int place) noexcept nogil:
+cdef int make_column(ArrowArray* self, const ArrowColumns* columns, RangeBlock* block,
+                     int place) noexcept nogil:
     cdef int column = 1 << place
+    cdef int64_t rows = block.row_count
     if column == RANGE_VALUE:
-        return make_bytes(self, block, &block.value)
+        return make_bytes(self, columns, rows, &block.value)
     if column == RANGE_KEY:
-        return make_bytes(self, block, &block.key)
+        return make_bytes(self, columns, rows, &block.key)
     if column == RANGE_MESSAGE_ID:
-        return make_bytes(self, block, &block.message_id)
+        return make_bytes(self, columns, rows, &block.message_id)
     if column == RANGE_TOPIC:
-        return make_text(self, block, block.row_count, block.topic.offsets, block.topic.data)
+        return arrow_make_text(self, columns, rows, block.topic.offsets, block.topic.data)
     if column == RANGE_PUBLISH_TIME:
-        return make_times(self, block, block.publish_times, 0)
-    if column == RANGE_EVENT_TIME:
-        return make_times(self, block, block.event_times, block.row_count - block.event_count)
-    return make_properties(self, block)
+        return arrow_make_fixed(self, columns, rows, block.publish_times)
+    if column == RANGE_PROPERTIES:
+        return arrow_make_properties(self, columns, rows, block.property_offsets,
+                                     &block.property_key, &block.property_value)
+    if arrow_make_fixed(self, columns, rows, block.event_times) != 0:
+        return ENOMEM
+    if block.event_count < rows:
+        arrow_set_nulls(self, columns, block.event_validity, rows - block.event_count)
+    return 0
 
 
 cdef int make_rows(void* it, ArrowArray* self) noexcept nogil:
     cdef RangeBlock* block = <RangeBlock*>it
+    cdef ArrowColumns columns = columns_of(block)
     cdef int64_t at
-    if make_array(self, block, block.row_count, 1, block.order.count) != 0:
+    if arrow_make_array(self, &columns, block.row_count, 1, block.order.count) != 0:
         return ENOMEM
     for at in range(block.order.count):
-        if make_column(self.children[at], block, block.order.places[at]) != 0:
+        if make_column(self.children[at], &columns, block, block.order.places[at]) != 0:
             self.release(self)
             return ENOMEM
     return 0

@@ -18,7 +18,9 @@ from pulsarx._core.single_metadata cimport (
 from pulsarx._core.status cimport (
     STATUS_CORRUPT, STATUS_END, STATUS_NO_MEMORY, STATUS_OK, STATUS_TOO_LARGE,
 )
-from pulsarx._pycore.arrow_block cimport text_column_append, text_column_free
+from pulsarx._pycore.arrow_block cimport (
+    text_column_append, text_column_cut, text_column_free,
+)
 from pulsarx._pycore.arrow_memory cimport room_free, room_grow, room_new
 
 cdef enum:
@@ -167,12 +169,15 @@ cdef inline int reserve(BytesColumn* column, int64_t more) noexcept nogil:
     return status
 
 
+cdef inline int64_t described_size(const RangeBlock* self) noexcept nogil:
+    return self.key.size + self.property_key.data_size + self.property_value.data_size
+
+
 cdef inline bint is_full(const RangeBlock* self, uint64_t more) noexcept nogil:
     """Would so many bytes more be too many? A message that alone is larger has a block of its
     own."""
-    cdef int64_t size = self.value.size + self.key.size
-    size += self.property_key.data_size + self.property_value.data_size
-    return self.row_count > 0 and size + <int64_t>more > self.bytes_max
+    return self.row_count > 0 and (
+        self.value.size + described_size(self) + <int64_t>more > self.bytes_max)
 
 
 cdef inline void append(BytesColumn* column, int64_t row, const uint8_t* data,
@@ -181,6 +186,12 @@ cdef inline void append(BytesColumn* column, int64_t row, const uint8_t* data,
         memcpy(column.data + column.size, data, size)
     column.size += size
     column.offsets[row + 1] = <int32_t>column.size
+
+
+cdef inline bint may_be_plain(const BlockEntry* entry, uint32_t at) noexcept nogil:
+    """Saves a closer look at messages that have a key or properties."""
+    return at <= entry.payload_size and entry.payload_size - at > 4 and (
+        entry.payload[at + 4] == TAG_PAYLOAD_SIZE)
 
 
 cdef uint32_t take_plain(RangeBlock* self, const BlockEntry* entry, uint32_t* at,
@@ -195,7 +206,7 @@ cdef uint32_t take_plain(RangeBlock* self, const BlockEntry* entry, uint32_t* at
     cdef int32_t* offsets = self.value.offsets
     cdef uint8_t* data = self.value.data
     cdef int64_t size = self.value.size
-    cdef int64_t capacity = min(self.value.capacity, self.bytes_max)
+    cdef int64_t capacity = min(self.value.capacity, self.bytes_max - described_size(self))
     if offsets == NULL:
         while count < wanted and batch_decode_plain(payload, payload_size, &next_at, &found):
             count += 1
@@ -216,29 +227,40 @@ cdef uint32_t take_plain(RangeBlock* self, const BlockEntry* entry, uint32_t* at
     return count
 
 
-cdef int take_value(RangeBlock* self, bint is_null, const uint8_t* payload,
-                    uint32_t size) noexcept nogil:
+cdef void fill_absent(RangeBlock* self, int64_t first_row) noexcept nogil:
+    """The rows from first_row on have no key, no event time and no property."""
+    cdef int64_t row
+    cdef int32_t offset
+    if self.columns & RANGE_KEY:
+        offset = <int32_t>self.key.size
+        self.key.nulls += self.row_count - first_row
+        for row in range(first_row, self.row_count):
+            self.key.offsets[row + 1] = offset
+    if self.columns & RANGE_EVENT_TIME:
+        memset(self.event_times + first_row, 0, 8 * <size_t>(self.row_count - first_row))
+    if self.columns & RANGE_PROPERTIES:
+        offset = self.property_offsets[first_row]
+        for row in range(first_row, self.row_count):
+            self.property_offsets[row + 1] = offset
+
+
+cdef void take_value(RangeBlock* self, bint is_null, const uint8_t* payload,
+                     uint32_t size) noexcept nogil:
     cdef int64_t row = self.row_count
-    if reserve(&self.value, size) != STATUS_OK:
-        return STATUS_NO_MEMORY
     if is_null:
         self.value.validity[row >> 3] &= <uint8_t>~(1 << (row & 7))
         self.value.nulls += 1
     append(&self.value, row, payload, size)
-    return STATUS_OK
 
 
-cdef int take_key(RangeBlock* self, const SingleMetadata* single) noexcept nogil:
+cdef void take_key(RangeBlock* self, const SingleMetadata* single) noexcept nogil:
     cdef int64_t row = self.row_count
     cdef bint present = single.flags & METADATA_PARTITION_KEY != 0
-    if present and reserve(&self.key, single.partition_key_size) != STATUS_OK:
-        return STATUS_NO_MEMORY
     if present:
         self.key.validity[row >> 3] |= <uint8_t>(1 << (row & 7))
     else:
         self.key.nulls += 1
     append(&self.key, row, single.partition_key, single.partition_key_size if present else 0)
-    return STATUS_OK
 
 
 cdef void take_event_time(RangeBlock* self, const SingleMetadata* single) noexcept nogil:
@@ -295,17 +317,24 @@ cdef inline bint describe_usual(const BatchMessage* found, SingleMetadata* singl
 cdef int take_row(RangeBlock* self, const SingleMetadata* single, const uint8_t* metadata,
                   uint32_t metadata_size, uint32_t field, const uint8_t* payload,
                   uint32_t payload_size) noexcept nogil:
-    """Append one message; publish time and id are for fill_places."""
+    """Append one message; publish time and id are for fill_places. Any failure leaves no trace."""
     cdef int status = STATUS_OK
     if self.columns & RANGE_VALUE:
-        status = take_value(self, single.flags & METADATA_NULL_VALUE, payload, payload_size)
-    if status == STATUS_OK and self.columns & RANGE_KEY:
-        status = take_key(self, single)
+        status = reserve(&self.value, payload_size)
+    if status == STATUS_OK and self.columns & RANGE_KEY and single.flags & METADATA_PARTITION_KEY:
+        status = reserve(&self.key, single.partition_key_size)
     if status == STATUS_OK and self.columns & RANGE_PROPERTIES:
         status = take_properties(self, single, metadata, metadata_size, field)
+        if status != STATUS_OK:
+            text_column_cut(&self.property_key, self.property_offsets[self.row_count])
+            text_column_cut(&self.property_value, self.property_offsets[self.row_count])
     if status != STATUS_OK:
         # A column of 2 GiB in one block: bytes_max is far below.
         return STATUS_CORRUPT if status == STATUS_TOO_LARGE else status
+    if self.columns & RANGE_VALUE:
+        take_value(self, single.flags & METADATA_NULL_VALUE, payload, payload_size)
+    if self.columns & RANGE_KEY:
+        take_key(self, single)
     if self.columns & RANGE_EVENT_TIME:
         take_event_time(self, single)
     self.row_count += 1
@@ -393,9 +422,9 @@ cdef int take_described(RangeBlock* self, const BlockEntry* entry, uint32_t* at,
 
 cdef int range_block_take_batch(RangeBlock* self, const BlockEntry* entry, uint32_t* at,
                                 uint32_t* index, uint32_t until) noexcept nogil:
-    cdef bint plain = self.columns & RANGE_DESCRIBED == 0
     cdef bint skipped = False
     cdef int64_t first_row = self.row_count
+    cdef int64_t plain_row
     cdef uint32_t number = index[0]
     cdef uint32_t first_index = number
     cdef int status = STATUS_OK
@@ -404,9 +433,12 @@ cdef int range_block_take_batch(RangeBlock* self, const BlockEntry* entry, uint3
         if self.row_count == self.row_capacity:
             status = STATUS_TOO_LARGE
             break
-        if plain:
+        if may_be_plain(entry, at[0]):
+            plain_row = self.row_count
             number += take_plain(self, entry, at, <uint32_t>min(
-                <int64_t>(until - number), self.row_capacity - self.row_count))
+                <int64_t>(until - number), self.row_capacity - plain_row))
+            if self.columns & RANGE_DESCRIBED:
+                fill_absent(self, plain_row)
             if number == until or self.row_count == self.row_capacity:
                 continue
         status = take_described(self, entry, at, &skipped)
@@ -430,8 +462,8 @@ cdef int range_block_take_single(RangeBlock* self, const BlockEntry* entry) noex
     cdef int status = message_metadata_decode(entry.metadata, entry.metadata_size, &metadata)
     if status != STATUS_OK or metadata.flags & METADATA_MARKER:
         return status
-    if row == self.row_capacity or is_full(self, <uint64_t>entry.payload_size
-                                           + entry.metadata_size):
+    if row == self.row_capacity or is_full(self, <uint64_t>entry.metadata_size + (
+            entry.payload_size if self.columns & RANGE_VALUE else 0)):
         return STATUS_TOO_LARGE
     memset(&single, 0, sizeof(single))
     single.flags = metadata.flags

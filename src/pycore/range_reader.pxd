@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx._pycore.arrow_block cimport BlockEntry
 from pulsarx._pycore.ledger_file cimport LedgerFile
+from pulsarx._pycore.range_batch cimport RangeBatch
 from pulsarx._pycore.range_block cimport ColumnOrder, RangeBlock, TopicColumn
 
 cdef struct RangeCursor:
@@ -11,6 +12,9 @@ cdef struct RangeCursor:
     uint64_t end                         # bytes of the file that may be read
     uint64_t first_message               # ordinals: the range is first_message..end_message - 1
     uint64_t end_message
+    int64_t from_ms                      # entries published earlier, or at until_ms or later,
+    int64_t until_ms                     # are left out
+    bint pass_gaps                       # messages that are not there are left out
     bint inside                          # an entry is being read; what follows is about it
     BlockEntry entry
     uint32_t compression
@@ -34,7 +38,9 @@ cdef class RangeReader:
     cdef int partition
     cdef uint32_t decompressed_size_max
     cdef bint pass_damage
+    cdef bint is_busy                    # a thread is in __next__
 
+    cdef RangeBatch read_block(self)
     cdef int fill(self, RangeBlock* block) except -1
     cdef int plain_payload(self) except -1
     cdef int raise_at(self, int status) except -1

@@ -3,13 +3,13 @@
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
-from pulsarx._core.entry_frame cimport ENTRY_CHUNK, EntryFrame
-from pulsarx._core.ledger_read cimport LedgerRead, ledger_read_entry
+from pulsarx._core.entry_frame cimport ENTRY_CHUNK, EntryFrame, entry_frame_span
+from pulsarx._core.ledger_read cimport LedgerRead, ledger_read_entry, ledger_read_frame
 from pulsarx._core.message_metadata cimport EntryParts, entry_decode
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_UUID
 from pulsarx._core.status cimport (
@@ -24,7 +24,9 @@ from pulsarx._pycore.range_block cimport (
 )
 
 cdef enum:
-    COMPRESSED = -1              # beside the statuses: the payload has to be made plain first
+    # Beside the statuses:
+    COMPRESSED = -1              # the payload has to be made plain first
+    GAP = -2                     # the next entry begins behind the next message
 
 
 cdef int step_to(RangeCursor* self, const EntryFrame* frame) noexcept nogil:
@@ -39,6 +41,24 @@ cdef int step_to(RangeCursor* self, const EntryFrame* frame) noexcept nogil:
     return STATUS_CORRUPT if status == STATUS_END else status
 
 
+cdef int pass_other_times(RangeCursor* self, LedgerRead* read) noexcept nogil:
+    """Go past entries that were published at other times; their payloads are not looked at."""
+    cdef EntryFrame frame
+    cdef int status
+    while self.from_ms != INT64_MIN or self.until_ms != INT64_MAX:
+        status = ledger_read_frame(read, self.offset, self.end, &frame)
+        if status != STATUS_OK:
+            return status
+        if frame.first_message >= self.end_message or (
+                self.from_ms <= frame.publish_time_ms < self.until_ms):
+            break
+        if frame.first_message > self.first_message and not self.pass_gaps:
+            return GAP
+        self.offset += entry_frame_span(frame.entry_size)
+        self.first_message = max(self.first_message, frame.first_message + frame.message_count)
+    return STATUS_OK
+
+
 cdef int open_entry(RangeCursor* self, LedgerRead* read, EntryFrame* frame) noexcept nogil:
     """Go to the next entry of the range, verified; STATUS_END: there is none."""
     cdef EntryParts parts
@@ -47,7 +67,9 @@ cdef int open_entry(RangeCursor* self, LedgerRead* read, EntryFrame* frame) noex
     cdef bint is_batch
     cdef int status
     while True:
-        status = ledger_read_entry(read, self.offset, self.end, frame, &entry, &next_offset)
+        status = pass_other_times(self, read)
+        if status == STATUS_OK:
+            status = ledger_read_entry(read, self.offset, self.end, frame, &entry, &next_offset)
         if status != STATUS_OK:
             return status
         if frame.first_message >= self.end_message:
@@ -55,6 +77,8 @@ cdef int open_entry(RangeCursor* self, LedgerRead* read, EntryFrame* frame) noex
         if frame.first_message + frame.message_count > self.first_message:
             break
         self.offset = next_offset
+    if frame.first_message > self.first_message and not self.pass_gaps:
+        return GAP
     status = entry_decode(entry, frame.entry_size, False, &parts)
     if status != STATUS_OK:
         return status
@@ -130,8 +154,9 @@ cdef class RangeReader:
     def __init__(self, LedgerFile file not None, *, uint64_t ledger_id, uint64_t offset,
                  uint64_t end, uint64_t first_message, uint64_t end_message, str topic not None,
                  int partition, columns, int64_t rows_max, int64_t bytes_max, decompress,
-                 uint32_t decompressed_size_max, bint pass_damage):
-        """pass_damage: what cannot be read is logged and left out."""
+                 uint32_t decompressed_size_max, bint pass_damage, from_ms=None, until_ms=None):
+        """pass_damage: what cannot be read is logged and left out. from_ms, until_ms: only entries
+        published from then on, and before."""
         cdef bytes name = topic.encode()
         column_order(columns, &self.order)
         if not 1 <= rows_max <= RANGE_ROWS_MAX or not 1 <= bytes_max <= RANGE_BYTES_MAX:
@@ -150,6 +175,9 @@ cdef class RangeReader:
         self.cursor.end = end
         self.cursor.first_message = first_message
         self.cursor.end_message = end_message
+        self.cursor.from_ms = INT64_MIN if from_ms is None else from_ms
+        self.cursor.until_ms = INT64_MAX if until_ms is None else until_ms
+        self.cursor.pass_gaps = pass_damage
         self.cursor.entry.ledger_id = ledger_id
         self.rows_max = min(rows_max, max(<int64_t>(end_message - first_message), 1))
         self.bytes_max = bytes_max
@@ -173,14 +201,28 @@ cdef class RangeReader:
         return self
 
     def __next__(self) -> RangeBatch:
+        if self.is_busy:
+            raise ValueError(f"read {self.what}: another thread is reading this range")
+        self.is_busy = True
+        try:
+            return self.read_block()
+        finally:
+            self.is_busy = False
+
+    cdef RangeBatch read_block(self):
         cdef RangeBlock* block
         cdef int64_t expected
+        cdef int64_t left
         if not self.cursor.inside and self.cursor.first_message >= self.cursor.end_message:
             raise StopIteration
-        # Plain payloads are no more than what is left of the file.
-        expected = <int64_t>(self.cursor.end - self.cursor.offset) + 4096
+        # Plain payloads are no more than what is left of the file; a block's, about its share.
+        expected = <int64_t>(self.cursor.end - self.cursor.offset)
         if self.cursor.inside:
             expected += self.cursor.entry.payload_size
+        left = <int64_t>(self.cursor.end_message - self.cursor.first_message)
+        if left > self.rows_max:
+            expected = expected // left * self.rows_max * 5 // 4
+        expected += 4096
         block = range_block_new(&self.order, self.rows_max, self.bytes_max, expected, self.c_topic)
         if block == NULL:
             raise MemoryError(f"the columns of {self.rows_max} messages")
@@ -220,8 +262,8 @@ cdef class RangeReader:
                 try:
                     self.plain_payload()
                     continue
-                except errors.CorruptDataError as error:
-                    if not self.pass_damage:
+                except Exception as error:
+                    if not self.pass_damage or not isinstance(error, errors.CorruptDataError):
                         if block.row_count:
                             return 0
                         raise
@@ -266,6 +308,10 @@ cdef class RangeReader:
         self.cursor.offset = self.file.pass_damaged(self.cursor.offset, self.cursor.end)
 
     cdef int raise_at(self, int status) except -1:
+        if status == GAP:
+            raise errors.CorruptDataError(
+                f"read {self.what}: message {self.cursor.first_message} is not there; what is in "
+                f"front of offset {self.cursor.offset} is damaged")
         if status == STATUS_UNSUPPORTED:
             raise errors.OperationNotSupported(
                 f"read {self.what}: the entry at offset {self.cursor.offset} is part of a chunked "

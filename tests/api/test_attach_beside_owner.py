@@ -19,7 +19,7 @@ from topic_reading import OpenClient, numbers, payloads, whole_topic
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, errors
 from pulsarx._pycore.file_system import FileSystem
-from pulsarx.broker.attach import Transaction, attach
+from pulsarx.broker.attach import Transaction, attach, attached
 from pulsarx.broker.data_directory import DataDirectory
 from pulsarx.broker.lease import lease, release_lease
 from pulsarx.broker.owner_request import ask_owner
@@ -289,6 +289,10 @@ def test_who_asked_and_died_finds_it_done(owner: Owner, folder: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.connect(str(folder / "control.sock"))
         connection.sendall(len(data).to_bytes(4, "big") + data)
+    for _ in range(1000):
+        if attached(folder, Transaction("q", 0)) is not None:
+            break
+        threading.Event().wait(0.01)
     assert attach(folder, Transaction("q", 0), [file]).already
     owner.does("subscribe t Shared")
     owner.tell("receive t 2")

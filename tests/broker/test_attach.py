@@ -2,56 +2,33 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import pickle
-import random
 import shutil
-from collections.abc import Iterator
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from attach_steps import catalogue, contents, folder_of_topics, nothing_stays_open, publish
 from child_process import ChildProcess
-from simulated_files import Crash, SimulatedFiles
 from staged_ledgers import PREFIX, stage, staged_names, write_ledger
 from topic_reading import whole_topic
 
 import pulsarx
 from pulsarx import errors
-from pulsarx._pycore.file_system import FileSystem
 from pulsarx.broker import broker as brokers
 from pulsarx.broker import catalogue_file, catalogue_operations
 from pulsarx.broker.attach import AttachResult, Transaction, attach, attached
-from pulsarx.broker.catalogue import Catalogue
 from pulsarx.broker.catalogue_log import CatalogueLog
-from pulsarx.broker.data_directory import DataDirectory
 from pulsarx.broker.ledger_attachment import TRANSACTION_KEPT_MS
-from pulsarx.broker.owner_request import ask_owner
 from pulsarx.broker.staged_file import StagedFile
-from pulsarx.broker.staging import collect_staging, make_staging
+from pulsarx.broker.staging import make_staging
+from pulsarx.broker.topic import Topic
 
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A data directory with the topics t, u and, of three partitions, p; nobody owns it."""
-    path = tmp_path / "data"
-    with pulsarx.Client(path) as client:
-        for name in "tu":
-            client.admin.topics.create_non_partitioned_topic(name)
-        client.admin.topics.create_partitioned_topic("p", 3)
-    return path
-
-
-def contents(folder: Path, *topics: str) -> list[list[bytes]]:
-    with pulsarx.Client(folder) as client:
-        return [whole_topic(client, topic) for topic in topics]
-
-
-def catalogue(folder: Path) -> Catalogue:
-    return Catalogue.open(DataDirectory.open(str(folder), files=FileSystem(), read_only=True))
+__all__ = ["folder_of_topics", "nothing_stays_open"]  # fixtures
 
 
 def as_document(result: AttachResult) -> dict[str, Any]:
@@ -295,206 +272,191 @@ def test_a_failed_commit_leaves_nothing_behind(
         assert client.admin.topics.stats("t")["messages"] == 1  # nothing holds the others
 
 
-# The staging area ---------------------------------------------------------------------------------
+def test_an_area_that_is_a_link_is_none(folder: Path) -> None:
+    file = stage(folder, "t", [b"1"])
+    os.rename(folder / "staging" / "job", folder / "elsewhere")
+    os.symlink(folder / "elsewhere", folder / "staging" / "job")
+    refused(folder, [file], errors.StorageError, "is no folder.*mount")
 
 
-def test_staging_is_collected_by_age_and_spares_jobs_with_a_lease(folder: Path) -> None:
-    for job in ("dead", "young", "leased"):
-        stage(folder, "t", [b"1"], job=job)
-    old = 1_700_000_000
-    for job in ("dead", "leased"):
-        path = folder / "staging" / job / "0.ledger"
-        os.utime(path, (old, old))
-    ask_owner(folder, "lease", {"job": "leased", "ledgers": {}, "ttl_ms": 60_000})
-    assert collect_staging(folder, 3_600_000) == [
-        str(folder.resolve() / "staging" / "dead" / "0.ledger")
-    ]
-    assert sorted(os.listdir(folder / "staging")) == ["leased", "young"]
-    assert collect_staging(folder, 3_600_000) == []
+def test_a_file_that_cannot_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = stage(folder, "t", [b"1"])
+
+    def forbidden(path: str) -> Any:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr("pulsarx.broker.staged_file.identity", forbidden)
+    refused(folder, [file], errors.StorageError, "it cannot be read here: .*Permission denied")
 
 
-def test_collecting_what_was_attached_loses_nothing(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("change", ["another file", "other bytes", "a link"])
+def test_a_file_that_is_changed_between_check_and_commit(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     file = stage(folder, "t", [b"1"])
-    kept = folder / "kept"
-    os.link(folder / "staging" / "job" / file.name, kept)
-    attach(folder, Transaction("query", 0), [file])
-    make_staging(folder, "job")
-    os.link(kept, folder / "staging" / "job" / file.name)  # the clean-up that did not happen
-    later = os.stat(kept).st_mtime_ns // 1_000_000 + 7_200_000
-    assert len(collect_staging(folder, 3_600_000, now_ms=later)) == 1
+    path = folder / "staging" / "job" / file.name
+    whole = StagedFile.check
+
+    def check(self: StagedFile, *arguments: Any) -> tuple[int, ...]:
+        found = whole(self, *arguments)
+        if change == "another file":
+            shutil.copy(path, folder / "other")
+            os.replace(folder / "other", path)
+        elif change == "other bytes":
+            with open(path, "r+b") as opened:
+                opened.seek(4200)
+                opened.write(b"xxx")
+        else:
+            os.rename(path, folder / "other")
+            os.symlink(folder / "other", path)
+        return found
+
+    monkeypatch.setattr(StagedFile, "check", check)
+    refused(folder, [file], errors.StorageError, "changed while|regular file")
+    assert list((folder / "ledgers").rglob("*.ledger")) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "text"),
+    [(28, errors.StorageFullError, "left on device"), (18, errors.StorageError, "hard links"),
+     (13, errors.StorageError, "denied"), (30, errors.StorageError, "Read-only")],
+)  # fmt: skip
+@pytest.mark.parametrize("step", ["link", "make_directory", "flush_directory"])
+def test_a_disk_that_refuses(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: Any, text: str, step: str
+) -> None:
+    files = [stage(folder, topic, [b"1"]) for topic in "tu"]
+    with pulsarx.Client(folder) as client:
+        broker = brokers.find(os.path.realpath(folder))
+        assert broker is not None
+        producer = client.create_producer("t")
+        producer.send(b"0")
+        shutil.rmtree(folder / "ledgers" / f"{broker.catalogue.state.next_id & 255:02x}", True)
+
+        class Refusing:
+            def __getattr__(self, name: str) -> Any:
+                if name == step:
+                    return self.refuse
+                return getattr(broker.files, name)
+
+            def refuse(self, path: str, *_: str) -> None:
+                raise OSError(number, os.strerror(number), path)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(broker.directory, "files", Refusing())
+            with pytest.raises(kind, match=text):
+                attach(folder, Transaction("query", 0), files)
+        producer.send(b"1")
+        assert not attach(folder, Transaction("query", 0), files).already
+        producer.send(b"2")
+        assert whole_topic(client, "t") == [b"0", b"1", b"1", b"2"]
+        assert whole_topic(client, "u") == [b"1"]
+
+
+def test_who_lost_the_folder_moves_nothing_of_the_next_owner(folder: Path) -> None:
+    """On a file system whose locks do not hold, two have the same next id."""
+    file = stage(folder, "t", [b"1"])
+    client = pulsarx.Client(folder, durability="os")
+    old = brokers.find(os.path.realpath(folder))
+    assert old is not None
+    next_id = old.catalogue.state.next_id
+    os.rename(folder / "LOCK", folder / "lock-of-another-host")
+    with ChildProcess(OWNING, folder) as owner:
+        owner.line()
+        live = folder / "ledgers" / f"{next_id & 255:02x}" / f"{next_id}.ledger"
+        assert live.exists()
+        with pytest.raises(errors.FolderOwnedError):
+            attach(folder, Transaction("query", 0), [file])
+        with pytest.raises(errors.FolderOwnedError):
+            client.create_producer("t").send(b"x")
+        assert live.exists()
+        assert not (folder / "orphans").exists()
+        owner.kill()
+    client.close()
+    assert contents(folder, "t") == [[b"0"]]
+
+
+OWNING = """
+import sys, pulsarx
+client = pulsarx.Client(sys.argv[1])
+client.create_producer("t").send(b"0")
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_what_goes_wrong_after_the_commit_does_not_hide_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole_close, whole_came = brokers.Broker.close, Topic.ledgers_came
+
+    def close(self: brokers.Broker) -> None:
+        whole_close(self)
+        raise errors.StorageError("close")
+
+    def came(self: Topic, *arguments: Any) -> None:
+        whole_came(self, *arguments)
+        raise errors.StorageError("wake")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(brokers.Broker, "close", close)
+        patch.setattr(Topic, "ledgers_came", came)
+        result = attach(folder, Transaction("query", 0), [stage(folder, "t", [b"1"])])
+    assert result.ledger_count == 1
+    assert "closing" in caplog.text and "tell of attached" in caplog.text
     assert contents(folder, "t") == [[b"1"]]
 
 
-# Crashes ------------------------------------------------------------------------------------------
-
-
-class SimulatedBroker(SimulatedFiles):
-    """What the catalogue and the names of a whole folder go through."""
-
-    def remember(self) -> None:
-        """All that is there now is durable."""
-        for path in sorted(Path(self.root).rglob("*")):
-            self._durable[str(path)] = None if path.is_dir() else path.read_bytes()
-
-
-def crash_at(folder: Path, call: int, seed: int | None, files: list[StagedFile]) -> bool:
-    """Attach, and die at this call; True when it lived. seed -1: only the process dies."""
-    simulated = SimulatedBroker(str(folder), crash_at=call)
-    simulated.remember()
-    whole = brokers.FileSystem
-    brokers.FileSystem = lambda: simulated  # type: ignore[assignment]
-    try:
-        attach(folder, Transaction("query", 0), files)
-        return True
-    except Crash:
-        pass
-    finally:
-        brokers.FileSystem = whole  # type: ignore[misc]
-        for broker in brokers._registry.values():
-            broker.directory.close()
-        brokers._registry.clear()
-        gc.collect()
-    if seed != -1:
-        simulated.power_cut(None if seed is None else random.Random(seed * 1000 + call))
-    return False
-
-
-def publish(folder: Path, topic: str) -> None:
-    with pulsarx.Client(folder, durability="os") as client:
-        client.create_producer(topic).send(b"published")
-
-
-@pytest.mark.parametrize("seed", [None, -1, 1, 2])
-def test_a_crash_at_every_call_leaves_all_or_nothing(
-    folder: Path, tmp_path: Path, seed: int | None
+def test_a_slow_check_holds_no_other_attach_up(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = [stage(folder, f"p-partition-{index}", [b"%d" % index]) for index in range(3)]
-    names = [f"p-partition-{index}" for index in range(3)]
-    shutil.copytree(folder, tmp_path / "before")
-    outcomes = set()
-    for call in range(1000):
-        shutil.rmtree(folder)
-        shutil.copytree(tmp_path / "before", folder)
-        if crash_at(folder, call, seed, files):
-            break
-        known = attached(folder, Transaction("query", 0))
-        state = catalogue(folder).state
-        counts = [len(state.topics[PREFIX + name].ledgers) for name in names]
-        assert counts == ([0, 0, 0] if known is None else [1, 1, 1]), call
-        outcomes.add(known is not None)
-        if seed == -1:
-            publish(folder, "t")  # takes the id of the first file that was linked
-        again = attach(folder, Transaction("query", 0), files)
-        assert again.already == (known is not None)
-        assert again.ledger_count == 3
-        assert contents(folder, *names) == [[b"0"], [b"1"], [b"2"]], call
-    else:
-        raise AssertionError("the sweep did not end")
-    assert outcomes == {True, False}
-    assert call > 20
+    slow, fast = stage(folder, "t", [b"1"]), stage(folder, "t", [b"2"])
+    begun, go_on = threading.Event(), threading.Event()
+    whole = StagedFile.check
 
-
-def test_the_sweep_finds_a_missing_flush(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pulsarx.broker.ledger_attachment.flush_directories", lambda *_: None)
-    with pytest.raises((AssertionError, errors.StorageError)):
-        test_a_crash_at_every_call_leaves_all_or_nothing(folder, tmp_path, None)
-
-
-DYING = """
-import os, sys
-from pulsarx._pycore import file_system
-step, count = sys.argv[2], int(sys.argv[3])
-
-class Dying(file_system.FileSystem):
-    armed = False
-    left = count
-
-def dying(name):
-    whole = getattr(file_system.FileSystem, name)
-    def call(self, *arguments):
-        if Dying.armed and name == step:
-            Dying.left -= 1
-            if Dying.left == 0:
-                os.kill(os.getpid(), 9)
+    def check(self: StagedFile, *arguments: Any) -> tuple[int, ...]:
+        if self == slow:
+            begun.set()
+            go_on.wait(10)
         return whole(self, *arguments)
-    return call
 
-for name in ("link", "create", "unlink", "flush_directory"):
-    setattr(Dying, name, dying(name))
-from pulsarx.broker import broker
-broker.FileSystem = Dying
-import pulsarx
-client = pulsarx.Client(sys.argv[1])
-producer = client.create_producer("t")
-producer.send(b"before")
-Dying.armed = True
-print("ready", flush=True)
-sys.stdin.readline()
-"""
-
-STEPS = [
-    ("link", 1), ("link", 2), ("link", 3), ("flush_directory", 1), ("flush_directory", 2),
-    ("create", 1), ("flush_directory", 4), ("unlink", 1), ("unlink", 2), ("unlink", 3),
-]  # fmt: skip
+    monkeypatch.setattr(StagedFile, "check", check)
+    with pulsarx.Client(folder) as client:
+        transaction = Transaction("slow", 0)
+        other = threading.Thread(target=lambda: attach(folder, transaction, [slow]))
+        other.start()
+        assert begun.wait(10)
+        attach(folder, Transaction("fast", 0), [fast])
+        assert attached(folder, transaction) is None
+        go_on.set()
+        other.join(10)
+        assert whole_topic(client, "t") == [b"2", b"1"]
 
 
-@pytest.mark.parametrize(("step", "count"), STEPS)
-def test_an_owner_killed_while_it_attaches_is_replaced_and_all_of_it_comes_once(
-    folder: Path, step: str, count: int
+def test_a_catalogue_is_not_read_again_for_each_attach(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = [stage(folder, "t", [b"1"]), stage(folder, "u", [b"2"])]
-    with ChildProcess(DYING, folder, step, count) as owner:
-        assert owner.line() == "ready"
-        result = attach(folder, Transaction("query", 0), files)
-        assert result.ledger_count == 2
-        assert owner._process.wait(5) == -9
-    assert contents(folder, "t", "u") == [[b"before", b"1"], [b"2"]]
-    assert attach(folder, Transaction("query", 0), files) == result
+    loads = []
+    whole = CatalogueLog.load
+    monkeypatch.setattr(CatalogueLog, "load", lambda self: (loads.append(1), whole(self)))
+    for batch in range(3):
+        attach(folder, Transaction("query", batch), [stage(folder, "t", [b"%d" % batch])])
+        assert attached(folder, Transaction("query", batch + 1)) is None
+        with monkeypatch.context() as patch:
+            patch.setattr(CatalogueLog, "load", whole)
+            publish(folder, "t")  # another owner in between
+    assert len(loads) == 1
+    assert contents(folder, "t")[0][::2] == [b"0", b"1", b"2"]
 
 
-ATTACHING = """
-import sys
-sys.path[:0] = sys.argv[3:]
-from pathlib import Path
-from staged_ledgers import stage
-from pulsarx.broker.attach import Transaction, attach
-folder, who = Path(sys.argv[1]), sys.argv[2]
-print("ready", flush=True)
-sys.stdin.readline()
-for batch in range(8):
-    files = [stage(folder, topic, [b"%s-%d" % (who.encode(), batch)], who) for topic in "tu"]
-    attach(folder, Transaction(who, batch), files)
-"""
-
-
-def test_several_jobs_and_a_client_that_comes_and_goes(folder: Path) -> None:
-    """Without an owner each of them owns the folder in turn; nobody is refused."""
-    tests = str(Path(__file__).parent.parent / "api")
-    with (
-        ChildProcess(ATTACHING, folder, "a", tests) as first,
-        ChildProcess(ATTACHING, folder, "b", tests) as second,
-    ):
-        for each in (first, second):
-            each.line()
-        for each in (first, second):
-            each.tell()
-        for number in range(8):
-            with pulsarx.Client(folder) as client:
-                client.create_producer("t").send(b"c-%d" % number)
-        first.end()
-        second.end()
-    found = contents(folder, "t", "u")
-    for who in (b"a", b"b", b"c"):
-        wanted = [who + b"-%d" % number for number in range(8)]
-        assert [each for each in found[0] if each.startswith(who)] == wanted
-        assert [each for each in found[1] if each.startswith(who)] == wanted[: 8 * (who != b"c")]
-
-
-@pytest.fixture(autouse=True)
-def nothing_stays_open() -> Iterator[None]:
-    yield
-    assert not brokers._registry
+def test_a_folder_that_was_replaced_is_read_anew(folder: Path, tmp_path: Path) -> None:
+    """By an older copy, and by one of the same length and another history."""
+    shutil.copytree(folder, tmp_path / "older")
+    attach(folder, Transaction("one", 0), [stage(folder, "t", [b"1"])])
+    for batch in range(2):
+        shutil.rmtree(folder)
+        shutil.copytree(tmp_path / "older", folder)
+        assert attached(folder, Transaction("one", 0)) is None
+        assert attached(folder, Transaction("two", 0)) is None
+        attach(folder, Transaction("two", 0), [stage(folder, "u", [b"%d" % batch])])
+        assert contents(folder, "t", "u") == [[], [b"%d" % batch]]

@@ -17,17 +17,23 @@ from child_process import ChildProcess, run_program
 import pulsarx
 from pulsarx import errors
 from pulsarx._pycore.file_system import FileSystem
-from pulsarx.broker import control_frame, control_socket
+from pulsarx.broker import control_frame, control_socket, owner_request
 from pulsarx.broker.control_request import VERBS
 from pulsarx.broker.data_directory import DataDirectory
 from pulsarx.broker.owner_lock import OwnerInfo
 from pulsarx.broker.owner_request import ask_owner
+from pulsarx.clock import monotonic_ms
 
 TOPIC = "persistent://public/default/t"
 
+IMPATIENT = """
+from pulsarx.broker import owner_request
+owner_request._PATIENCE_MS = {}
+"""
 ASK = """
 import sys, json
 from pulsarx.broker.owner_request import ask_owner
+from pulsarx.clock import monotonic_ms
 try:
     print(json.dumps(ask_owner(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))))
 except Exception as error:
@@ -35,9 +41,10 @@ except Exception as error:
 """
 
 
-def ask(folder: Path, verb: str, **arguments: Any) -> Any:
+def ask(folder: Path, verb: str, patience_ms: int = 0, **arguments: Any) -> Any:
     """Ask from another process; the answer, or the text of an error."""
-    answer = run_program(ASK, folder, verb, json.dumps(arguments))[-1]
+    impatient = IMPATIENT.format(patience_ms) if patience_ms else ""
+    answer = run_program(impatient + ASK, folder, verb, json.dumps(arguments))[-1]
     return json.loads(answer) if answer.startswith("{") else answer
 
 
@@ -106,7 +113,7 @@ def test_topics_and_subscriptions_are_made_and_looked_at(
     assert first == {"topic": TOPIC, "partitions": 0, "created": True}
     assert not ask(folder, "create_topic", topic="t", partitions=5)["created"]
     assert ask(folder, "create_topic", topic="p", partitions=2)["partitions"] == 2
-    wanted = {"topic": "p", "name": "s", "position": "earliest"}
+    wanted = {"topics": ["p"], "name": "s", "position": "earliest"}
     assert ask(folder, "create_subscription", **wanted) == {"created": 2}
     assert ask(folder, "create_subscription", **wanted) == {"created": 0}
     client.create_producer("p").send(b"x")
@@ -120,7 +127,7 @@ def test_a_subscription_is_moved_forward_only_and_trimming_follows(
 ) -> None:
     producer = client.create_producer("t")
     ids = [producer.send(b"%d" % number) for number in range(3)]
-    ask(folder, "create_subscription", topic="t", name="s", position="earliest")
+    ask(folder, "create_subscription", topics=["t"], name="s", position="earliest")
     ledger_id = ids[0].ledger_id()
 
     def move(message: int, topic: str = TOPIC, ledger_id: int = ledger_id, name: str = "s") -> Any:
@@ -138,6 +145,26 @@ def test_a_subscription_is_moved_forward_only_and_trimming_follows(
     consumer = client.subscribe("t", "s")
     assert consumer.receive(1000).data() == b"2"
     assert move(3).startswith("NotAllowedError")
+
+
+def test_a_subscription_is_moved_on_all_partitions_by_one_request(
+    client: pulsarx.Client, folder: Path
+) -> None:
+    client.admin.topics.create_partitioned_topic("p", 3)
+    producer = client.create_producer("p")
+    ids = [producer.send(b"%d" % number) for number in range(6)]
+    ask(folder, "create_subscription", topics=["p"], name="s", position="earliest")
+    positions = {
+        f"{TOPIC[:-1]}p-partition-{each.partition()}": [each.ledger_id(), 1] for each in ids
+    }
+    before = sorted(os.listdir(folder / "catalogue"))
+    wanted = {**positions, TOPIC: [1, 1]}
+    found = ask(folder, "move_subscriptions", name="s", positions=wanted)
+    assert sorted(found["moved"]) == sorted(positions)
+    assert found["gone"] == [TOPIC]
+    assert sorted(os.listdir(folder / "catalogue")) == before
+    consumer = client.subscribe("p", "s")
+    assert {consumer.receive(1000).data() for _ in range(3)} == {b"3", b"4", b"5"}
 
 
 def test_errors_arrive_as_what_they_were(client: pulsarx.Client, folder: Path) -> None:
@@ -161,7 +188,11 @@ def test_errors_arrive_as_what_they_were(client: pulsarx.Client, folder: Path) -
         ("lease", {"job": "j", "ledgers": {"t": [True]}, "ttl_ms": 1}),
         ("lease", {"job": "j", "ledgers": {"t": [-1]}, "ttl_ms": 1}),
         ("lease", {"job": "j", "ledgers": {}, "ttl_ms": 1 << 60}),
-        ("create_subscription", {"topic": "t", "name": "s", "position": "middle"}),
+        ("create_subscription", {"topics": ["t"], "name": "s", "position": "middle"}),
+        ("create_subscription", {"topics": [5], "name": "s", "position": "latest"}),
+        ("move_subscriptions", {"name": "s", "positions": {"t": 5}}),
+        ("move_subscriptions", {"name": "s", "positions": {"t": [1]}}),
+        ("move_subscriptions", {"name": "s", "positions": {"t": [1, True]}}),
         ("create_topic", {"topic": "t", "partitions": -1}),
     ],
 )  # fmt: skip
@@ -222,13 +253,63 @@ def test_who_connects_and_says_nothing_does_not_hold_up_closing(folder: Path) ->
     assert not [each for each in threading.enumerate() if each.name == "pulsarx-control"]
 
 
-def test_who_says_nothing_holds_up_others_only_for_a_while(
+def test_who_says_nothing_holds_nobody_up_and_is_sent_away(
     client: pulsarx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with connected(folder) as silent, connected(folder) as slow:
+        slow.sendall(b"\0\0\0\x09{")
+        begun = monotonic_ms()
+        for name in "tuv":
+            assert ask(folder, "create_topic", topic=name, partitions=0)["created"]
+        assert monotonic_ms() - begun < control_socket._REQUEST_MS / 2
+        with pytest.raises(TimeoutError):
+            silent.settimeout(0.01)
+            silent.recv(1)
     monkeypatch.setattr(control_socket, "_REQUEST_MS", 50)
     with connected(folder) as silent:
-        assert ask(folder, "create_topic", topic="t", partitions=0)["created"]
         assert silent.recv(1) == b""
+
+
+def test_many_who_say_nothing_hold_up_others_only_for_a_while(
+    client: pulsarx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control_socket, "_REQUEST_MS", 300)
+    silent = [connected(folder) for _ in range(3 * control_socket._AT_ONCE_MAX)]
+    assert ask(folder, "create_topic", topic="t", partitions=0)["created"]
+    for each in silent:
+        each.close()
+
+
+def test_a_request_that_takes_long_holds_no_other_up(
+    client: pulsarx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+
+    def slow(broker: Any, topic: str) -> dict[str, Any]:
+        go_on.wait(10)
+        return {"slow": True}
+
+    monkeypatch.setitem(VERBS, "stats", (slow, {"topic": str}))
+    answers: list[Any] = []
+    asking = threading.Thread(target=lambda: answers.append(ask(folder, "stats", topic="t")))
+    asking.start()
+    assert ask(folder, "create_topic", topic="t", partitions=0)["created"]
+    assert not answers
+    go_on.set()
+    asking.join(10)
+    assert answers == [{"slow": True}]
+
+
+def test_only_the_owners_user_is_answered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = os.umask(0)
+    try:
+        client = pulsarx.Client(folder, durability="os")
+    finally:
+        os.umask(before)
+    with client:
+        assert os.stat(folder / "control.sock").st_mode & 0o777 == 0o600
+        monkeypatch.setattr(control_socket, "user_of", lambda _: 12345)
+        assert raw(folder, frame({})) == b""
 
 
 def test_a_folder_whose_path_is_too_long_for_an_address(tmp_path: Path) -> None:
@@ -361,3 +442,61 @@ def test_an_answer_is_waited_for_only_so_long(
     with pytest.raises(errors.AlreadyClosed):
         client.close()
         client.create_producer("t")
+
+
+def test_an_owner_that_dies_late_is_asked_again_until_somebody_tells(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it took: patience begins anew when an owner that was asked is gone."""
+    monkeypatch.setattr(owner_request, "_PATIENCE_MS", 50)
+    whole = owner_request._ask_once
+    turns = iter(range(10))
+
+    def ask_once(*arguments: Any) -> Any:
+        if next(turns) == 0:
+            threading.Event().wait(0.2)
+            raise owner_request._Unanswered("gone")
+        return whole(*arguments)
+
+    pulsarx.Client(folder, durability="os").close()
+    monkeypatch.setattr(owner_request, "_ask_once", ask_once)
+    assert ask_owner(folder, "create_topic", {"topic": "t", "partitions": 0})["created"]
+
+
+def test_who_was_asked_and_is_gone_may_have_done_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner_request, "_PATIENCE_MS", 300)
+    begun = threading.Event()
+
+    def dying(broker: Any, topic: str) -> dict[str, Any]:
+        begun.set()
+        control_socket.shut(broker.control._listener)
+        broker.control.abandon()  # all its descriptors are closed, as by a kill
+        return {}
+
+    monkeypatch.setitem(VERBS, "stats", (dying, {"topic": str}))
+    with pulsarx.Client(folder, durability="os"):
+        answer = ask(folder, "stats", topic="t", patience_ms=300)
+        assert begun.is_set()
+        assert answer.startswith("Timeout") and "may have been done" in answer
+
+
+def test_an_owner_that_comes_just_when_there_was_none_is_asked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = DataDirectory.owner
+    looks: list[OwnerInfo | None] = []
+
+    def owner(self: DataDirectory) -> OwnerInfo | None:
+        looks.append(whole(self) if looks else None)
+        return looks[-1]
+
+    with ChildProcess(LISTENER, folder) as other:
+        other.line()
+        before = sorted(os.listdir(folder / "catalogue"))
+        monkeypatch.setattr(DataDirectory, "owner", owner)
+        assert ask_owner(folder, "create_topic", {"topic": "t", "partitions": 0})["created"]
+        assert len(looks) == 2
+        # The topic's commit, and no epoch of a second owner.
+        assert len(os.listdir(folder / "catalogue")) == len(before) + 1

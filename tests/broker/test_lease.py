@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,15 @@ from catalogue_folder import TOPIC, create, open_folder, read_folder
 import pulsarx
 from pulsarx import errors
 from pulsarx.broker import broker as brokers
+from pulsarx.broker import lease as leases
+from pulsarx.broker import lease_renewal
 from pulsarx.broker.catalogue_operations import id_runs
-from pulsarx.broker.lease import lease, release_lease, renew_lease
+from pulsarx.broker.lease import lease, lease_ranges, release_lease, renew_lease
+from pulsarx.broker.lease_renewal import LeaseRenewals
+from pulsarx.broker.ledger_range import LedgerRange
+from pulsarx.broker.plan import plan
+from pulsarx.broker.read_range import read_range
+from pulsarx.clock import Deadline
 from pulsarx.errors import CatalogueError
 
 T = TOPIC + "t"
@@ -206,3 +215,166 @@ def test_a_batch_that_was_attached_is_refused_by_the_catalogue_too(tmp_path: Pat
             catalogue.commit([{**attach, "batch_id": batch}])
     catalogue.commit([{**attach, "batch_id": 4, "forgotten": ["a"]}])
     directory.close()
+
+
+# While ranges are read ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def renewals(clock: pulsarx.ManualClock, monkeypatch: pytest.MonkeyPatch) -> LeaseRenewals:
+    """Those of this process, on the clock of the test."""
+    made = LeaseRenewals(clock)
+    monkeypatch.setattr(lease_renewal, "renewals", made)
+    return made
+
+
+def planned_ranges(client: pulsarx.Client, folder: Path, ttl_ms: int) -> list[LedgerRange]:
+    ranges = plan(client, "t", columns=["value"])
+    expires_ms = lease_ranges(folder, "job", ranges, ttl_ms)
+    assert {each.lease for each in ranges} == {("job", ttl_ms, expires_ms)}
+    return ranges
+
+
+def pass_time(clock: pulsarx.ManualClock, renewals: LeaseRenewals, seconds: int) -> None:
+    for _ in range(seconds):
+        clock.advance(1)
+        renewals.wait()
+
+
+def test_a_read_may_take_much_longer_than_its_lease(
+    client: pulsarx.Client, folder: Path, clock: pulsarx.ManualClock, renewals: LeaseRenewals
+) -> None:
+    ids = ledger_ids(client)
+    ranges = planned_ranges(client, folder, 30_000)
+    acknowledge_all(client)
+    found = []
+    for each in ranges:
+        for batch in read_range(each):
+            pass_time(clock, renewals, 300)
+            assert ledger_ids(client) == ids
+            found.append(len(batch))
+    assert found == [1] * 4
+    # Nobody reads any more: the lease ends, and the next look at retention takes them.
+    pass_time(clock, renewals, 31)
+    brokers_of(client).topics[T].trim()
+    assert ledger_ids(client) == ids[3:]
+    assert not any(each.timer for each in renewals._leases.values())
+
+
+def test_a_reader_that_is_dropped_renews_no_more(
+    client: pulsarx.Client, folder: Path, clock: pulsarx.ManualClock, renewals: LeaseRenewals
+) -> None:
+    ids = ledger_ids(client)
+    ranges = planned_ranges(client, folder, 30_000)
+    acknowledge_all(client)
+    reader = read_range(ranges[0])
+    next(reader)
+    pass_time(clock, renewals, 100)
+    assert ledger_ids(client) == ids
+    del reader
+    pass_time(clock, renewals, 31)
+    brokers_of(client).topics[T].trim()
+    assert ledger_ids(client) == ids[3:]
+
+
+def test_short_reads_do_not_ask_the_owner(
+    client: pulsarx.Client,
+    folder: Path,
+    clock: pulsarx.ManualClock,
+    renewals: LeaseRenewals,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ranges = planned_ranges(client, folder, 30_000)
+    asked: list[str] = []
+    monkeypatch.setattr(leases, "ask_owner", lambda *a: asked.append(a[1]) or {"expires_ms": 0})
+    for seconds, times in ((0, 0), (9, 0), (2, 1), (8, 1), (3, 2)):
+        pass_time(clock, renewals, seconds)
+        assert sum(len(batch) for each in ranges for batch in read_range(each)) == 4
+        clock.advance(0)
+        renewals.wait()
+        assert asked == ["renew"] * times
+
+
+def test_a_lease_that_is_over_is_told_and_reading_goes_on(
+    client: pulsarx.Client,
+    folder: Path,
+    clock: pulsarx.ManualClock,
+    renewals: LeaseRenewals,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ranges = planned_ranges(client, folder, 30_000)
+    release_lease(folder, "job")
+    for _ in read_range(ranges[0]):
+        pass_time(clock, renewals, 100)
+    assert caplog.text.count("is not renewed from host") == 1
+    assert not brokers_of(client).catalogue.state.leases
+
+
+def test_a_renewal_that_fails_is_tried_again(
+    client: pulsarx.Client,
+    folder: Path,
+    clock: pulsarx.ManualClock,
+    renewals: LeaseRenewals,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ids = ledger_ids(client)
+    ranges = planned_ranges(client, folder, 30_000)
+    acknowledge_all(client)
+    ask = leases.ask_owner
+    turns: list[int] = []
+
+    def failing(*arguments: Any) -> Any:
+        turns.append(1)
+        if len(turns) % 3:
+            raise errors.FolderOwnedError("nobody answers")
+        return ask(*arguments)
+
+    monkeypatch.setattr(leases, "ask_owner", failing)
+    for _ in read_range(ranges[0]):
+        pass_time(clock, renewals, 200)
+    assert ledger_ids(client) == ids
+    assert "nobody answers" in caplog.text
+
+
+def test_a_leased_range_bears_its_lease_to_other_processes(
+    client: pulsarx.Client, folder: Path
+) -> None:
+    (planned, *_) = planned_ranges(client, folder, 30_000)
+    for copy in (
+        pickle.loads(pickle.dumps(planned)),
+        LedgerRange.of_document(json.loads(json.dumps(planned.document()))),
+    ):
+        assert copy == planned
+        assert copy.lease == planned.lease
+        assert copy.folder == str(folder)
+
+
+READER = """
+import json, sys
+from pulsarx.broker.ledger_range import LedgerRange
+from pulsarx.broker.read_range import read_range
+planned = LedgerRange.of_document(json.loads(sys.argv[1]))
+for batch in read_range(planned):
+    print(len(batch), flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_another_process_renews_through_the_owner(folder: Path, run_child: Any) -> None:
+    with pulsarx.Client(folder, durability="os") as client:
+        client.create_producer("t").send(b"x")
+        (planned,) = plan(client, "t")
+        lease_ranges(folder, "job", [planned], 1500)
+        leases_now = brokers_of(client).catalogue.state.leases
+        first_ms = leases_now["job"].expires_ms
+        child = run_child(READER, json.dumps(planned.document()))
+        assert child.stdout.readline() == "1\n"
+        deadline = Deadline(20_000)
+        while leases_now["job"].expires_ms < first_ms + 1000 and not deadline.expired():
+            brokers_of(client).background.wait()
+            leases_now = brokers_of(client).catalogue.state.leases
+        assert leases_now["job"].expires_ms >= first_ms + 1000
+        child.stdin.write("\n")
+        child.stdin.close()
+        assert child.wait(20) == 0

@@ -122,7 +122,8 @@ def test_offsets_have_one_text():
 
 @pytest.mark.parametrize(
     "text", ["", "[]", "{", '{"a": 1}', '{"a": [1]}', '{"a": [1, -1]}', '{"a": [true, 1]}',
-             '{"a": [0, 1]}', '{"a": "now"}', '{"a": "1:2"}', '{"a": "-1:-1:-1"}', "7"],
+             '{"a": [0, 1]}', '{"a": "now"}', '{"a": [1, 1], "public/default/a": [2, 1]}',
+             '{"a": "1:2"}', '{"a": "-1:-1:-1"}', "7"],
 )  # fmt: skip
 def test_what_is_no_offset_is_refused(text: str):
     with pytest.raises(ValueError, match="offset"):

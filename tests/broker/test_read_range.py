@@ -199,7 +199,7 @@ def test_a_message_larger_than_a_batch_has_its_own(client: pulsarx.Client):
 def test_batches_outlive_reader_file_and_client(open_client: OpenClient, tmp_path: Path):
     client = open_client()
     sent = publish(client, 500, batch=50)
-    batches = list(read_range(one_range(client), max_rows=64))
+    batches = list(read_range(one_range(client), max_rows=1000))
     client.close()
     for path in (tmp_path / "data").glob("ledgers/*/*"):
         path.unlink()
@@ -329,5 +329,153 @@ def test_entries_that_lie_are_told(
         rows = tables([planned])[0]
     except (errors.CorruptDataError, errors.OperationNotSupported):
         rows = tables([planned], pass_damage=True)[0]
+    for batch in read_range(planned, pass_damage=True):
+        pa.record_batch(batch).validate(full=True)
     assert len(rows) <= 10
     writer.close()
+
+
+def write_ledger(folder: Path, entries: list[tuple[bytes, int, int]]) -> LedgerRange:
+    """A ledger of entries (bytes, messages, publish time), and a range over all of it."""
+    writer = make_ledger(folder / "f")
+    for entry, count, time_ms in entries:
+        writer.append(entry, message_count=count, publish_time_ms=time_ms)
+    writer.flush()
+    path = str(folder / "f")
+    identity = LedgerFile.open(path, 9).uuid.hex()
+    total = sum(count for _, count, _ in entries)
+    end = writer.end
+    writer.close()
+    return LedgerRange(FULL, 2, 9, path, identity, "", 0, total, 4096, end, COLUMNS)
+
+
+def batch_of(values: list[bytes], time_ms: int = 5) -> tuple[bytes, int, int]:
+    messages = [(value, {"key": "k", "properties": {"a": "b"}}) for value in values]
+    body = encode_batch(messages, producer_name="p", publish_time_ms=time_ms)
+    return body, len(values), time_ms
+
+
+def test_a_message_that_fails_half_way_leaves_no_trace(tmp_path: Path):
+    """Its value was once put in front of the next message's."""
+    good = batch_of([b"good"] * 3)
+    bad = bytearray(batch_of([b"bad"] * 3)[0][6:])
+    place = bad.rindex(b"\x12\x01b")  # the value of the last message's property ...
+    bad[place] = 0x1A  # ... is another field now, so the property has none
+    planned = write_ledger(tmp_path, [good, (make_entry(bytes(bad)), 3, 5), good])
+    for columns in (COLUMNS, ("value", "__messageProperties"), ("__messageProperties", "__key")):
+        found = []
+        for batch in read_range(planned, columns, pass_damage=True):
+            pa.record_batch(batch).validate(full=True)
+            found += pa.record_batch(batch).to_pylist()
+        values = [b"good"] * 3 + [b"bad"] * 2 + [b"good"] * 3
+        assert [row["__messageProperties"] for row in found] == [[("a", "b")]] * 8
+        if "value" in columns:
+            assert [row["value"] for row in found] == values
+    with pytest.raises(errors.CorruptDataError, match="message 2 of entry 1"):
+        tables([planned])
+
+
+def test_a_range_that_begins_in_damage_is_told(client: pulsarx.Client):
+    """Where the entry with the first message was damaged, the plan began with the next one that
+    was not, and the messages between were left out without a word."""
+    sent = publish(client, 30, batch=10)
+    whole = one_range(client, columns=["value"])
+    second = plan(client, "t", max_records_per_partition=10)[1]
+    damage(whole, second.offset + 3)
+    client.close()
+    for first in (10, 15):
+        with pulsarx.Client(Path(whole.path).parents[2], durability="os") as reader:
+            (planned,) = plan(reader, "t", {FULL: (whole.ledger_id, first)}, columns=["value"])
+        with pytest.raises(errors.CorruptDataError, match=rf"message {first} is not there"):
+            list(read_range(planned))
+        assert values([planned], pass_damage=True) == sent[20:]
+
+
+def test_other_times_are_left_out_wherever_they_are(tmp_path: Path):
+    times = [5, 9, 3, 7, 7, 2, 8]
+    entries = [batch_of([b"%d" % time] * 3, time) for time in times]
+    planned = write_ledger(tmp_path, entries)
+    for low, high in ((None, None), (None, 7), (7, None), (3, 8), (7, 8), (4, 5), (10, 20), (0, 1)):
+        expected = [
+            b"%d" % time
+            for time in times
+            for _ in range(3)
+            if (low is None or time >= low) and (high is None or time < high)
+        ]
+        for rows in (1, 4, 100):
+            found = values([part(planned, from_ms=low, until_ms=high)], max_rows=rows)
+            assert found == expected
+    recovery = LedgerFile.open(planned.path, 9).recover()
+    assert (recovery.first_publish_ms, recovery.last_publish_ms) == (2, 9)
+    inside = part(planned, from_ms=7, until_ms=9, first_message=10, end_message=20)
+    assert values([inside]) == [b"7"] * 5 + [b"8"] * 2
+
+
+def test_two_threads_in_one_reader_are_refused(client: pulsarx.Client):
+    """Both at once would have read with each other's places."""
+    client.create_producer("t", compression_type=CompressionType.ZLib).send_many([b"x"] * 100)
+    found: list[int] = []
+
+    import pulsarx.broker.read_range as module
+
+    plain = module.decompress
+
+    def again(*arguments: Any) -> bytes:
+        with pytest.raises(ValueError, match="another thread is reading"):
+            next(reader)
+        found.append(1)
+        return plain(*arguments)
+
+    module.decompress = again
+    try:
+        reader = read_range(one_range(client))
+        assert sum(len(batch) for batch in reader) == 100
+    finally:
+        module.decompress = plain
+    assert found == [1]
+
+
+def test_a_codec_that_is_not_there_loses_nothing(
+    client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch
+):
+    """What was read before it came was lost with the error."""
+    import pulsarx.broker.read_range as module
+
+    client.create_producer("t").send_many([b"a", b"b"])
+    client.create_producer("t", compression_type=CompressionType.ZLib).send_many([b"c"] * 100)
+    plain = module.decompress
+    failing = [True]
+
+    def absent(*arguments: Any) -> bytes:
+        if failing[0]:
+            raise ModuleNotFoundError("no codec")
+        return plain(*arguments)
+
+    monkeypatch.setattr(module, "decompress", absent)
+    reader = read_range(one_range(client), ["value"])
+    assert pa.record_batch(next(reader)).to_pydict() == {"value": [b"a", b"b"]}
+    with pytest.raises(ModuleNotFoundError):
+        next(reader)
+    failing[0] = False
+    assert sum(len(batch) for batch in reader) == 100
+
+
+KEEPER = """
+import resource, sys
+import pulsarx
+from pulsarx.broker.plan import plan
+from pulsarx.broker.read_range import read_range
+(planned,) = plan(pulsarx.Client(sys.argv[1], read_only=True), "t", columns=["value"])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+kept = list(read_range(planned, max_rows=1000))
+print(len(kept), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+"""
+
+
+def test_small_batches_take_little_memory(client: pulsarx.Client, run_child: Any):
+    """Each took room for 8 MiB, and 2 MiB of it for real where pages are huge."""
+    client.create_producer("t", **batches_of(1000)).send_many([b"value"] * 800_000)
+    child = run_child(KEEPER, client._broker.directory.path)
+    count, mebibytes = map(int, child.communicate(timeout=60)[0].split())
+    assert count == 800
+    assert mebibytes < 100

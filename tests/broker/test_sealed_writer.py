@@ -249,6 +249,19 @@ def test_without_messages_there_is_no_file(path: str, tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [{"compression": 99}, {"compression": "x"}, {"producer_name": 5}, {"uuid": b"x"},
+     {"folder_id": "Z" * 32}, {"max_message_size": 0}],
+)  # fmt: skip
+def test_a_writer_that_is_refused_leaves_nothing(path: str, tmp_path: Path, wrong: Any):
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises((TypeError, ValueError, errors.InvalidConfiguration)):
+        SealedLedgerWriter(path, **{"folder_id": FOLDER_ID, **wrong})
+    assert os.listdir(os.path.dirname(path)) == []
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_abort_leaves_nothing(path: str, tmp_path: Path):
     with SealedLedgerWriter(path, FOLDER_ID) as writer:
         writer.append(b"x")

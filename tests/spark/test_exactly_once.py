@@ -103,6 +103,7 @@ def test_what_is_aborted_is_gone_and_messages_of_failed_tasks_may_be_missing(fol
     assert values(folder, "t") == [] and not staged(folder)
 
 
+@pytest.mark.filterwarnings("ignore:version 1 of 'job")
 def test_a_version_of_an_application_is_written_once(folder: Path) -> None:
     make_topics(folder, "t")
     for version in ("1", "1", "2", "1", "2"):

@@ -7,10 +7,15 @@ import os
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+
+pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'")
+
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 from topic_contents import numbers
 
 import pulsarx
 from pulsarx.spark import map_topic, plan_frame, plan_topic, read_partitions, topic_rdd
+from pulsarx.spark.mapped_batches import checked_batches
 
 
 def sum_numbers(batches):
@@ -80,6 +85,72 @@ def test_a_failing_task_is_tried_again_and_counts_once(spark, folder, publish):
         max_records_per_partition=400,
     )
     assert numbers(frame.collect()) == list(range(1000))
+
+
+def test_a_function_may_give_nothing_or_stop_early(spark, folder, publish):
+    publish("numbers", 30)
+
+    def nothing(batches):
+        return iter(())
+
+    def first(batches):
+        yield next(batches)
+
+    for function, count in ((nothing, 0), (first, 30)):
+        frame = map_topic(
+            spark, "numbers", function, "value binary",
+            root=folder, columns="value", max_records_per_partition=7, min_partitions=1,
+        )  # fmt: skip
+        assert frame.count() == count
+
+
+def test_columns_in_another_order_are_refused_and_a_failure_is_told(spark, folder, publish):
+    """Spark goes by their places: keys came as values, without a word."""
+    publish("numbers", 10)
+
+    def swapped(batches):
+        for batch in batches:
+            yield batch.select(["__key", "value"])
+
+    def failing(batches):
+        next(batches)
+        raise RuntimeError("planted")
+        yield
+
+    for function, text in ((swapped, "value, __key, in this order"), (failing, "planted")):
+        frame = map_topic(spark, "numbers", function, "value binary, __key binary", root=folder)
+        with pytest.raises(Exception, match=text):
+            frame.collect()
+    with pytest.raises(TypeError, match="must be callable"):
+        map_topic(spark, "numbers", 5, "value binary", root=folder)
+    with pytest.raises(ValueError, match="min_partitions is -1"):
+        map_topic(spark, "numbers", swapped, "value binary", root=folder, min_partitions=-1)
+
+
+COUNTS = StructType([StructField("count", LongType()), StructField("name", StringType())])
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (None, "gave NoneType; it must give an iterator"),
+        ([pa.table({"count": [1], "name": ["a"]})], "gave Table, not pyarrow.RecordBatch"),
+        ([pa.record_batch({"count": [1]})], "columns count; its schema says count, name"),
+        ([pa.record_batch({"count": [1.5], "name": ["a"]})], "count as Arrow double; .* bigint"),
+        ([pa.record_batch({"count": [1], "name": [b"a"]})], "name as Arrow binary; .* string"),
+    ],
+)
+def test_what_is_not_the_schema_is_named(found, text):
+    with pytest.raises(TypeError, match=text):
+        list(checked_batches(found, COUNTS))
+
+
+def test_batches_of_the_schema_pass_also_with_nulls_alone():
+    given = [
+        pa.record_batch({"count": [1], "name": ["a"]}),
+        pa.record_batch({"count": pa.nulls(2), "name": pa.array(["a", "b"], pa.large_string())}),
+    ]
+    assert list(checked_batches(iter(given), COUNTS)) == given
 
 
 def test_an_executor_without_the_folder_says_host_and_path(spark, folder, publish):

@@ -30,8 +30,9 @@ from pulsarx.spark.options import OPTIONS, read_options
 
 @pytest.fixture
 def topic(folder: Path) -> Path:
-    """A folder with the topic t and three messages."""
+    """A folder with the topic t and three messages, and the topic p with two partitions."""
     with pulsarx.Client(folder, durability="os") as client:
+        client.admin.topics.create_partitioned_topic("p", 2)
         send(client, "t", [b"1", b"2", b"3"])
     return folder
 
@@ -68,7 +69,35 @@ def columns(**kinds: Any) -> StructType:
         ({"topic": "t", "startingOffsets": "somewhere"}, "offsets are JSON"),
         ({"topic": "t", "startingOffsets": '{"u": [1, 2]}'}, "other topics"),
         ({"topic": "t", "startingOffsets": '{"t": [999, 2]}'}, "999"),
-        ({"topic": "t", "startingOffsets": "latest", "endingOffsets": "earliest"}, "behind"),
+        ({"topic": "t", "startingOffsets": "latest"}, "leaves nothing to read"),
+        ({"topic": "t", "endingOffsets": "earliest"}, "leaves nothing to read"),
+        (
+            {"topic": "t", "startingOffsets": '{"t": "latest"}', "endingOffsets": '{"t": [0, 0]}'},
+            "behind",
+        ),
+        ({"topic": "t", "startingOffsets": "{}"}, "JSON by topic"),
+        ({"topic": "t", "startingOffsets": '{"t": "latest", "t": "earliest"}'}, "there twice"),
+        ({"topic": "t", "startingOffsets": '{"t": {"one": "latest"}}'}, "no number of a partition"),
+        ({"topic": "t", "startingOffsets": '{"t": {"3": "latest"}}'}, "other topics"),
+        ({"topic": "t", "startingOffsets": '{"t": 7}'}, "offset 7 of"),
+        ({"topic": "p", "startingOffsets": '{"p": [1, 1]}'}, "2 partitions; give each its own"),
+        ({"topic": "p", "endingOffsets": '{"p": {"1": "latest"}}'}, "do not name .*p-partition-0"),
+        ({"topic": "t", "startingOffsetsByTimestamp": '{"u": 5}'}, "other topics"),
+        ({"topic": "t", "startingOffsetsByTimestamp": "5"}, "JSON by topic"),
+        ({"topic": "t", "startingOffsetsByTimestamp": '{"t": "noon"}'}, "zone"),
+        ({"topic": "t", "startingTime": '{"t": 5}'}, "OffsetsByTimestamp"),
+        ({"topic": "t", "startingTimestamp": "9", "endingTimestamp": "9"}, "not before"),
+        ({"topic": "t", "startingTimestamp": "1" + "0" * 19}, "from 0 up"),
+        ({"topic": "t", "endingOffsetsByTimestamp": '{"t": 5}', "endingTime": "5"}, "not both"),
+        ({"topic": "t", "valueFormat": "auto"}, "no schemas"),
+        ({"topic": "t", "valueFormat": "json"}, "one of raw"),
+        ({"topic": "t", "waitForTopic": "true"}, "readStream only"),
+        ({"topic": "t", "leaseSeconds": "2592001"}, "30 days"),
+        ({"topic": "t", "maxBytesPerPartition": "1bb"}, "64m"),
+        ({"topic": "t", "paths": '["a"]'}, "option root"),
+        ({"topic": "t", "minOffsetsPerTrigger": "5"}, "minMessagesPerTrigger"),
+        ({"topic": "t", "maxMessagesPerTrigger": "5", "topik": "t"}, "mean topic"),
+        ({"topic": "somewhere-else"}, r"is not in .*, where for instance \S*p, \S*t is"),
         ({"topic": "t", "startingTimestamp": "2026-01-01"}, "zone"),
         ({"topic": "t", "startingTimestamp": "5", "startingOffsets": "latest"}, "not both"),
         ({"topic": "t", "maxBytesPerTrigger": "1m"}, "readStream"),
@@ -78,6 +107,7 @@ def columns(**kinds: Any) -> StructType:
         ({"topic": "t", "root": "memory:"}, "folder"),
         ({"topic": "t", "root": "data"}, "absolute path"),
         ({"topicsPattern": "["}, "regular expression"),
+        ({"topicsPattern": " "}, "empty"),
         ({"topicsPattern": "nothing-.*"}, "nothing-"),
     ],
 )
@@ -133,11 +163,79 @@ def test_overwriting_is_refused(topic: Path) -> None:
         (columns(valeu=BinaryType()), "did you mean 'value'"),
         (StructType([StructField("value", BinaryType(), False)]), "nullable"),
         (StructType([]), "no column"),
+        (StructType([StructField("value", BinaryType(), True)] * 2), "named once"),
+        (columns(__messageProperties=MapType(StringType(), StringType(), False)), "cast"),
     ],
 )
 def test_another_schema_is_refused(topic: Path, schema: StructType, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         source(topic, topic="t").reader(schema)
+
+
+def test_a_schema_and_other_columns_are_refused_together(topic: Path) -> None:
+    """The option was passed over in silence."""
+    given = columns(value=BinaryType(), __key=BinaryType())
+    source(topic, topic="t", columns="value,__key").reader(given)
+    for names in ("__key,value", "value"):
+        made = source(topic, topic="t", columns=names)
+        with pytest.raises(ValueError, match="Give one of them"):
+            made.reader(given)
+        with pytest.raises(ValueError, match="Give one of them"):
+            made.streamReader(given)
+
+
+def test_what_create_table_makes_of_the_options_is_told() -> None:
+    """Spark selects from such a table without any option."""
+    for give in (
+        lambda: PulsarxDataSource({}).schema(),
+        lambda: PulsarxDataSource({"provider": "pulsarx", "option.root": "/x"}).schema(),
+    ):
+        with pytest.raises(ValueError, match="TEMPORARY VIEW"):
+            give()
+
+
+def test_a_stream_may_wait_for_its_topics(topic: Path) -> None:
+    made = source(topic, topics="t,later", waitForTopic="true", startingOffsets="earliest")
+    reader = made.streamReader(made.schema())
+    start = reader.initialOffset()
+    assert list(start) == [PREFIX + "t"]
+    with pulsarx.Client(topic) as client:
+        send(client, "later", [b"4", b"5"])
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
+    assert sorted(end) == [PREFIX + "later", PREFIX + "t"]
+    parts: Any = reader.partitions(start, end)
+    assert sum(each.message_count for part in parts for each in part.ranges) == 5
+    reader.stop()
+    alone = source(topic, topic="never", waitingForNonExistedTopic="true")
+    assert alone.streamReader(alone.schema()).initialOffset() == {}
+    with pytest.raises(errors.TopicNotFound, match="never"):
+        source(topic, topic="never").schema()
+
+
+def test_a_stream_starts_where_options_by_topic_say(topic: Path) -> None:
+    def starts_at(**options: str) -> Any:
+        made = source(topic, topic="t", **options)
+        return made.streamReader(made.schema()).initialOffset()[PREFIX + "t"]
+
+    end = starts_at()
+    assert end[1] == 3
+    assert starts_at(startingOffsetsByTimestamp='{"t": 0}') == [0, 0]
+    assert starts_at(startingOffsetsByTimestamp='{"t": "2100-01-01T00:00:00Z"}') == end
+    assert starts_at(startingOffsets='{"t": -2}') == [0, 0]
+    assert starts_at(startingOffsets=json.dumps({"t": [end[0], 2]})) == [end[0], 2]
+
+
+def test_a_lease_that_cannot_be_had_says_how_to_read_without(
+    topic: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*given: Any) -> None:
+        raise errors.FolderOwnedError("the owner is on another host")
+
+    monkeypatch.setattr("pulsarx.spark.topic_plan.lease", refuse)
+    with pytest.raises(errors.FolderOwnedError) as caught:
+        plan_read(topic, topic="t")
+    assert "leaseSeconds 0" in caught.value.__notes__[0]
+    assert plan_read(topic, topic="t", leaseSeconds="0")
 
 
 def test_stream_options_belong_to_streams(topic: Path) -> None:
@@ -169,6 +267,23 @@ def test_messages_that_retention_took_are_an_error_unless_allowed(folder: Path) 
         plan_read(folder, topic="t", startingOffsets=start)
     (part,) = plan_read(folder, topic="t", startingOffsets=start, failOnDataLoss="false")
     assert sum(each.message_count for each in part.ranges) == 1
+
+
+def test_a_newer_format_is_refused_when_planned(topic: Path) -> None:
+    from pulsarx.broker.folder_marker import marker_bytes
+
+    made = source(topic, topic="t")
+    made.schema()
+    (topic / "PULSARX").write_bytes(marker_bytes(99, "0" * 32))
+    with pytest.raises(errors.NewerFormatError, match="99"):
+        plan_read(topic, topic="t")
+    with pytest.raises(errors.NewerFormatError):
+        made.reader(columns(value=BinaryType())).partitions()
+    with pytest.raises(errors.NewerFormatError):
+        made.streamReader(columns(value=BinaryType())).initialOffset()
+    (topic / "PULSARX").write_bytes(b"PulsarX data directory\nformat 1\n")
+    with pytest.raises(errors.PulsarException):
+        plan_read(topic, topic="t")
 
 
 def test_another_folder_under_the_same_path_is_refused(topic: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import os
 
 from pulsarx.broker.catalogue import Catalogue
 from pulsarx.broker.data_directory import DataDirectory
+from pulsarx.broker.kept_catalogue import keep_log, take_log
 from pulsarx.broker.ledger_attachment import attached_already
 from pulsarx.broker.owner_request import TIMEOUT_MS, ask_owner
 
@@ -106,7 +107,7 @@ def attach(
     missing, or is not what its writer said. TopicNotFound: a topic of them does not exist.
     NotAllowedError: a file was attached before, by another transaction.
     FolderOwnedError: the owner cannot be reached. Nothing was attached after any of these.
-    Timeout: not known; call again.
+    Timeout, CatalogueError: it may have been attached; call again.
     """
     files = list(staged_files)
     arguments: dict[str, Any] = {
@@ -136,7 +137,12 @@ def _known(folder: str | os.PathLike[str], transaction: Transaction) -> dict[str
     path = os.path.realpath(os.fspath(folder))
     directory = DataDirectory.open(path, files=FileSystem(), read_only=True)
     try:
-        state = Catalogue.open(directory).state
-        return attached_already(state, transaction.application, transaction.batch_id)
+        catalogue = Catalogue.open(directory, log=take_log(directory))
+        found = attached_already(catalogue.state, transaction.application, transaction.batch_id)
+        catalogue.close()
+        log = catalogue.part_with_log()
+        if log is not None:
+            keep_log(directory, log)
+        return found
     finally:
         directory.close()

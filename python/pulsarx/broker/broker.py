@@ -25,6 +25,7 @@ from pulsarx.broker.completions import Completions
 from pulsarx.broker.control_socket import ControlSocket
 from pulsarx.broker.cursor_listing import CursorListing
 from pulsarx.broker.data_directory import DataDirectory
+from pulsarx.broker.kept_catalogue import keep_log, take_log
 from pulsarx.broker.memory_directory import MemoryDirectory
 from pulsarx.broker.partitioned_topic import (
     PartitionedTopic,
@@ -100,6 +101,7 @@ class Broker:
         self._producer_count = 0
         self._flush_timers: set[Timer] = set()
         self.files = FileSystem()
+        log = None
         if location is None:
             self.directory: DataDirectory | MemoryDirectory = MemoryDirectory(
                 now_ms=self.clock.now_ms()
@@ -108,9 +110,10 @@ class Broker:
             self.directory = DataDirectory.open(
                 location, files=self.files, now_ms=self.clock.now_ms(), brief=brief
             )
+            log = take_log(self.directory) if brief else None
             self._cursor_listing = CursorListing(self.files, f"{self.directory.path}/cursors")
         try:
-            self.catalogue = Catalogue.open(self.directory)
+            self.catalogue = Catalogue.open(self.directory, log=log)
             ends_path = self.directory.ends_path
             epoch = self.catalogue.epoch
             self.ends = (
@@ -430,7 +433,12 @@ def own_briefly(
         try:
             return work(broker)
         finally:
-            release(key, broker)
+            failure = attempt(lambda: release(key, broker))
+            if failure is not None:  # it does not undo what was done
+                _report_closing(key, failure)
+            log = broker.catalogue.part_with_log()
+            if log is not None:
+                keep_log(broker.directory, log)
 
 
 def find(key: str) -> Broker | None:
@@ -443,9 +451,13 @@ def _close_all() -> None:
         error = attempt(broker.close)
         _registry.pop(key, None)
         if error is not None:
-            import logging
+            _report_closing(key, error)
 
-            logging.getLogger("pulsarx").error("closing %s at exit failed: %s", key, error)
+
+def _report_closing(key: str, failure: Exception) -> None:
+    import logging
+
+    logging.getLogger("pulsarx").error("closing %s failed: %s", key, failure)
 
 
 def _abandon_all() -> None:

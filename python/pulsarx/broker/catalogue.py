@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 CHECKPOINT_INTERVAL = 100
 # At close, so many commits are worth a checkpoint: reading them costs more than writing it.
 _CLOSE_INTERVAL = 10
+_CLOSE_SIZE = 16 << 10
 # A commit fills one block of the device whatever its size.
 _BLOCK_SIZE = 4096
 # Losing so often in a row means that something is wrong, not that others are busy.
@@ -81,15 +82,20 @@ class Catalogue:
         *,
         checkpoint_interval: int = CHECKPOINT_INTERVAL,
         random_bytes: Callable[[int], bytes] = os.urandom,
+        log: CatalogueLog | None = None,
     ) -> Catalogue:
         """Read the catalogue; unless the directory was opened read-only, begin a new epoch in it.
 
+        log: what `take_log` found, so that there is nothing to read.
         CatalogueError: a file of it is damaged or missing; the text names it and nothing was
         changed.
         """
         directory.check_usable()
         opened = cls(directory, 0, False, checkpoint_interval, random_bytes)
-        opened._log.load()
+        if log is None:
+            opened._log.load()
+        else:
+            opened._log = log
         opened._check_nothing_forgotten()
         if directory.read_only:
             return opened
@@ -227,6 +233,10 @@ class Catalogue:
             self._since_checkpoint = 0
             self.checkpoint_failure = None
 
+    def part_with_log(self) -> CatalogueLog | None:
+        """After `close`: what it has read and written, for `keep_log`; None: not to be trusted."""
+        return self._log if self._closed and self._poison is None else None
+
     def close(self) -> None:
         """Fold the log if that is worth it. May be called twice. The directory stays open."""
         try:
@@ -235,8 +245,10 @@ class Catalogue:
             self._closed = True  # the directory is closed, or its parent process's
             return
         with lock:
-            worth_it = self._since_checkpoint >= _CLOSE_INTERVAL and not self._poison
-            if self._owner and worth_it and not self._closed:
+            since = self._since_checkpoint
+            # Reading a commit takes as long as writing some kilobytes of a checkpoint.
+            worth_it = since >= _CLOSE_INTERVAL and since * _CLOSE_SIZE >= self._log.checkpoint_size
+            if self._owner and worth_it and not self._poison and not self._closed:
                 self._fold()
             self._closed = True
 

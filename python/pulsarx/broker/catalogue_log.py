@@ -94,6 +94,21 @@ class CatalogueLog:
             f"{self._path} changed {_READ_ATTEMPTS_MAX} times while it was read. Try again"
         )
 
+    def resume(self, files: FileOperations, folder_id: str) -> bool:
+        """Go on with what was read a while ago; False: it is not known to be of this folder, so
+        load anew with another one."""
+        self._files = files
+        try:
+            path = self._file(COMMIT, self.state.number)
+            data = files.read(path)
+            _, checksum = catalogue_file_decode(COMMIT, folder_id, path, data)
+            if checksum != self.state.checksum:
+                return False
+            self.catch_up()
+        except (OSError, CatalogueError, NewerFormatError):
+            return False
+        return True
+
     def catch_up(self) -> set[int]:
         """Read what was added since; the ids it used, as far as they can matter to this process."""
         names = self._names()

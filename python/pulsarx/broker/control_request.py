@@ -110,12 +110,18 @@ def _expired(state: CatalogueState, now_ms: int) -> list[str]:
 
 
 def _release(broker: Broker, job: str) -> Arguments:
-    lease = broker.catalogue.state.leases.get(job)
-    if lease is None:
+    topics: list[str] = []
+
+    def operations(state: CatalogueState) -> list[Arguments]:
+        lease = state.leases.get(job)
+        topics[:] = () if lease is None else lease.ledgers
+        gone = {job, *_expired(state, broker.clock.now_ms())}
+        return [{"op": "remove_leases", "jobs": sorted(gone)}]
+
+    if job not in broker.catalogue.state.leases:
         return {"released": False}
-    gone = sorted({job, *_expired(broker.catalogue.state, broker.clock.now_ms())})
-    broker.catalogue.commit([{"op": "remove_leases", "jobs": gone}])
-    for name in lease.ledgers:
+    broker.catalogue.commit(operations)
+    for name in topics:
         topic = broker.topics.get(name)
         if topic is not None:
             broker.background.put(topic.trim)
@@ -135,14 +141,14 @@ def _create_topic(broker: Broker, topic: str, partitions: int) -> Arguments:
     return {"topic": str(name), "partitions": count, "created": created}
 
 
-def _create_subscription(broker: Broker, topic: str, name: str, position: str) -> Arguments:
-    """position: earliest or latest. On a partitioned topic: on all partitions. One that exists
+def _create_subscription(broker: Broker, topics: list[Any], name: str, position: str) -> Arguments:
+    """position: earliest or latest. Of a partitioned topic: on all partitions. One that exists
     stays where it is."""
     check_subscription_name(name)
     if position not in ("earliest", "latest"):
         raise ValueError(f"create_subscription: position {position!r:.100}: earliest or latest")
     created = 0
-    for each in _topics(broker, topic):
+    for each in [one for topic in topics for one in _topics(broker, topic)]:
         with each.lock:
             if name in each.subscriptions:
                 continue
@@ -194,7 +200,9 @@ def _stats(broker: Broker, topic: str) -> Arguments:
 
 
 def _topics(broker: Broker, topic: str) -> list[Topic]:
-    """The topic, or all its partitions. TopicNotFound."""
+    """The topic, or all its partitions. TopicNotFound, ValueError."""
+    if not isinstance(topic, str):
+        raise ValueError(f"{topic!r:.100} is no name of a topic")
     name = TopicName.of(topic)
     count = partition_count_of(broker.catalogue.state, name)
     if not count:
@@ -213,7 +221,7 @@ VERBS: dict[str, tuple[Callable[..., Arguments], dict[str, type]]] = {
     "renew": (_renew, {"job": str, "ttl_ms": int}),
     "release": (_release, {"job": str}),
     "create_topic": (_create_topic, {"topic": str, "partitions": int}),
-    "create_subscription": (_create_subscription, {"topic": str, "name": str, "position": str}),
+    "create_subscription": (_create_subscription, {"topics": list, "name": str, "position": str}),
     "move_subscriptions": (_move_subscriptions, {"name": str, "positions": dict}),
     "stats": (_stats, {"topic": str}),
 }

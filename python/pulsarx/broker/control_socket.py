@@ -1,11 +1,12 @@
 """Where the owner of a data directory listens for other processes: attach, leases, admin.
 
-Made by the broker of a folder. One thread sleeps in accept and uses no CPU; requests are performed
-one after another in it. `LOCK` says the address:
+Made by the broker of a folder. One thread sleeps in accept and uses no CPU; each request has a
+thread of its own, a few at a time, so that none waits for another that is slow. Only the user of
+the owner (and root) is answered. `LOCK` says the address:
 
 control.sock   the socket of that name in the folder; reached through a descriptor of the folder
                where the whole path is longer than an address may be
-@<name>        a name without a file, where the file system has no sockets; same user only
+@<name>        a name without a file, where the file system has no sockets
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 SOCKET_NAME = "control.sock"
 _REQUEST_MS = 10_000  # how long a request may take to arrive, and its answer to be taken
 _BACKLOG = 64
+_AT_ONCE_MAX = 8  # requests; others wait in the backlog
 PATH_SIZE_MAX = 107  # of a socket's address, without the zero behind it
 # After an accept that failed for want of descriptors or memory.
 _REST_SECONDS = 1.0
@@ -45,10 +47,11 @@ class ControlSocket:
         self._broker = broker
         self._folder = folder
         self._listener = new_socket()
-        self._connection: _socket.socket | None = None
-        self._reading: _socket.socket | None = None  # the same, while a request is awaited
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._closed = False
+        self._changed = threading.Condition(self._lock)
+        self._asking: dict[_socket.socket, int] = {}  # and the thread of each
+        self._reading: set[_socket.socket] = set()  # those whose request is awaited
         self._rest = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="pulsarx-control", daemon=True)
 
@@ -78,8 +81,11 @@ class ControlSocket:
         self._remove_stale(f"{self._folder}/{SOCKET_NAME}")
         try:
             with_address(self._folder, SOCKET_NAME, self._listener.bind)
+            os.chmod(f"{self._folder}/{SOCKET_NAME}", 0o600)  # before anybody is listened to
             self.address = SOCKET_NAME
         except OSError:
+            self._listener.close()
+            self._listener = new_socket()  # the first one may be bound
             self.address = f"@pulsarx-{self._broker.directory.folder_id}-{os.getpid()}"
             with_address(self._folder, self.address, self._listener.bind)
 
@@ -94,17 +100,22 @@ class ControlSocket:
             pass
 
     def close(self) -> None:
-        """Finish the request that is being performed and listen no more. May be called twice."""
+        """Finish the requests that are being performed and listen no more. May be called twice."""
         with self._lock:
             if self._closed:
                 return
             self._closed = True
             shut(self._listener)
-            if self._reading is not None:
-                shut(self._reading)
+            for each in self._reading:
+                shut(each)
+            self._changed.notify_all()
         self._rest.set()
-        if threading.current_thread() is not self._thread:
+        me = threading.get_ident()  # that of a request, if that forgot the last client
+        if me != self._thread.ident:
             self._thread.join()
+        with self._lock:
+            while any(each != me for each in self._asking.values()):
+                self._changed.wait()
         self._listener.close()
         if self.address == SOCKET_NAME:
             try:
@@ -115,9 +126,8 @@ class ControlSocket:
     def abandon(self) -> None:
         """In a forked child: let go of the descriptors, which are copies; the parent listens on."""
         self._closed = True
-        for each in (self._listener, self._connection):
-            if each is not None:
-                each.close()
+        for each in (self._listener, *self._asking):
+            each.close()
 
     def _serve(self) -> None:
         while not self._closed:
@@ -129,28 +139,37 @@ class ControlSocket:
                 if not self._closed:
                     self._rest.wait(_REST_SECONDS)
                 continue
-            self._connection = _socket.socket(fileno=descriptor)
+            connection = _socket.socket(fileno=descriptor)
+            with self._lock:
+                self._asking[connection] = 0
             try:
-                self._talk(self._connection)
-            finally:
-                self._connection.close()
-                self._connection = None
+                self._request_thread(connection).start()
+            except RuntimeError:  # no more threads
+                self._talk(connection)
+            with self._lock:
+                while len(self._asking) >= _AT_ONCE_MAX and not self._closed:
+                    self._changed.wait()
+
+    def _request_thread(self, connection: _socket.socket) -> threading.Thread:
+        return threading.Thread(
+            target=self._talk, args=(connection,), name="pulsarx-request", daemon=True
+        )
 
     def _talk(self, connection: _socket.socket) -> None:
         # Imported by the first request: opening a folder is not to pay for it.
         from pulsarx.broker.control_frame import FrameError
 
+        self._asking[connection] = threading.get_ident()
         try:
-            if self._may_ask(connection):
+            if user_of(connection) in (0, os.geteuid()):
                 self._answer(connection)
         except (FrameError, OSError):
             pass  # whoever asked is gone, or knows no manners
-
-    def _may_ask(self, connection: _socket.socket) -> bool:
-        """A socket with a file is guarded by the file's permissions; one without by this."""
-        if self.address == SOCKET_NAME:
-            return True
-        return user_of(connection) in (0, os.geteuid())
+        finally:
+            connection.close()
+            with self._lock:
+                del self._asking[connection]
+                self._changed.notify_all()
 
     def _answer(self, connection: _socket.socket) -> None:
         from pulsarx.broker.control_frame import frame_receive, frame_send
@@ -158,12 +177,12 @@ class ControlSocket:
         with self._lock:
             if self._closed:
                 return
-            self._reading = connection
+            self._reading.add(connection)
         try:
             request = frame_receive(connection, Deadline(_REQUEST_MS))
         finally:
             with self._lock:
-                self._reading = None
+                self._reading.discard(connection)
         answer = self._perform(request)
         try:
             frame_send(connection, answer, Deadline(_REQUEST_MS))
@@ -182,7 +201,7 @@ class ControlSocket:
             return {"result": result}
         except PulsarException as error:
             if self._broker.state != "OPEN":
-                return {"again": True}
+                return {"again": True, "begun": True}
             return {"error": type(error).__name__, "detail": detail_of(error)}
         except (ValueError, TypeError) as error:
             return {"error": "ValueError", "detail": str(error)}

@@ -6,18 +6,19 @@ In this order, so that a kill between any two steps leaves all of the ledgers or
   2  check every staged file                    nothing was touched until here
   3  close the open ledger of each topic        the next publish opens one behind the new ledgers
   4  link the files to their ledger names       a name nobody knows yet: an orphan after a kill
-  5  flush the folders of those names
+  5  flush the folders of those names, and see that the names mean what was checked
   6  one commit of the catalogue                from here on all of it is there
   7  wake consumers, seal what was closed, take the staged names away
 """
 
 from __future__ import annotations
 
+import errno
 import os
 
 from pulsarx import errors
 from pulsarx.broker.directory_flush import flush_directories
-from pulsarx.broker.staged_file import STAGING_NAME, StagedFile, staged_path
+from pulsarx.broker.staged_file import STAGING_NAME, StagedFile, identity, staged_path
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -47,13 +48,26 @@ def attached_already(
 def attach_ledgers(
     broker: Broker, application: str, batch_id: int, files: list[StagedFile], thorough: bool
 ) -> dict[str, Any]:
-    """Attach all of them or none. Any thread; one attach at a time goes on in a broker."""
+    """Attach all of them or none. Any thread; after its files were checked, one attach at a time
+    goes on in a broker."""
+    broker.check_open()
+    known = attached_already(broker.catalogue.state, application, batch_id)
+    if known is not None:
+        return known
+    attachment = _Attachment(broker, application, batch_id, files)
+    failure: Exception | None = None
+    try:
+        attachment.check(thorough)
+    except Exception as error:
+        failure = error  # or another one of the same batch has taken the files meanwhile
     with broker.attach_lock:
         broker.check_open()
         known = attached_already(broker.catalogue.state, application, batch_id)
         if known is not None:
             return known
-        return _Attachment(broker, application, batch_id, files).run(thorough)
+        if failure is not None:
+            raise failure
+        return attachment.run()
 
 
 class _Attachment:
@@ -68,12 +82,16 @@ class _Attachment:
         self.files = files
         self.topics: list[Topic] = []
         self.linked: list[str] = []
+        self.checked: list[tuple[int, ...]] = []  # what each file was when it was checked
 
-    def run(self, thorough: bool) -> dict[str, Any]:
-        directory = self.broker.directory
+    def check(self, thorough: bool) -> None:
+        """Everything about the files that can be told without a lock."""
         self._check_named_once()
-        for file in self.files:
-            file.check(directory.path, directory.folder_id, thorough)
+        directory = self.broker.directory
+        path, store_id = directory.path, directory.folder_id
+        self.checked = [file.check(path, store_id, thorough) for file in self.files]
+
+    def run(self) -> dict[str, Any]:
         for name in sorted({file.topic for file in self.files}):
             self.topics.append(self.broker.topic(TopicName.of(name), create=False))
         self._check_not_attached()
@@ -129,10 +147,11 @@ class _Attachment:
             )  # fmt: skip
         for topic in self.topics:
             topic.expect_ledgers(by_topic[topic.name])
-        came = True
+        came = False
         try:
             self._link(ids)
             self.broker.catalogue.commit(lambda state: [self._operation(state, rows)])
+            came = True
         except BaseException:
             came = self._may_have_come()
             if not came:
@@ -140,7 +159,17 @@ class _Attachment:
             raise
         finally:
             for topic in self.topics:
-                topic.ledgers_came(by_topic[topic.name], came)
+                self._told(topic, by_topic[topic.name], came)
+
+    @staticmethod
+    def _told(topic: Topic, ids: list[int], came: bool) -> None:
+        """Whatever goes wrong here does not change what was committed."""
+        try:
+            topic.ledgers_came(ids, came)
+        except Exception:
+            import logging
+
+            logging.getLogger("pulsarx").exception("%s: tell of attached ledgers", topic.name)
 
     def _may_have_come(self) -> bool:
         """After an error: whether the commit was kept, as far as can be told."""
@@ -173,24 +202,32 @@ class _Attachment:
     def _link(self, ids: list[int]) -> None:
         """Give each file its name as a ledger. Never takes a name away from another file."""
         directory, files = self.broker.directory, self.broker.directory.files
-        targets = directory.prepare_ledger_paths(ids)
-        for target, file in zip(targets, self.files):
-            source = staged_path(directory.path, file.job, file.name)
-            try:
+        try:
+            targets = directory.prepare_ledger_paths(ids)
+            for target, file in zip(targets, self.files):
+                self._link_one(staged_path(directory.path, file.job, file.name), target)
+                self.linked.append(target)
+            flush_directories(files, [os.path.dirname(target) for target in targets])
+            for target, file, checked in zip(targets, self.files, self.checked):
+                if identity(target) != checked:
+                    raise errors.CorruptDataError(
+                        f"attach {file!r}: it was changed while it was being attached. Nothing was "
+                        "attached"
+                    )
+        except OSError as error:
+            raise _refused(error) from error
+
+    def _link_one(self, source: str, target: str) -> None:
+        files = self.broker.directory.files
+        try:
+            files.link(source, target)
+        except FileExistsError:
+            # An attach before this one was killed, and the catalogue does not know the name; or
+            # there is another owner, which is told from the catalogue.
+            if not os.path.samefile(source, target):
+                self.broker.catalogue.refresh()
+                self.broker.directory.set_aside(target)
                 files.link(source, target)
-            except FileExistsError:
-                # An attach before this one was killed: the catalogue does not know the name.
-                if not os.path.samefile(source, target):
-                    directory.set_aside(target)
-                    files.link(source, target)
-            except OSError as error:
-                raise errors.StorageError(
-                    f"attach {file!r}: link {source} to {target}: {error.strerror or error}. "
-                    "Nothing was attached. Staging area and ledgers must be on one file system "
-                    "that has hard links"
-                ) from error
-            self.linked.append(target)
-        flush_directories(files, [os.path.dirname(target) for target in targets])
 
     def _take_back(self) -> None:
         for target in self.linked:
@@ -212,3 +249,12 @@ class _Attachment:
                 os.rmdir(f"{path}/{STAGING_NAME}/{job}")
             except OSError:
                 pass  # another attempt of a task wrote something there
+
+
+def _refused(error: OSError) -> errors.StorageError:
+    kind, advice = errors.StorageError, ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        kind = errors.StorageFullError
+    elif error.errno in (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
+        advice = ". Staging area and ledgers must be on one file system that has hard links"
+    return kind(f"attach: {error}. Nothing was attached{advice}")

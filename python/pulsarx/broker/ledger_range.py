@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -11,11 +13,12 @@ class LedgerRange:
     """Consecutive messages of one ledger of a topic. A value: compares, hashes, pickles, is JSON.
 
     Messages are named by their ordinals in the ledger, so a range may begin and end inside a batch.
+    The lease is no part of the value.
     """
 
     __slots__ = (
         "topic", "partition", "ledger_id", "path", "uuid", "folder_id",
-        "first_message", "end_message", "offset", "end", "columns",
+        "first_message", "end_message", "offset", "end", "columns", "from_ms", "until_ms", "lease",
     )  # fmt: skip
 
     def __init__(
@@ -31,6 +34,9 @@ class LedgerRange:
         offset: int,
         end: int,
         columns: tuple[str, ...],
+        from_ms: int | None = None,
+        until_ms: int | None = None,
+        lease: tuple[str, int, int] | None = None,
     ) -> None:
         self.topic = topic  # full name; that of the partition
         self.partition = partition  # -1: the topic has none
@@ -43,15 +49,25 @@ class LedgerRange:
         self.offset = offset  # in the file, of the entry with the first message
         self.end = end  # in the file, behind the entry with the last one or further on
         self.columns = columns
+        # Of its messages only those published from then on, and before (milliseconds since 1970).
+        self.from_ms = from_ms
+        self.until_ms = until_ms
+        self.lease = lease  # (job, ttl_ms, expires_ms): who reads it renews that
 
     @property
     def message_count(self) -> int:
+        """Between times there may be fewer."""
         return self.end_message - self.first_message
 
     @property
     def size(self) -> int:
         """Bytes of the file."""
         return self.end - self.offset
+
+    @property
+    def folder(self) -> str:
+        """The data directory."""
+        return os.path.dirname(os.path.dirname(os.path.dirname(self.path)))
 
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -60,7 +76,10 @@ class LedgerRange:
 
     @staticmethod
     def of_document(document: dict[str, Any]) -> LedgerRange:
-        return LedgerRange(**document | {"columns": tuple(document["columns"])})
+        found = LedgerRange(**document | {"columns": tuple(document["columns"])})
+        if found.lease is not None:
+            found.lease = (found.lease[0], found.lease[1], found.lease[2])
+        return found
 
     def _values(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in self.__slots__)
@@ -69,10 +88,10 @@ class LedgerRange:
         return LedgerRange, self._values()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, LedgerRange) and self._values() == other._values()
+        return isinstance(other, LedgerRange) and self._values()[:-1] == other._values()[:-1]
 
     def __hash__(self) -> int:
-        return hash(self._values())
+        return hash(self._values()[:-1])
 
     def __repr__(self) -> str:
         return (
@@ -81,18 +100,26 @@ class LedgerRange:
         )
 
 
-def group_ranges(ranges: list[LedgerRange], target_bytes: int) -> list[list[LedgerRange]]:
-    """Neighbours put together up to target_bytes, in order: one task for many small ledgers.
+def group_ranges(
+    ranges: list[LedgerRange], target_bytes: int, messages_max: int | None = None
+) -> list[list[LedgerRange]]:
+    """Neighbours put together up to target_bytes and messages_max, in order: one task for many
+    small ledgers.
 
     A group never has ranges of two topics.
     """
     groups: list[list[LedgerRange]] = []
-    size = 0
+    size = count = 0
     for each in ranges:
-        if groups and groups[-1][0].topic == each.topic and size + each.size <= target_bytes:
-            groups[-1].append(each)
-            size += each.size
-        else:
-            groups.append([each])
-            size = each.size
+        size += each.size
+        count += each.message_count
+        if (
+            not groups
+            or groups[-1][0].topic != each.topic
+            or size > target_bytes
+            or (messages_max is not None and count > messages_max)
+        ):
+            groups.append([])
+            size, count = each.size, each.message_count
+        groups[-1].append(each)
     return groups

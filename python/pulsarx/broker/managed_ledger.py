@@ -121,7 +121,9 @@ class ManagedLedger(LedgerList):
         identity = broker.randomness.uuid_bytes()
         path = broker.directory.prepare_ledger_path(ledger_id)
         if path is not None and os.path.exists(path):
-            # Its owner died before the catalogue knew it, so the id is given out again.
+            # Its owner died before the catalogue knew it, so the id is given out again. Unless
+            # there is another owner by now, on a file system whose locks do not hold.
+            broker.catalogue.refresh()
             broker.directory.set_aside(path)
         try:
             writer = LedgerWriter.create(

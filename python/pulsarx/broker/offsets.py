@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 BEGINNING: Position = (0, 0)
 EARLIEST = "earliest"
 LATEST = "latest"
+_NO_LEDGER = (1 << 63) - 1  # of the id that stands for the end
 
 
 def parse_offsets(text: str) -> dict[str, Position | str]:
@@ -39,7 +40,10 @@ def parse_offsets(text: str) -> dict[str, Position | str]:
         raise ValueError(f"offsets are JSON, not {text[:80]!r}: {error}") from None
     if not isinstance(document, dict):
         raise ValueError(f'offsets are JSON as {{"topic": [ledger id, n]}}, not {text[:80]!r}')
-    return {str(TopicName.of(name)): _position(name, each) for name, each in document.items()}
+    found = {str(TopicName.of(name)): _position(name, each) for name, each in document.items()}
+    if len(found) < len(document):
+        raise ValueError(f"offsets name a topic twice, in short and in full: {text[:200]!r}")
+    return found
 
 
 def _position(name: str, given: object) -> Position | str:
@@ -60,7 +64,7 @@ def _is_message_id(text: str) -> bool:
     from pulsarx._pycore.message_id import MessageId
 
     try:
-        return bool(MessageId.from_text(text).ledger_id() >= 0)
+        return bool(0 <= MessageId.from_text(text).ledger_id() < _NO_LEDGER)
     except ValueError:
         return False
 

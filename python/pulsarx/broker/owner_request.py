@@ -48,23 +48,35 @@ def ask_owner(
 
     known: asked for the answer before this process makes itself the owner, which is a commit.
     FolderError: no data directory. FolderOwnedError: its owner cannot be reached.
-    Timeout: it did not answer; the request may have been performed.
+    Timeout: an owner was asked and did not answer; the request may have been performed.
     """
     path = os.path.realpath(os.fspath(folder))
     deadline = Deadline(timeout_ms)
     patience = Deadline(min(timeout_ms, _PATIENCE_MS))
     wait = threading.Event()
     wait_seconds = _WAIT_FIRST_SECONDS
+    unanswered = False
     while True:
-        found = _ask_once(path, verb, arguments, deadline, known)
+        try:
+            found = _ask_once(path, verb, arguments, deadline, known)
+        except _Unanswered as error:
+            # Whoever was asked is gone. The next one knows what it has done.
+            found = str(error)
+            unanswered = True
+            patience = Deadline(_PATIENCE_MS)
         if isinstance(found, dict):
             return found
-        if patience.expired():
-            raise errors.FolderOwnedError(
-                f"{verb} in {path}, asked on host {os.uname().nodename}: {found}"
-            )
+        if patience.expired() or deadline.expired():
+            what = f"{verb} in {path}, asked on host {os.uname().nodename}: {found}"
+            if unanswered:
+                raise errors.Timeout(f"{what}. It may have been done; ask again")
+            raise errors.FolderOwnedError(what)
         wait.wait(wait_seconds)
         wait_seconds = min(2 * wait_seconds, _WAIT_MAX_SECONDS)
+
+
+class _Unanswered(Exception):
+    """The owner was asked and went away. Never leaves this module."""
 
 
 def _ask_once(
@@ -120,27 +132,32 @@ def _ask_over_socket(
     deadline: Deadline,
 ) -> Arguments | str:
     connection = new_socket()
+    asked = False
     try:
         connection.settimeout(deadline.remaining_seconds())
-        try:
-            with_address(directory.path, owner.control_socket, connection.connect)
-            _check_is_owner(directory, owner, connection)
-            request = {"folder": directory.folder_id, "epoch": owner.epoch, "verb": verb}
-            frame_send(connection, {**request, "arguments": arguments}, deadline)
-            answer = frame_receive(connection, deadline)
-        except OSError as error:
-            return (
-                f"its owner (pid {owner.pid}) does not answer on its control socket ({error}). "
-                "Is it on another host, or of another user? Ask from there, or close it"
-            )
-        except FrameError as error:
-            raise errors.Timeout(
-                f"{verb} in {directory.path}: no answer of the owner (pid {owner.pid}): {error}. "
-                "It may have been done; ask again"
-            ) from error
+        with_address(directory.path, owner.control_socket, connection.connect)
+        _check_is_owner(directory, owner, connection)
+        request = {"folder": directory.folder_id, "epoch": owner.epoch, "verb": verb}
+        frame_send(connection, {**request, "arguments": arguments}, deadline)
+        asked = True
+        answer = frame_receive(connection, deadline)
+    except OSError as error:
+        if asked:
+            raise _Unanswered(f"its owner (pid {owner.pid}) went away: {error}") from error
+        return (
+            f"its owner (pid {owner.pid}) does not answer on its control socket ({error}). "
+            "Is it on another host, or of another user? Ask from there, or close it"
+        )
+    except FrameError as error:
+        raise errors.Timeout(
+            f"{verb} in {directory.path}: no answer of the owner (pid {owner.pid}): {error}. "
+            "It may have been done; ask again"
+        ) from error
     finally:
         connection.close()
     if answer.get("again"):
+        if answer.get("begun"):
+            raise _Unanswered(f"its owner (pid {owner.pid}) was closing")
         return f"its owner (pid {owner.pid}) is closing"
     if "error" in answer:
         raise _rebuilt(str(answer["error"]), str(answer.get("detail")))

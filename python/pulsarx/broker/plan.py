@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx._pycore.range_batch import COLUMNS, check_columns
+from pulsarx.broker.ledger_list import LedgerTrimmed
 from pulsarx.broker.ledger_range import LedgerRange
 from pulsarx.broker.offsets import BEGINNING, EARLIEST, LATEST, parse_offsets
 from pulsarx.broker.partitioned_topic import partition_count_of, partition_names
 from pulsarx.broker.plan_limit import BYTES, ENTRIES, MESSAGES, amount, limit_offsets
 from pulsarx.broker.plan_piece import DATA_OFFSET, Piece, cut_pieces
+from pulsarx.broker.planned_topic import Moved, PlannedTopic, lost, unknown
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -33,35 +35,17 @@ TARGET_BYTES = 128 << 20
 _ATTEMPTS_MAX = 10  # while an owner seals and removes ledgers under the planner's eyes
 
 
-class _Moved(Exception):
-    """The owner sealed a ledger since the catalogue was read: read it again."""
-
-
-class _Tail:
-    """How one topic ends: its open ledgers, newest first, and what is before them."""
-
-    __slots__ = ("name", "ledgers", "open_ledgers", "sealed_end")
-
-    def __init__(self, name: str, ledgers: LedgerList, removed: Position) -> None:
-        self.name = name
-        self.ledgers = ledgers
-        self.open_ledgers: list[LedgerRecord] = []
-        self.sealed_end = removed
-        for ledger in reversed(ledgers.ledgers()):
-            if ledger.state != "sealed":
-                self.open_ledgers.append(ledger)
-            elif ledger.message_count:
-                self.sealed_end = (ledger.ledger_id, ledger.message_count)
-                break
-
-
 class Planner:
     """Plans over some topics again and again, as a stream does. One thread at a time."""
 
-    def __init__(self, source: Any, topics: str | Iterable[str]) -> None:
+    def __init__(
+        self, source: Any, topics: str | Iterable[str], *, sealed_only: bool = False
+    ) -> None:
         """source: a client or a broker. topics: those with partitions stand for all of them, also
         for those that come later.
 
+        sealed_only: topics end in front of their first open ledger. For hosts other than the
+            owner's: a network file system does not show them how far an open ledger is written.
         TopicNotFound: there is no such topic. OperationNotSupported: a broker in memory.
         """
         self._broker: Broker | ForeignBroker = getattr(source, "_broker", source)
@@ -69,8 +53,9 @@ class Planner:
         if not given:
             raise ValueError("no topic is named")
         self._topics = [TopicName.of(name) for name in given]
+        self._sealed_only = sealed_only
         self._number = -1  # of the catalogue's last commit that the tails are from
-        self._tails: list[_Tail] = []
+        self._tails: list[PlannedTopic] = []
         self._lost_slots: set[int] = set()  # ledgers whose end nobody publishes
         self._broker.check_open()
         if not self._broker.directory.ledger_path(1):
@@ -102,14 +87,13 @@ class Planner:
         the end where there is none."""
 
         def look() -> Offsets:
-            return {
-                tail.name: self._one_form(
-                    tail.ledgers, tail.ledgers.position_at_time(publish_time_ms)
-                )
-                for tail in self._tails
-            }
+            return {tail.name: self._at_time(tail, publish_time_ms) for tail in self._tails}
 
         return self._steadily(look)
+
+    def _at_time(self, tail: PlannedTopic, publish_time_ms: int) -> Position:
+        found = self._one_form(tail.ledgers, tail.ledgers.position_at_time(publish_time_ms))
+        return min(found, tail.sealed_end) if self._sealed_only else found
 
     def resolve(
         self, boundary: Boundary, *, fail_on_data_loss: bool = True, complete: bool = False
@@ -152,23 +136,25 @@ class Planner:
         if complete and missing:
             raise ValueError(f"the offsets do not name {', '.join(missing[:5])}")
 
-    def _resolve_one(self, tail: _Tail, given: Position | str, fail_on_data_loss: bool) -> Position:
+    def _resolve_one(
+        self, tail: PlannedTopic, given: Position | str, fail_on_data_loss: bool
+    ) -> Position:
         name, ledgers = tail.name, tail.ledgers
         if given == LATEST:
             return self._end_of(tail)
         if given == EARLIEST:
             return self._removed(name)
         if isinstance(given, str):
-            given = self._position_of_id(ledgers, given)
+            given = self._position_of_id(ledgers, given, fail_on_data_loss)
         ledger_id, count = given
         removed = self._removed(name)
         found = next((each for each in ledgers.ledgers() if each.ledger_id == ledger_id), None)
         if found is not None:
             there = self._published(ledgers, found)
-            if count <= there:
+            if count <= there or (self._sealed_only and found.state != "sealed"):
                 return self._one_form(ledgers, given)
             if fail_on_data_loss:
-                raise _lost(
+                raise lost(
                     f"offset [{ledger_id}, {count}] of {name}: ledger {ledger_id} has only {there} "
                     "messages. A power cut took the others, or the folder was put back from a copy"
                 )
@@ -186,18 +172,24 @@ class Planner:
                 "messages only. It is of another topic or folder; start without these offsets"
             )
         if fail_on_data_loss:
-            raise _lost(
+            raise lost(
                 f"offset [{ledger_id}, {count}] of {name}: retention has removed what followed; "
                 f"what is left begins behind [{removed[0]}, {removed[1]}]"
             )
         return removed
 
-    def _position_of_id(self, ledgers: LedgerList, text: str) -> Position:
+    def _position_of_id(self, ledgers: LedgerList, text: str, fail_on_data_loss: bool) -> Position:
         """In front of the message with this id."""
         from pulsarx._pycore.message_id import MessageId
 
         identity = MessageId.from_text(text)
-        ledger_id, ordinal, _ = ledgers.locate(identity)
+        ledger_id, ordinal, count = ledgers.locate(identity)
+        there = any(each.ledger_id == ledger_id for each in ledgers.ledgers())
+        if there and not count and identity.entry_id() >= 0 and fail_on_data_loss:
+            raise lost(
+                f"offset {text!r} of {ledgers.name}: ledger {ledger_id} has no such message (any "
+                "more)"
+            )
         return ledger_id, ordinal
 
     def _one_form(self, ledgers: LedgerList, position: Position) -> Position:
@@ -261,9 +253,10 @@ class Planner:
             count = partition_count_of(state, name)
             for each in partition_names(name, count) if count else [str(name)]:
                 if each not in state.topics:
-                    raise _unknown(each, list(state.topics))
+                    raise unknown(each, list(state.topics))
                 ledgers = self._broker.topic(TopicName.of(each), create=False).ledger
-                tails.append(_Tail(each, ledgers, self._removed(each)))
+                removed = state.topics[each].removed_ledger_id, state.topics[each].removed_messages
+                tails.append(PlannedTopic(each, ledgers, removed, self._sealed_only))
         names = [tail.name for tail in tails]
         if len(set(names)) < len(names):
             raise ValueError(f"a topic is named twice among {', '.join(map(str, self._topics))}")
@@ -280,7 +273,7 @@ class Planner:
             number = self._number
             try:
                 return look()
-            except (_Moved, errors.StorageError) as error:
+            except (Moved, LedgerTrimmed, errors.StorageError) as error:
                 failure = error
                 self._broker.refresh()
                 if self._broker.catalogue.state.number == number:
@@ -293,10 +286,12 @@ class Planner:
         )
 
     def _removed(self, name: str) -> Position:
-        record = self._broker.catalogue.state.topics[name]
+        record = self._broker.catalogue.state.topics.get(name)
+        if record is None:
+            raise Moved
         return record.removed_ledger_id, record.removed_messages
 
-    def _end_of(self, tail: _Tail) -> Position:
+    def _end_of(self, tail: PlannedTopic) -> Position:
         for ledger in tail.open_ledgers:
             count = self._published(tail.ledgers, ledger)
             if count:
@@ -307,6 +302,8 @@ class Planner:
         """How many messages of a ledger may be read."""
         if ledger.state == "sealed":
             return ledger.message_count
+        if self._sealed_only:
+            return 0
         ends = self._broker.ends
         if not self._broker.read_only or ends is None or ledger.ledger_id in self._lost_slots:
             return ledgers.published_counts(ledger)[1]
@@ -315,7 +312,7 @@ class Planner:
             return int(messages)
         self._broker.refresh()
         if self._broker.catalogue.state.number != self._number:
-            raise _Moved
+            raise Moved
         # An owner died with it, and the next one has not opened the topic yet.
         self._lost_slots.add(ledger.ledger_id)
         return ledgers.published_counts(ledger)[1]
@@ -341,20 +338,22 @@ class Planner:
         from_ms, until_ms: besides start and end: only what was published from then on, and before.
         """
         wanted = check_columns(COLUMNS if columns is None else columns)
-        bytes_max = min(target_bytes, max_bytes_per_partition or target_bytes)
-        for name, value in (
-            ("target_bytes", target_bytes),
-            ("max_bytes_per_partition", bytes_max),
-            ("max_records_per_partition", max_records_per_partition),
+        for name, value, least in (
+            ("target_bytes", target_bytes, 1),
+            ("max_bytes_per_partition", max_bytes_per_partition, 1),
+            ("max_records_per_partition", max_records_per_partition, 1),
+            ("min_partitions", min_partitions, 0),
         ):
-            if value is not None and value < 1:
-                raise ValueError(f"{name} is {value}; it must be at least 1")
+            if value is not None and value < least:
+                raise ValueError(f"{name} is {value}; it must be at least {least}")
+        bytes_max = min(target_bytes, max_bytes_per_partition or target_bytes)
 
         def look() -> list[Piece]:
             pieces = self._pieces(start, end, fail_on_data_loss, from_ms, until_ms)
             return cut_pieces(pieces, bytes_max, max_records_per_partition, min_partitions)
 
-        return self._ranges(self._steadily(look), wanted)
+        from_ms, until_ms = _later(start, from_ms), _earlier(end, until_ms)
+        return self._ranges(self._steadily(look), wanted, from_ms, until_ms)
 
     def _pieces(
         self,
@@ -365,20 +364,25 @@ class Planner:
         until_ms: int | None = None,
     ) -> list[Piece]:
         # By time each ledger is cut by itself: those that were attached may be out of order.
-        if isinstance(start, int):
-            from_ms, start = max(start, from_ms or start), EARLIEST
-        if isinstance(end, int):
-            until_ms, end = end if until_ms is None else min(end, until_ms), LATEST
-        last = self.resolve(end, fail_on_data_loss=fail_on_data_loss, complete=True)
+        from_ms, until_ms = _later(start, from_ms), _earlier(end, until_ms)
+        start = EARLIEST if isinstance(start, int) else start
+        end = LATEST if isinstance(end, int) else end
+        # The start first: the end moves on while topics are written to.
         first = self.resolve(start, fail_on_data_loss=fail_on_data_loss)
+        last = self.resolve(end, fail_on_data_loss=fail_on_data_loss, complete=True)
         pieces = []
         for tail in self._tails:
             begin, stop = first.get(tail.name, BEGINNING), last.get(tail.name, BEGINNING)
+            if self._sealed_only:
+                stop = min(stop, tail.sealed_end)
             if begin > stop:
                 raise ValueError(
                     f"{tail.name}: the start {list(begin)} is behind the end {list(stop)}"
                 )
-            for ledger in tail.ledgers.ledgers():
+            there = tail.ledgers.ledgers()
+            if begin < self._removed(tail.name):
+                raise Moved  # retention came between, and the beginning is gone
+            for ledger in there:
                 if begin[0] <= ledger.ledger_id <= stop[0]:
                     pieces += self._piece(tail.ledgers, ledger, begin, stop, from_ms, until_ms)
         return pieces
@@ -404,7 +408,7 @@ class Planner:
             span = ledgers.span(ledger)
             bytes_end = span.end
             if not bytes_end:
-                raise _Moved
+                raise Moved
             piece = Piece(ledgers, ledger, 0, count, DATA_OFFSET, bytes_end, span.file)
         piece.start_at(first)
         piece.stop_at(until)
@@ -414,7 +418,13 @@ class Planner:
             piece.stop_at_time(until_ms)
         return [piece] if piece.first < piece.until else []
 
-    def _ranges(self, pieces: list[Piece], columns: tuple[str, ...]) -> list[LedgerRange]:
+    def _ranges(
+        self,
+        pieces: list[Piece],
+        columns: tuple[str, ...],
+        from_ms: int | None,
+        until_ms: int | None,
+    ) -> list[LedgerRange]:
         directory = self._broker.directory
         ledger_path, folder_id = directory.ledger_path, directory.folder_id
         return [
@@ -430,6 +440,8 @@ class Planner:
                 piece.offset,
                 piece.end,
                 columns,
+                from_ms,
+                until_ms,
             )
             for piece in pieces
         ]
@@ -447,24 +459,23 @@ def plan(
 
     source: a client or a broker. topics: one or several; all partitions of those that have some.
     start, end: "earliest", "latest", offsets (see `offsets`), or milliseconds since 1970: messages
-        published at start or later, and before end. Each ledger is cut by time for itself.
+        published at start or later, and before end, whatever lies between them.
     columns: names of RangeBatch columns; None: all.
     target_bytes, max_bytes_per_partition: of a file in one range, about. max_records_per_partition:
         messages in one range. min_partitions: so many ranges at least, if there are as many
         messages.
     fail_on_data_loss: DataLossError when retention has removed messages behind start; False: begins
         with what is left.
+    sealed_only: without open ledgers, as Planner.
     ValueError, TopicNotFound, OperationNotSupported: what to change is in the text.
     """
-    return Planner(source, topics).plan(start, end, columns, **options)
+    planner = Planner(source, topics, sealed_only=options.pop("sealed_only", False))
+    return planner.plan(start, end, columns, **options)
 
 
-def _lost(text: str) -> errors.DataLossError:
-    return errors.DataLossError(f"{text}. Set failOnDataLoss to false to go on with what is left")
+def _later(start: Boundary, from_ms: int | None) -> int | None:
+    return max(start, start if from_ms is None else from_ms) if isinstance(start, int) else from_ms
 
 
-def _unknown(name: str, known: list[str]) -> errors.TopicNotFound:
-    import difflib
-
-    near = difflib.get_close_matches(name, known, 1, 0.8)
-    return errors.TopicNotFound(f"{name}; did you mean {near[0]}?" if near else name)
+def _earlier(end: Boundary, until_ms: int | None) -> int | None:
+    return min(end, end if until_ms is None else until_ms) if isinstance(end, int) else until_ms

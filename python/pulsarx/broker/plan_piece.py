@@ -80,14 +80,16 @@ class Piece:
         self.start_at(self._ordinal_at_time(publish_time_ms))
 
     def stop_at_time(self, publish_time_ms: int) -> None:
-        """Leave out the first entry of this time or a later one, and what is behind it."""
+        """Leave out what lies behind the last entry of an earlier time."""
         sealed = self.ledger.state == "sealed"
         if sealed and self.ledger.last_publish_ms < publish_time_ms:
             return
         if sealed and self.ledger.first_publish_ms >= publish_time_ms:
             self.until = self.first
             return
-        self.stop_at(self._ordinal_at_time(publish_time_ms))
+        found = self.file.end_of_times(publish_time_ms, self.end)
+        if found is not None and found[1] < self.until:
+            self.end, self.until = found
 
     def _ordinal_at_time(self, publish_time_ms: int) -> int:
         offset = self.file.find_publish_time(publish_time_ms, self.end)
@@ -169,10 +171,12 @@ def cut_pieces(
     found = [part for each in pieces for part in each.cut_by_bytes(bytes_max)]
     if messages_max is not None:
         found = [part for each in found for part in each.cut_by_messages(messages_max)]
-    if len(found) >= count_min:
+    if count_min < 2:
         return found
     wanted = max(total // count_min, 1)
-    found = [part for each in found for part in each.cut_by_bytes(wanted)]
+    # Nor is one much larger than its share: all others would wait for it.
+    bytes_max = wanted if len(found) < count_min else 2 * wanted
+    found = [part for each in found for part in each.cut_by_bytes(bytes_max)]
     # The sparse index is too coarse for small ledgers: those are cut at any message.
     return _cut_largest(found, count_min) if len(found) < count_min else found
 

@@ -37,11 +37,12 @@ def read_range(
         the plan.
     max_rows, max_bytes: whichever a batch reaches first; a larger message has a batch of its own.
     pass_damage: what cannot be read is logged and left out.
+    The lease of the range, if it has one, is renewed until the last batch was taken.
     Errors of the file come at once, before the first batch is asked for. FolderError: it is not
     there, or not the one that was planned. CorruptDataError: it is damaged, says where.
     """
     file = open_ledger(planned)
-    return RangeReader(  # type: ignore[no-any-return]
+    reader: Iterator[RangeBatch] = RangeReader(
         file,
         ledger_id=planned.ledger_id,
         offset=planned.offset,
@@ -56,7 +57,17 @@ def read_range(
         decompress=decompress,
         decompressed_size_max=_DECOMPRESSED_SIZE_MAX,
         pass_damage=pass_damage,
+        from_ms=planned.from_ms,
+        until_ms=planned.until_ms,
     )
+    return reader if planned.lease is None else _leased(reader, planned)
+
+
+def _leased(reader: Iterator[RangeBatch], planned: LedgerRange) -> Iterator[RangeBatch]:
+    from pulsarx.broker.lease_renewal import renewals
+
+    with renewals.reading(planned):
+        yield from reader
 
 
 def open_ledger(planned: LedgerRange) -> LedgerFile:
@@ -86,13 +97,12 @@ def open_ledger(planned: LedgerRange) -> LedgerFile:
 
 def _missing(planned: LedgerRange, where: str) -> str:
     host = os.uname().nodename
-    folder = os.path.dirname(os.path.dirname(os.path.dirname(planned.path)))
-    if os.path.isdir(folder):
+    if os.path.isdir(planned.folder):
         return (
             f"read {where} on {host}: the file is gone, removed by retention since it was planned. "
             "Plan again; a lease or a subscription holds it"
         )
     return (
-        f"read {where} on {host}: there is no folder {folder} (data directory "
+        f"read {where} on {host}: there is no folder {planned.folder} (data directory "
         f"{planned.folder_id}). Mount the same path wherever ranges are planned and read"
     )

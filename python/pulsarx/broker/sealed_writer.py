@@ -124,10 +124,12 @@ class SealedLedgerWriter:
         batch_by_key: batches of one key each, as Pulsar's key-based batching.
         compression: a CompressionType or its number. null_values: whether messages may have none.
         FolderError: the folder is not there. StorageError: the disk refused.
+        InvalidConfiguration, ImportError: there is no such compression here.
         """
         _check_limit("batch_messages_max", batch_messages_max)
         _check_limit("batch_bytes_max", batch_bytes_max)
         _check_limit("max_message_size", max_message_size)
+        compress(int(compression), b"")  # an unknown kind, or one whose package is missing
         self.path = os.path.abspath(path)
         self.folder_id = folder_id
         self.uuid = (randomness or Randomness()).uuid_bytes() if uuid is None else uuid
@@ -137,18 +139,22 @@ class SealedLedgerWriter:
         _check_folder(self.path, folder_id)
         clock = clock or system_clock()
         self._writer = self._create_file(clock.now_ms())
-        self._batches = SealedBatches(
-            self._writer,
-            producer_name=producer_name or f"sealed-{self.uuid.hex()}",
-            clock=clock,
-            compress=compress,
-            compression=int(compression),
-            batch_messages_max=batch_messages_max,
-            batch_bytes_max=batch_bytes_max,
-            message_size_max=max_message_size,
-            by_key=batch_by_key,
-            null_values=null_values,
-        )
+        try:
+            self._batches = SealedBatches(
+                self._writer,
+                producer_name=producer_name or f"sealed-{self.uuid.hex()}",
+                clock=clock,
+                compress=compress,
+                compression=int(compression),
+                batch_messages_max=batch_messages_max,
+                batch_bytes_max=batch_bytes_max,
+                message_size_max=max_message_size,
+                by_key=batch_by_key,
+                null_values=null_values,
+            )
+        except BaseException:
+            self.abort()
+            raise
 
     def _create_file(self, now_ms: int) -> LedgerWriter:
         slots = PublishedEnds.memory()  # its end concerns nobody else
@@ -236,8 +242,10 @@ class SealedLedgerWriter:
                 self._files.flush_directory(os.path.dirname(self.path))
         except OSError as error:
             raise errors.StorageError(
-                f"give {self._temporary} its name {self.path}: {error.strerror}. "
-                "A file of that name is never replaced"
+                f"give {self._temporary} its name {self.path}: {error.strerror}. A file of that "
+                "name is never replaced, and nobody takes this one away while it is being written"
+                if self.state == "OPEN"
+                else f"make the name {self.path} durable: {error.strerror}. It must not be attached"
             ) from error
         return _described(self.path, self.uuid.hex(), self.folder_id, summary)
 

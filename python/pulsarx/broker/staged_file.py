@@ -13,6 +13,7 @@ import stat
 
 from pulsarx import errors
 from pulsarx._pycore.ledger_file import LedgerFile
+from pulsarx.broker.catalogue_operations import detail_of
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 STAGING_NAME = "staging"
 _NAME_SIZE_MAX = 200
 _COUNT_MAX = 1 << 62
+_FIRST_OFFSET = 4096  # of the entries in a ledger file
 
 
 class StagedFile:
@@ -153,23 +155,33 @@ class StagedFile:
         """Whether there is a file of this name, in a folder that is reached in whatever way."""
         return os.path.lexists(staged_path(os.fspath(folder), self.job, self.name))
 
-    def check(self, folder: str, store_id: str, thorough: bool = False) -> None:
-        """Compare it with the file in this data directory.
+    def check(self, folder: str, store_id: str, thorough: bool = False) -> tuple[int, ...]:
+        """Compare it with the file in this data directory; what `identity` says of that.
 
-        thorough: reads every entry; else header, footer and sizes.
+        thorough: reads every entry; else header, footer, first and last entry.
         FolderError: written for another data directory. StorageError: not there.
         CorruptDataError: not what was written.
         """
         self._check_store(folder, self.store_id, store_id)
-        found = self._look(folder, store_id)
+        checked, file = self._open(folder, store_id)
+        try:
+            found = self._look(folder, store_id, file)
+        except errors.CorruptDataError as error:
+            raise self._damaged(folder, detail_of(error)) from error
+        found["file_size"] = checked[2]
         for name, value in found.items():
             if value != getattr(self, name):
                 raise errors.CorruptDataError(
                     f"attach {self._described(folder)}: {name} is {value}, its writer said "
                     f"{getattr(self, name)}. Nothing was attached. {_MOUNT}"
                 )
-        if thorough:
-            self._read_all(folder)
+        try:
+            self._check_ends(file)
+            if thorough:
+                self._read_all(file)
+        except errors.CorruptDataError as error:
+            raise self._damaged(folder, detail_of(error)) from error
+        return checked
 
     def _check_store(self, folder: str, written_for: str, store_id: str) -> None:
         if written_for != store_id:
@@ -178,33 +190,36 @@ class StagedFile:
                 f"{written_for}, this one has {store_id}. Nothing was attached. {_MOUNT}"
             )
 
-    def _look(self, folder: str, store_id: str) -> dict[str, Any]:
+    def _open(self, folder: str, store_id: str) -> tuple[tuple[int, ...], LedgerFile]:
         path = staged_path(folder, self.job, self.name)
         try:
-            status = os.lstat(path)
-            if not stat.S_ISREG(status.st_mode):
-                raise FileNotFoundError(2, "is no regular file", path)
-            file = LedgerFile.open(path, 0)
-            summary = file.summary()
+            if not stat.S_ISDIR(os.lstat(os.path.dirname(path)).st_mode):
+                raise FileNotFoundError(2, "is no folder", os.path.dirname(path))
+            checked = identity(path)
+            return checked, LedgerFile.open(path, 0)
         except errors.CorruptDataError as error:
-            raise errors.CorruptDataError(
-                f"attach {self._described(folder)}: damaged, nothing was attached: {error}"
+            raise self._damaged(folder, detail_of(error)) from error
+        except FileNotFoundError as error:
+            raise errors.StorageError(
+                f"attach {self._described(folder)}: there is no such file in the data directory "
+                f"with id {store_id} ({error.strerror}). Nothing was attached. {_MOUNT}"
             ) from error
         except (OSError, errors.StorageError) as error:
             raise errors.StorageError(
-                f"attach {self._described(folder)}: there is no such file in the data directory "
-                f"with id {store_id}. Nothing was attached. {_MOUNT}"
+                f"attach {self._described(folder)}: it cannot be read here: {error}. Nothing was "
+                "attached"
             ) from error
+
+    def _look(self, folder: str, store_id: str, file: LedgerFile) -> dict[str, Any]:
+        summary = file.summary()
         # Headers of earlier versions do not say it.
         self._check_store(folder, getattr(file, "folder_id", "") or store_id, store_id)
         if summary.damage_count or file.header_damaged:
             raise errors.CorruptDataError(
-                f"attach {self._described(folder)}: {summary.damage_count} places in it cannot be "
-                "read, or its header. Nothing was attached. Write the file again"
+                f"{summary.damage_count} places in it cannot be read, or its header"
             )
         return {
             "uuid": file.uuid.hex(),
-            "file_size": status.st_size,
             "size": summary.size,
             "entry_count": summary.entry_count,
             "message_count": summary.message_count,
@@ -213,14 +228,50 @@ class StagedFile:
             "digest": summary.digest,
         }
 
-    def _read_all(self, folder: str) -> None:
-        recovery = LedgerFile.open(staged_path(folder, self.job, self.name), 0).recover()
+    def _check_ends(self, file: LedgerFile) -> None:
+        """Its first and last entry must bear out the footer, which comes from the same hand as what
+        it was compared with."""
+        if self.entry_count < 1:
+            raise errors.CorruptDataError("it has no entry")
+        first = file.frame(_FIRST_OFFSET, self.size)
+        found = file.entry(file.find_entry(self.entry_count - 1, self.size), self.size)
+        if first is None or found is None:
+            raise errors.CorruptDataError("the last entry of its footer is not there")
+        last, _, end = found
+        times = first["publish_time_ms"], last["publish_time_ms"]
+        if (
+            (first["entry_id"], first["first_message"], end) != (0, 0, self.size)
+            or last["entry_id"] + 1 != self.entry_count
+            or last["first_message"] + last["message_count"] != self.message_count
+            or not self.first_publish_ms <= min(times) <= max(times) <= self.last_publish_ms
+        ):
+            raise errors.CorruptDataError("its footer says something else than its entries")
+
+    def _read_all(self, file: LedgerFile) -> None:
+        recovery = file.recover()
         if recovery.damaged_entries or recovery.digest != self.digest:
             raise errors.CorruptDataError(
-                f"attach {self._described(folder)}: {recovery.damaged_entries} entries cannot be "
-                f"read, digest {recovery.digest} where its writer said {self.digest}. Nothing was "
-                "attached. Write the file again"
+                f"{recovery.damaged_entries} entries cannot be read, digest {recovery.digest} "
+                f"where its writer said {self.digest}"
             )
+        for name in ("entry_count", "message_count", "first_publish_ms", "last_publish_ms"):
+            if getattr(recovery, name) != getattr(self, name):
+                raise errors.CorruptDataError(f"{name} of its entries is {getattr(recovery, name)}")
+        before = _FIRST_OFFSET
+        for offset, entry_id, first_message, _ in file.index():
+            place = entry_id, first_message
+            if not before <= offset < self.size or offset % 8:
+                raise errors.CorruptDataError(f"its index names offset {offset} after {before}")
+            frame = file.frame(offset, self.size)
+            if frame is None or (frame["entry_id"], frame["first_message"]) != place:
+                raise errors.CorruptDataError(f"its index is wrong about offset {offset}")
+            before = offset
+
+    def _damaged(self, folder: str, why: str) -> errors.CorruptDataError:
+        return errors.CorruptDataError(
+            f"attach {self._described(folder)}: damaged, nothing was attached: {why}. Write the "
+            "file again"
+        )
 
     def _described(self, folder: str) -> str:
         expected = staged_path(folder, self.job, self.name)
@@ -240,6 +291,15 @@ class StagedFile:
 
 
 _MOUNT = "Every host must have the same data directory mounted under the path it uses"
+
+
+def identity(path: str) -> tuple[int, ...]:
+    """What stays the same of a file that nobody changes, under all its names. OSError; a link or a
+    folder is FileNotFoundError."""
+    status = os.lstat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise FileNotFoundError(2, "is no regular file", path)
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def staged_path(folder: str, job: str, name: str) -> str:

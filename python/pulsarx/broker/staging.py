@@ -1,7 +1,8 @@
 """The staging area of a data directory: `staging/<job>/`, where writers put ledgers to be attached.
 
 For any process that can reach the folder. Files go away when they are attached; those that never
-are go by age, so that nobody has to know which job is dead.
+are go by age, so that nobody has to know which job is dead: who makes an area for a new job takes
+away what nobody touched for a week.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 
+from pulsarx import errors
 from pulsarx.broker.catalogue import Catalogue
 from pulsarx.broker.data_directory import DataDirectory
 from pulsarx.broker.staged_file import STAGING_NAME, check_plain_name
@@ -16,8 +18,10 @@ from pulsarx.clock import wall_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pulsarx.broker.catalogue_state import LeaseRecord
     from pulsarx.broker.file_operations import FileOperations
+
+
+_KEPT_MS = 7 * 24 * 3600 * 1000
 
 
 def staging_path(folder: str, job: str) -> str:
@@ -34,12 +38,19 @@ def make_staging(folder: str | os.PathLike[str], job: str) -> str:
     path, files = os.path.realpath(os.fspath(folder)), _file_system()
     DataDirectory.open(path, files=files, read_only=True).close()
     made = staging_path(path, job)
+    fresh = False
     for each in (os.path.dirname(made), made):
         try:
             files.make_directory(each)
+            fresh = each is made
         except FileExistsError:
             pass
         files.flush_directory(os.path.dirname(each))
+    if fresh:
+        try:
+            collect_staging(path, _KEPT_MS)
+        except (OSError, errors.PulsarException):
+            pass  # a courtesy
     return made
 
 
@@ -55,8 +66,8 @@ def folder_id_of(folder: str | os.PathLike[str]) -> str:
 def collect_staging(
     folder: str | os.PathLike[str], older_than_ms: int, *, now_ms: int | None = None
 ) -> list[str]:
-    """Remove files nobody wrote to for older_than_ms, unless their job holds a lease; and the
-    areas that are empty then. Returns the removed paths.
+    """Remove the areas of jobs where nobody wrote for older_than_ms, unless the job holds a lease.
+    Returns the paths of the removed files.
 
     What was attached is a ledger under a name of its own; taking the staged one away loses nothing.
     """
@@ -64,47 +75,55 @@ def collect_staging(
         raise ValueError(f"older_than_ms is {older_than_ms}; it must be 0 or more")
     path, files = os.path.realpath(os.fspath(folder)), _file_system()
     now_ms = wall_ms() if now_ms is None else now_ms
+    before_ms = now_ms - older_than_ms
+
+    def may_be_old(job: str) -> bool:
+        try:
+            return _is_old(f"{path}/{STAGING_NAME}/{job}", before_ms)
+        except FileNotFoundError:
+            return False
+
     directory = DataDirectory.open(path, files=files, read_only=True)
     try:
-        leases = Catalogue.open(directory).state.leases
-        jobs = [
-            job for job in _names(files, f"{path}/{STAGING_NAME}") if _may_go(leases, job, now_ms)
-        ]
+        jobs = [job for job in _names(files, f"{path}/{STAGING_NAME}") if may_be_old(job)]
+        leases = Catalogue.open(directory).state.leases if jobs else {}
     finally:
         directory.close()
     removed: list[str] = []
     for job in jobs:
-        removed += _collect_job(files, f"{path}/{STAGING_NAME}/{job}", now_ms - older_than_ms)
+        lease = leases.get(job)
+        if lease is None or lease.expires_ms <= now_ms:
+            removed += _collect_job(files, f"{path}/{STAGING_NAME}/{job}", before_ms)
     return removed
-
-
-def _may_go(leases: dict[str, LeaseRecord], job: str, now_ms: int) -> bool:
-    lease = leases.get(job)
-    return lease is None or lease.expires_ms <= now_ms
 
 
 def _collect_job(files: FileOperations, area: str, before_ms: int) -> list[str]:
+    paths = [f"{area}/{name}" for name in _names(files, area)]
     removed = []
-    for name in _names(files, area):
-        path = f"{area}/{name}"
-        try:
-            status = os.lstat(path)
-            if stat.S_ISREG(status.st_mode) and status.st_mtime_ns // 1_000_000 < before_ms:
+    try:
+        # Files of a job that is still writing are left, however old: they are not attached yet.
+        if not all(_is_old(each, before_ms) for each in (area, *paths)):
+            return []
+        for path in paths:
+            if stat.S_ISREG(os.lstat(path).st_mode):
                 files.unlink(path)
                 removed.append(path)
-        except FileNotFoundError:
-            pass  # attached, or collected by another process
-    try:
-        if os.lstat(area).st_mtime_ns // 1_000_000 < before_ms or removed:
-            os.rmdir(area)
+        os.rmdir(area)
+    except FileNotFoundError:
+        pass  # attached, or collected by another process
     except OSError:
-        pass  # not empty
+        pass  # not empty, or not ours to remove
     return removed
 
 
+def _is_old(path: str, before_ms: int) -> bool:
+    return os.lstat(path).st_mtime_ns // 1_000_000 < before_ms
+
+
 def _names(files: FileOperations, folder: str) -> list[str]:
+    """Of a folder; none of anything else, were it a link to one."""
     try:
-        return sorted(files.list(folder))
+        return sorted(files.list(folder)) if stat.S_ISDIR(os.lstat(folder).st_mode) else []
     except (FileNotFoundError, NotADirectoryError):
         return []
 

@@ -1,0 +1,142 @@
+"""The same messages as Parquet files and as ledgers of a topic: so many files of each, one a task.
+
+Made without Spark. A value is 100 bytes that nothing compresses.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PARTS = 8
+VALUE_SIZE = 100
+ROWS_AT_ONCE = 65_536
+# What the messages of the rich topic have besides a value: a key, an event time, a property.
+RICH = {"key": "key", "event_time": "event_time", "properties": "properties"}
+
+
+@dataclass(frozen=True)
+class SparkData:
+    """Where they are, and how many messages each of them holds: a multiple of PARTS."""
+
+    folder: Path
+    messages: int
+
+    @property
+    def parquet(self) -> Path:
+        return self.folder / "parquet"
+
+    @property
+    def root(self) -> Path:
+        """The data directory, with the topics `plain`, `rich` and `trickle`."""
+        return self.folder / "data"
+
+    @property
+    def share(self) -> int:
+        return self.messages // PARTS
+
+    def make(self, *, rich: bool, trickle: int = 0) -> None:
+        """rich: also the topic with keys, event times and properties. trickle: messages of it."""
+        self.parquet.mkdir(parents=True)
+        make_root(self.root, "plain", "rich", "trickle")
+        write_parquet(self)
+        attach_parts(self.root, "plain", [plain_batches(self, part) for part in range(PARTS)])
+        if rich:
+            attach_parts(self.root, "rich", [rich_batches(self, part) for part in range(PARTS)])
+        if trickle:
+            attach_parts(self.root, "trickle", [plain_batches(SparkData(self.folder, trickle), -1)])
+        os.sync()
+
+    def delete(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def make_root(root: Path, *topics: str) -> None:
+    """A data directory that nobody owns, with empty topics."""
+    import pulsarx
+
+    with pulsarx.Client(root) as client:
+        for topic in topics:
+            client.admin.topics.create_non_partitioned_topic(topic)
+
+
+def values(count: int, seed: int) -> Any:
+    """count values as an Arrow column."""
+    import numpy
+    import pyarrow
+
+    content = numpy.random.default_rng(seed).bytes(count * VALUE_SIZE)
+    offsets = numpy.arange(count + 1, dtype=numpy.int32) * VALUE_SIZE
+    buffers = [None, pyarrow.py_buffer(offsets.tobytes()), pyarrow.py_buffer(content)]
+    return pyarrow.Array.from_buffers(pyarrow.binary(), count, buffers)
+
+
+def plain_batches(data: SparkData, part: int) -> Iterator[Any]:
+    """The values of one part; part -1: of all of them."""
+    import pyarrow
+
+    left = data.messages if part < 0 else data.share
+    while left > 0:
+        count = min(left, ROWS_AT_ONCE)
+        yield pyarrow.record_batch([values(count, (part + 1) * data.messages + left)], ["value"])
+        left -= count
+
+
+def rich_batches(data: SparkData, part: int) -> Iterator[Any]:
+    import pyarrow
+
+    for batch in plain_batches(data, part):
+        columns = [batch.column(0), *rich_columns(batch.num_rows)]
+        yield pyarrow.record_batch(columns, ["value", *RICH.values()])
+
+
+@functools.cache
+def rich_columns(count: int) -> list[Any]:
+    """Key, event time and one property, in the order of RICH."""
+    import pyarrow
+
+    numbers = range(count)
+    times = pyarrow.array([1_700_000_000_000_000 + number for number in numbers])
+    properties = pyarrow.MapArray.from_arrays(
+        pyarrow.array(range(count + 1), pyarrow.int32()),
+        pyarrow.array(["number"] * count),
+        pyarrow.array([str(number) for number in numbers]),
+    )
+    keys = pyarrow.array([b"key-%03d" % (number % 1000) for number in numbers])
+    return [keys, times.cast(pyarrow.timestamp("us", "UTC")), properties]
+
+
+def write_parquet(data: SparkData) -> None:
+    """Neither compressed nor with a dictionary, as Spark is told to write it too."""
+    import pyarrow
+    import pyarrow.parquet
+
+    for part in range(PARTS):
+        table = pyarrow.Table.from_batches(plain_batches(data, part))
+        path = data.parquet / f"{part}.parquet"
+        pyarrow.parquet.write_table(table, path, compression="none", use_dictionary=False)
+
+
+def attach_parts(root: Path, topic: str, parts: list[Iterator[Any]]) -> None:
+    """Each part a ledger of the topic, in one commit."""
+    from pulsarx.broker.attach import Transaction, attach
+    from pulsarx.broker.sealed_writer import SealedLedgerWriter
+    from pulsarx.broker.staged_file import StagedFile
+    from pulsarx.broker.staging import folder_id_of, make_staging
+
+    area, folder_id = make_staging(root, f"making-{topic}"), folder_id_of(root)
+    files = []
+    for number, batches in enumerate(parts):
+        with SealedLedgerWriter(f"{area}/{number}.ledger", folder_id) as writer:
+            for batch in batches:
+                columns = RICH if "key" in batch.schema.names else {}
+                writer.append_arrow(batch, "value", **columns)
+            sealed = writer.seal(flush=False)
+        assert sealed is not None, topic
+        files.append(StagedFile.of_sealed(topic, sealed))
+    attach(root, Transaction(f"making-{topic}", 0), files)
