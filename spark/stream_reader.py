@@ -132,7 +132,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = self._reach(planner, begin, limit)
         if first:
             return self._to_spark(end, begin)
-        return start if begin == end else self._to_spark(end)
+        if begin != end:
+            return self._to_spark(end)
+        if self._target is not None:
+            self._release()  # the query is over, and Spark forgets to call stop
+        return start
 
     def _reach(self, planner: Planner, begin: Offsets, limit: ReadLimit) -> Offsets:
         """Where the next batch ends."""
@@ -319,12 +323,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def stop(self) -> None:
         if self._source is not None:
             self._source.close()
-        if self._job:
-            from pulsarx.broker.lease import release_lease
-
-            job, self._job = self._job, ""
-            try:
-                release_lease(self._options.root, job, timeout_ms=1000)
-            except errors.PulsarException:
-                pass  # it ends by itself
+        self._release()
         self._reset()
+
+    def _release(self) -> None:
+        if not self._job:
+            return
+        from pulsarx.broker.lease import release_lease
+
+        job, self._job, self._leased = self._job, "", {}
+        try:
+            release_lease(self._options.root, job, timeout_ms=1000)
+        except errors.PulsarException:
+            pass  # it ends by itself
