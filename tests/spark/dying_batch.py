@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from dying_source import DEATH, DyingWriter
+from dying_source import DEATH
 
 from pulsarx.broker import ledger_attachment
 from pulsarx.broker.staging import make_staging
@@ -46,7 +46,15 @@ class DyingBatchWriter(BatchWriter):
 
     point: str
     marker: str
-    _dies_at = DyingWriter._dies_at
+
+    def _dies_at(self, point: str) -> bool:
+        if point != self.point:
+            return False
+        try:
+            os.close(os.open(self.marker, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return False
+        return True
 
     def write(self, iterator: Iterator[Any]) -> Any:
         from pyspark import TaskContext

@@ -98,6 +98,13 @@ def test_a_batch_may_die_anywhere(spark: Any, folder: Path, tmp_path: Path, poin
     assert not staged(folder)
 
 
+def make_old(folder: Path, names: list[str]) -> None:
+    """As if nobody had touched these staged files, and the areas they are in, for years."""
+    for path in [folder / "staging" / name for name in names]:
+        os.utime(path, (1, 1))
+        os.utime(path.parent, (1, 1))
+
+
 DRIVER = """
 import sys
 from pathlib import Path
@@ -128,8 +135,7 @@ def test_a_driver_that_is_killed_before_its_commit_is_run_again(
     # What the dead one left concerns nobody, and goes when it is old.
     assert staged(folder) == left
     assert collect_staging(folder, HOUR_MS) == []
-    for name in left:
-        os.utime(folder / "staging" / name, (1, 1))
+    make_old(folder, left)
     assert len(collect_staging(folder, HOUR_MS)) == len(left)
     assert not staged(folder)
     check_numbers(folder, "t", 2)
@@ -162,7 +168,7 @@ def test_only_what_the_faster_twin_wrote_is_attached(
     job = plan_write(folder, "slow")
     (other,) = write_partitions([b"of a job that goes on"], job)
     assert collect_staging(folder, HOUR_MS) == []
-    os.utime(folder / "staging" / late, (1, 1))
+    make_old(folder, [late])
     assert collect_staging(folder, HOUR_MS) == [str(folder / "staging" / late)]
     check()
     assert commit_write(job, [other]).message_count == 1

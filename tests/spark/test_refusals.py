@@ -26,6 +26,7 @@ from spark_steps import PREFIX, make_topics, send, values
 
 from pulsarx.spark.data_source import PulsarxDataSource
 from pulsarx.spark.options import OPTIONS, read_options
+from pulsarx.spark.stream_offsets import of_spark
 
 
 @pytest.fixture
@@ -198,16 +199,16 @@ def test_a_stream_may_wait_for_its_topics(topic: Path) -> None:
     made = source(topic, topics="t,later", waitForTopic="true", startingOffsets="earliest")
     reader = made.streamReader(made.schema())
     start = reader.initialOffset()
-    assert list(start) == [PREFIX + "t"]
+    assert list(of_spark(start)) == [PREFIX + "t"]
     with pulsarx.Client(topic) as client:
         send(client, "later", [b"4", b"5"])
     end = reader.latestOffset(start, reader.getDefaultReadLimit())
-    assert sorted(end) == [PREFIX + "later", PREFIX + "t"]
+    assert sorted(of_spark(end)) == [PREFIX + "later", PREFIX + "t"]
     parts: Any = reader.partitions(start, end)
     assert sum(each.message_count for part in parts for each in part.ranges) == 5
     reader.stop()
     alone = source(topic, topic="never", waitingForNonExistedTopic="true")
-    assert alone.streamReader(alone.schema()).initialOffset() == {}
+    assert not of_spark(alone.streamReader(alone.schema()).initialOffset())
     with pytest.raises(errors.TopicNotFound, match="never"):
         source(topic, topic="never").schema()
 
@@ -231,7 +232,7 @@ def test_a_lease_that_cannot_be_had_says_how_to_read_without(
     def refuse(*given: Any) -> None:
         raise errors.FolderOwnedError("the owner is on another host")
 
-    monkeypatch.setattr("pulsarx.spark.topic_plan.lease", refuse)
+    monkeypatch.setattr("pulsarx.spark.topic_plan.lease_ranges", refuse)
     with pytest.raises(errors.FolderOwnedError) as caught:
         plan_read(topic, topic="t")
     assert "leaseSeconds 0" in caught.value.__notes__[0]
