@@ -178,6 +178,20 @@ def test_a_batch_without_rows_writes_nothing(folder: Path, run: Callable[[str], 
     assert catalogue_number(folder) == before and not list(folder.glob("staging/*"))
 
 
+def test_a_query_takes_away_what_others_abandoned(
+    folder: Path, run: Callable[[str], Run]
+) -> None:
+    area = Path(make_staging(folder, "dead"))
+    query = run("query")
+    query.writer().commit(query.tasks(1, rows(0, 3)), 1)
+    os.utime(area, (1, 1))
+    query.writer().commit(query.tasks(999, rows(3, 5)), 999)
+    assert area.exists()
+    query.writer().commit(query.tasks(1000, rows(5, 7)), 1000)
+    assert not area.exists()
+    assert sorted(values(folder, "t")) == [b"%d" % each for each in range(7)]
+
+
 def test_a_host_without_the_folder_says_so(folder: Path, tmp_path: Path) -> None:
     make_topics(folder, "out")
     make_topics(tmp_path / "other", "out")
