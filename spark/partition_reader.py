@@ -10,6 +10,7 @@ from pulsarx import errors
 from pulsarx.broker.ledger_range import LedgerRange
 from pulsarx.spark.topic_columns import column_names, columns_ddl
 from pulsarx.spark.topic_plan import plan_topic
+from pulsarx.spark.worker_heap import freeze_heap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def read_partitions(
 
     from pulsarx.broker.read_range import MAX_ROWS, read_range
 
+    freeze_heap()
     names = None if columns is None else column_names(columns)
     for part in parts:
         for planned in _ranges_of(part):
@@ -64,9 +66,10 @@ def _was_removed(planned: LedgerRange) -> bool:
     """Whether the folder is here, and only the ledger is not there any more."""
     from pulsarx.broker.staging import folder_id_of
 
-    folder = os.path.dirname(os.path.dirname(os.path.dirname(planned.path)))
     try:
-        return folder_id_of(folder) == planned.folder_id and not os.path.exists(planned.path)
+        return folder_id_of(planned.folder) == planned.folder_id and not os.path.exists(
+            planned.path
+        )
     except errors.PulsarException:
         return False
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx.spark.commit_message import CommitMessage
 from pulsarx.spark.topic_columns import check_write_schema
+from pulsarx.spark.worker_heap import freeze_heap
 from pulsarx.spark.write_commit import abort_write, commit_write, find_commit
 from pulsarx.spark.write_job import WriteJob, plan_write
 
@@ -41,6 +42,7 @@ def write_partitions(
     from pulsarx.spark.row_batches import row_batches
     from pulsarx.spark.task_writer import TaskWriter
 
+    freeze_heap()
     partition_id, attempt = _task()
     with TaskWriter(job, partition_id, attempt) as writer:
         for batch in row_batches(parts):
