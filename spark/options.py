@@ -200,6 +200,8 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
     ("filterPushdown", _flag, False, (BATCH,),
      "filters on __topic, __messageId and the beginning of __publishTime skip ledgers; the session "
      "must allow it, too"),
+    ("sealedOnly", _flag, False, _READS,
+     "leave out what is still being written: for other hosts than the owner's"),
     ("valueFormat", _value_format, "raw", _READS, "raw: value is the payload as it was published"),
     ("waitForTopic", _flag, False, (STREAM,), "begin without topics that are not there yet"),
     ("maxBytesPerTrigger", _size, None, (STREAM,), "about so many bytes a micro-batch"),

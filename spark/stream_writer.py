@@ -11,7 +11,7 @@ import os
 from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
 from pulsarx import errors
-from pulsarx.broker.staging import folder_id_of, make_staging
+from pulsarx.broker.staging import collect_abandoned, folder_id_of, make_staging
 from pulsarx.spark.commit import StagedMessage, attach_messages, plan_job, write_task
 from pulsarx.spark.write_commit import abort_write
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
     from pulsarx.spark.options import Options
     from pulsarx.spark.write_job import WriteJob
+
+
+_COLLECTED_EVERY = 1000  # batches
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -42,6 +45,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
             attach_messages(self._options, told[0].job, told)
         else:  # an idle query need not write to the catalogue
             self.abort(told, batchId)
+        if batchId % _COLLECTED_EVERY == 0:
+            collect_abandoned(self._job.root)
 
     def abort(self, messages: list[Any], batchId: int) -> None:
         for job in {each.job.staging: each.job for each in messages if each is not None}.values():

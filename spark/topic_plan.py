@@ -40,6 +40,7 @@ def plan_topic(
     max_bytes_per_partition: int | None = None,
     max_records_per_partition: int | None = None,
     fail_on_data_loss: bool = True,
+    sealed_only: bool = False,
     lease_ms: int = LEASE_MS,
 ) -> list[list[LedgerRange]]:
     """What each task reads: ledger ranges, small ones of a topic put together, in order.
@@ -49,6 +50,8 @@ def plan_topic(
         format("pulsarx"). columns, max_...: as `pulsarx.broker.plan.plan`.
     min_partitions: so many tasks at least, if there are as many messages; parallelism: the same, if
         that is more than 1 MiB each.
+    sealed_only: without what is still being written, which hosts other than the owner's may not see
+        as it is.
     lease_ms: how long retention spares what was planned, and longer while any of it is being read;
         0: not at all, and nothing is written.
     TopicNotFound, ValueError, DataLossError, FolderError: say what to change.
@@ -65,7 +68,7 @@ def plan_topic(
         try:
             named = [topics] if isinstance(topics, str) else list(topics)
             check_topics(broker, named)
-            planner = Planner(broker, named)
+            planner = Planner(broker, named, sealed_only=sealed_only)
             return planner.plan(
                 boundary_of(start, planner.topics),
                 boundary_of(end, planner.topics),

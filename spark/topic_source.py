@@ -36,7 +36,7 @@ class TopicSource:
         if not self._may_wait:
             self._topics = options.topics or [options.topic]
             check_topics(self.broker, self._topics)
-            self._planner = Planner(self.broker, self._topics)
+            self._planner = self._plan_for(self._topics)
 
     @property
     def folder_id(self) -> str:
@@ -49,9 +49,12 @@ class TopicSource:
             if number != self._number:
                 topics = self._find()
                 if topics != self._topics:
-                    self._planner = Planner(self.broker, topics) if topics else None
+                    self._planner = self._plan_for(topics) if topics else None
                 self._topics, self._number = topics, number
         return self._planner
+
+    def _plan_for(self, topics: list[str]) -> Planner:
+        return Planner(self.broker, topics, sealed_only=self.options.sealedOnly)
 
     def _find(self) -> list[str]:
         """Which of the topics are there."""

@@ -11,9 +11,9 @@ def freeze_heap() -> None:
 
     PySpark collects the whole heap behind each task: the modules of pyspark, pandas and pyarrow,
     20 to 50 ms a time, as much as a task of some ten megabytes takes. Garbage that is in it now
-    would stay, but PySpark has just collected. Outside of a task, in a process that is somebody's
-    own, nothing happens.
+    would stay, but PySpark has just collected. In any other process nothing happens.
     """
-    tasks = sys.modules.get("pyspark.taskcontext")
-    if tasks is not None and tasks.TaskContext.get() is not None and gc.get_freeze_count() == 0:
+    main = sys.modules.get("__main__")
+    spec = getattr(main, "__spec__", None)
+    if spec is not None and spec.name == "pyspark.daemon" and gc.get_freeze_count() == 0:
         gc.freeze()

@@ -130,3 +130,18 @@ def test_members_come_and_go_while_messages_flow(folder: Path) -> None:
         thread.join(20)
     assert not any(thread.is_alive() for thread in threads)
     assert [repr(each) for each in failures] == []
+
+
+def test_ledgers_that_wait_for_their_seals_get_them_when_the_client_closes(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However many they are: what one of them calls for begins when it is done, and not within."""
+    options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=1)
+    count = 600
+    with pulsarx.Client(folder, durability="os", broker_options=options) as client:
+        producer = client.create_producer("t")
+        for number in range(count):
+            producer.send(b"%d" % number)
+    assert [each.message for each in caplog.records if each.levelname == "ERROR"] == []
+    with pulsarx.Client(folder, read_only=True) as client:
+        assert [int(each) for each in whole_topic(client, "t")] == list(range(count))

@@ -27,6 +27,7 @@ from spark_steps import PREFIX, make_topics, send, values
 from pulsarx.spark.data_source import PulsarxDataSource
 from pulsarx.spark.options import OPTIONS, read_options
 from pulsarx.spark.stream_offsets import of_spark
+from pulsarx.spark.topic_plan import plan_topic
 
 
 @pytest.fixture
@@ -224,6 +225,26 @@ def test_a_stream_starts_where_options_by_topic_say(topic: Path) -> None:
     assert starts_at(startingOffsetsByTimestamp='{"t": "2100-01-01T00:00:00Z"}') == end
     assert starts_at(startingOffsets='{"t": -2}') == [0, 0]
     assert starts_at(startingOffsets=json.dumps({"t": [end[0], 2]})) == [end[0], 2]
+
+
+def test_what_is_still_being_written_can_be_left_out(topic: Path) -> None:
+    """The first three are in a ledger that was sealed when their client closed."""
+
+    def count(parts: Any) -> int:
+        return sum(each.message_count for part in parts for each in part.ranges)
+
+    with pulsarx.Client(topic, durability="os") as client:
+        send(client, "t", [b"4", b"5"])
+        assert count(plan_read(topic, topic="t")) == 5
+        assert count(plan_read(topic, topic="t", sealedOnly="true")) == 3
+        made = source(topic, topic="t", sealedOnly="true", startingOffsets="earliest")
+        reader = made.streamReader(made.schema())
+        start = reader.initialOffset()
+        end = reader.latestOffset(start, reader.getDefaultReadLimit())
+        assert count(reader.partitions(start, end)) == 3
+        reader.stop()
+        groups = plan_topic(topic, "t", sealed_only=True)
+        assert sum(each.message_count for group in groups for each in group) == 3
 
 
 def test_a_lease_that_cannot_be_had_says_how_to_read_without(

@@ -3,6 +3,7 @@ whichever of its runs commits and whoever aborts behind it."""
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'"
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from spark_steps import catalogue_number, ledger_count, make_topics, messages, staged, values
 
+from pulsarx.broker.staging import make_staging
 from pulsarx.spark.data_source import PulsarxDataSource
 from pulsarx.spark.stream_writer import _check_mounted
 
@@ -176,6 +178,19 @@ def test_a_batch_without_rows_writes_nothing(folder: Path, run: Callable[[str], 
     first.writer().commit(first.tasks(0, [], []), 0)
     first.writer().commit([], 1)
     assert catalogue_number(folder) == before and not list(folder.glob("staging/*"))
+
+
+def test_a_query_takes_away_what_others_abandoned(
+    folder: Path, run: Callable[[str], Run]
+) -> None:
+    query = run("query")
+    area = Path(make_staging(folder, "dead"))
+    os.utime(area, (1, 1))
+    query.writer().commit(query.tasks(999, rows(3)), 999)
+    assert area.exists()
+    query.writer().commit(query.tasks(1000, rows(3, 5)), 1000)
+    assert not area.exists()
+    assert messages(folder, "out") == rows(5)
 
 
 def test_a_host_without_the_folder_says_so(folder: Path, tmp_path: Path) -> None:

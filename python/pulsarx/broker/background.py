@@ -6,6 +6,7 @@ Any thread may call, a finalizer too. Jobs run one after another in the order th
 from __future__ import annotations
 
 import threading
+from collections import deque
 from queue import SimpleQueue
 
 TYPE_CHECKING = False
@@ -24,15 +25,17 @@ class Background:
         self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._in_caller = threading.local()
 
     @property
     def closed(self) -> bool:
         return self._closed
 
     def put(self, job: Callable[[], object]) -> None:
-        """Run job soon, in the thread; after close, at once in the caller."""
+        """Run job soon, in the thread; after close, at once in the caller, or behind the job that
+        puts it."""
         if self._closed:
-            self._perform(job)
+            self._perform_here(job)
             return
         self._jobs.put(job)
         if self._thread is None:
@@ -62,7 +65,7 @@ class Background:
         while not self._jobs.empty():  # what came while it ended
             job = self._jobs.get()
             if job is not None:
-                self._perform(job)
+                self._perform_here(job)
 
     def _run(self) -> None:
         while True:
@@ -73,6 +76,19 @@ class Background:
             del job  # what it refers to must not live on while this thread sleeps
             if self._closed and self._jobs.empty():
                 return
+
+    def _perform_here(self, job: Callable[[], object]) -> None:
+        """A job that puts the next and so on must not end in a recursion that is too deep."""
+        waiting = getattr(self._in_caller, "waiting", None)
+        if waiting is not None:
+            waiting.append(job)
+            return
+        waiting = self._in_caller.waiting = deque((job,))
+        try:
+            while waiting:
+                self._perform(waiting.popleft())
+        finally:
+            self._in_caller.waiting = None
 
     def _perform(self, job: Callable[[], object]) -> None:
         try:

@@ -124,7 +124,7 @@ def _release(broker: Broker, job: str) -> Arguments:
     for name in topics:
         topic = broker.topics.get(name)
         if topic is not None:
-            broker.background.put(topic.trim)
+            topic.trim_soon()
     return {"released": True}
 
 
@@ -177,7 +177,7 @@ def _move_subscriptions(broker: Broker, name: str, positions: Arguments) -> Argu
         except (errors.TopicNotFound, errors.SubscriptionNotFound):
             gone.append(topic)
         else:
-            broker.background.put(found.trim)
+            found.trim_soon()
     return {"moved": moved, "gone": gone}
 
 

@@ -44,6 +44,7 @@ class ManagedLedger(LedgerList):
         self._writers: dict[int, LedgerWriter] = {}
         self._in_memory: dict[int, LedgerWriter] = {}  # sealed ones that no file holds
         self._summaries: dict[int, LedgerSummary] = {}  # sealed, but the catalogue was not told
+        self._unsealed: list[LedgerWriter] = []  # their seal failed
         self._flush_armed = False
         self._switching = False
         self._cut: LedgerWriter | None = None  # closed by an attach that is going on
@@ -170,19 +171,25 @@ class ManagedLedger(LedgerList):
     def _seal_later(self, writer: LedgerWriter) -> None:
         if writer.ledger_id not in self._writers:
             return  # done by an earlier try
-        # Not under the lock: sealing flushes, and publishers must be able to roll over meanwhile.
-        operations = self._seal(writer)
-        with self.lock:
-            self.broker.catalogue.commit(operations)
-            self._release(writer)
+        try:
+            # Not under the lock: sealing flushes, and publishers must be able to roll over meanwhile.
+            operations = self._seal(writer)
+            with self.lock:
+                self.broker.catalogue.commit(operations)
+                self._release(writer)
+        except BaseException:
+            self._unsealed.append(writer)
+            raise
         self._on_change(writer.ledger_id)
 
     def seal_again(self) -> None:
         """Try those whose seal failed, on a full disk for one; until then nothing behind them can
         be trimmed."""
-        for writer in list(self._writers.values()):
-            if writer is not self.tail.writer and writer.state in ("fenced", "sealed"):
-                self.broker.background.put(partial(self._seal_later, writer))
+        unsealed, self._unsealed = self._unsealed, []
+        for writer in unsealed:
+            if writer.state not in ("fenced", "sealed"):
+                continue  # a failed flush has closed it for good
+            self.broker.background.put(partial(self._seal_later, writer))
 
     def _seal(self, writer: LedgerWriter) -> list[dict[str, Any]]:
         """Write index and footer, and say so to the catalogue; a ledger without an entry goes away

@@ -47,11 +47,16 @@ def make_staging(folder: str | os.PathLike[str], job: str) -> str:
             pass
         files.flush_directory(os.path.dirname(each))
     if fresh:
-        try:
-            collect_staging(path, _KEPT_MS)
-        except (OSError, errors.PulsarException):
-            pass  # a courtesy
+        collect_abandoned(path)
     return made
+
+
+def collect_abandoned(folder: str) -> None:
+    """Remove the areas nobody touched for a week, as far as that is possible now."""
+    try:
+        collect_staging(folder, _KEPT_MS)
+    except (OSError, errors.PulsarException):
+        pass  # a courtesy
 
 
 def folder_id_of(folder: str | os.PathLike[str]) -> str:

@@ -233,7 +233,7 @@ class Subscription:
 
     def ledger_acknowledged(self) -> None:
         """The last message of a ledger was acknowledged: it may be trimmed."""
-        self.topic.broker.background.put(self.topic.trim)
+        self.topic.trim_soon()
 
     def arm_flush(self, consumer: ConsumerCore) -> None:
         """Make acknowledgements durable before the flush interval is over."""

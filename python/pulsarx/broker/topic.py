@@ -40,6 +40,7 @@ class Topic:
         self._producers: dict[str, weakref.ref[ProducerCore]] = {}
         self._reader_cursors: weakref.WeakSet[ReaderCursor] | None = None  # made with the first
         self._trim_timer: Timer | None = None
+        self._trim_asked = False
         self.ledger = ManagedLedger(broker, self.name, self._ledger_changed)
         for each in record.subscriptions.values():
             tracker = self._open_tracker(each)
@@ -209,7 +210,7 @@ class Topic:
     def _ledger_changed(self, ledger_id: int) -> None:
         for subscription in self.all_subscriptions():
             subscription.ledger_changed(ledger_id)
-        self.broker.background.put(self.trim)
+        self.trim_soon()
 
     def expect_ledgers(self, ledger_ids: list[int]) -> None:
         """Tell the subscriptions of ledgers that are about to come with messages in them."""
@@ -228,6 +229,16 @@ class Topic:
     def retention(self) -> tuple[RetentionPolicy, bool]:
         """The policy in force, and whether somebody set it."""
         return self.broker.retention_of(self.name)
+
+    def trim_soon(self) -> None:
+        """Trim in the background, once for however many ask until it begins."""
+        if not self._trim_asked:
+            self._trim_asked = True
+            self.broker.background.put(self._trim_as_asked)
+
+    def _trim_as_asked(self) -> None:
+        self._trim_asked = False
+        self.trim()
 
     def trim(self) -> list[int]:
         """Remove the ledgers nobody needs any more; returns their ids."""
