@@ -180,9 +180,7 @@ def test_a_batch_without_rows_writes_nothing(folder: Path, run: Callable[[str], 
     assert catalogue_number(folder) == before and not list(folder.glob("staging/*"))
 
 
-def test_a_query_takes_away_what_others_abandoned(
-    folder: Path, run: Callable[[str], Run]
-) -> None:
+def test_a_query_takes_away_what_others_abandoned(folder: Path, run: Callable[[str], Run]) -> None:
     query = run("query")
     area = Path(make_staging(folder, "dead"))
     os.utime(area, (1, 1))

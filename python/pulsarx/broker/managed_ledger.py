@@ -172,7 +172,7 @@ class ManagedLedger(LedgerList):
         if writer.ledger_id not in self._writers:
             return  # done by an earlier try
         try:
-            # Not under the lock: sealing flushes, and publishers must be able to roll over meanwhile.
+            # Not under the lock: sealing flushes, and publishers must be able to roll over.
             operations = self._seal(writer)
             with self.lock:
                 self.broker.catalogue.commit(operations)

@@ -40,7 +40,6 @@ class Topic:
         self._producers: dict[str, weakref.ref[ProducerCore]] = {}
         self._reader_cursors: weakref.WeakSet[ReaderCursor] | None = None  # made with the first
         self._trim_timer: Timer | None = None
-        self._trim_asked = False
         self.ledger = ManagedLedger(broker, self.name, self._ledger_changed)
         for each in record.subscriptions.values():
             tracker = self._open_tracker(each)
@@ -231,14 +230,8 @@ class Topic:
         return self.broker.retention_of(self.name)
 
     def trim_soon(self) -> None:
-        """Trim in the background, once for however many ask until it begins."""
-        if not self._trim_asked:
-            self._trim_asked = True
-            self.broker.background.put(self._trim_as_asked)
-
-    def _trim_as_asked(self) -> None:
-        self._trim_asked = False
-        self.trim()
+        """Trim in the background."""
+        self.broker.background.put(self.trim)
 
     def trim(self) -> list[int]:
         """Remove the ledgers nobody needs any more; returns their ids."""
