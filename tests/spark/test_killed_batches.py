@@ -141,7 +141,6 @@ def test_a_driver_that_is_killed_before_its_commit_is_run_again(
     check_numbers(folder, "t", 2)
 
 
-@pytest.mark.timeout(400)
 def test_only_what_the_faster_twin_wrote_is_attached(
     spark: Any, folder: Path, tmp_path: Path
 ) -> None:
