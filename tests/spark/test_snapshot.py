@@ -237,6 +237,10 @@ def test_functions_take_places_as_options_do(folder: Path) -> None:
     start = {"p-partition-0": (first.ledger_id, 5), "p-partition-1": "latest"}
     assert found(start=start) == list(range(5, 20))
     assert found(start=f'{{"p": {{"0": [{first.ledger_id}, 5], "1": -1}}}}') == list(range(5, 20))
+    assert found(start={"p": {0: (first.ledger_id, 5), "1": -1}}) == list(range(5, 20))
+    assert found(start={**start, "p-partition-0": [first.ledger_id, 5]}) == list(range(5, 20))
+    with pytest.raises(ValueError, match="it must be"):
+        found(start={"p-partition-0": 1234})
     noon = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
     assert found(end=noon) == [] and len(found(start=noon)) == 40
     with pytest.raises(ValueError, match="no zone"):
