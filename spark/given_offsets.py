@@ -56,12 +56,12 @@ def by_topic(text: str, read: Callable[[Any], Any]) -> dict[str, Any]:
 def boundary_of(given: Any, names: Iterable[str]) -> Any:
     """What `Planner` takes, of what people give to functions: as options say it, a mapping with
     topics by any of their names, or a datetime with its zone."""
+    if isinstance(given, Mapping):
+        import json
+
+        given = json.dumps(dict(given))
     if isinstance(given, str) and given not in (EARLIEST, LATEST):
         return for_partitions(offsets_by_topic(given), names)
-    if isinstance(given, Mapping):
-        return for_partitions(
-            {str(TopicName.of(name)): place for name, place in given.items()}, names
-        )
     if hasattr(given, "timestamp"):
         if given.tzinfo is None:
             raise ValueError(f"{given!r} has no zone; give it one, or milliseconds since 1970")

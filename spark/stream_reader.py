@@ -102,10 +102,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         planner = self._planner()
         if planner is None:
             return {}
-        options = self._options
-        if options.startingTimestamp is not None:
-            return planner.at_time(options.startingTimestamp)
-        return starting_offsets(planner, options, options.subscriptionInitialPosition or "latest")
+        default = self._options.subscriptionInitialPosition or "latest"
+        return starting_offsets(planner, self._options, default)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         options = self._options
@@ -234,6 +232,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             start = self._what_is_left(planner, start)
             end = {name: position for name, position in end.items() if name in nothing}
         start = {**nothing, **start}
+        if options.sealedOnly:
+            _check_sealed(end, start, planner.latest())
         # A topic that is not in the end came later, and its turn comes with the next batch.
         return planner.plan(
             start,
@@ -336,3 +336,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             release_lease(self._options.root, job, timeout_ms=1000)
         except errors.PulsarException:
             pass  # it ends by itself
+
+
+def _check_sealed(end: Offsets, start: Offsets, sealed_end: Offsets) -> None:
+    """ValueError: a batch that was planned without sealedOnly would come out short."""
+    for name, last in sealed_end.items():
+        if end.get(name, last) > max(last, start[name]):
+            raise ValueError(
+                f"{name}: the batch that is repeated ends at {list(end[name])}, in a ledger that "
+                f"is still being written, and option sealedOnly ends at {list(last)}. Leave it "
+                "away until this batch is done, or until that ledger is sealed"
+            )

@@ -95,7 +95,9 @@ class TopicSource:
 
 
 def starting_offsets(planner: Planner, options: Options, default: str) -> Offsets:
-    """Where options say that reading starts, but for startingTimestamp."""
+    """Where options say that reading starts."""
+    if options.startingTimestamp is not None:
+        return planner.at_time(options.startingTimestamp)
     return _resolve(
         planner, options.startingOffsets or default, options.startingOffsetsByTimestamp, options
     )

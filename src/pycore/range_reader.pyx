@@ -55,7 +55,9 @@ cdef int pass_other_times(RangeCursor* self, LedgerRead* read) noexcept nogil:
         if frame.first_message > self.first_message and not self.pass_gaps:
             return GAP
         self.offset += entry_frame_span(frame.entry_size)
-        self.first_message = max(self.first_message, frame.first_message + frame.message_count)
+        # The range may end inside this entry.
+        self.first_message = min(self.end_message, max(self.first_message,
+                                 frame.first_message + frame.message_count))
     return STATUS_OK
 
 

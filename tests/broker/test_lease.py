@@ -310,6 +310,34 @@ def test_a_lease_that_is_over_is_told_and_reading_goes_on(
     assert not brokers_of(client).catalogue.state.leases
 
 
+def test_a_lease_that_was_over_and_is_replaced_is_renewed_again(
+    client: pulsarx.Client, folder: Path, clock: pulsarx.ManualClock, renewals: LeaseRenewals
+) -> None:
+    """As a stream does with the next batch, read by the same worker."""
+    ids = ledger_ids(client)
+    ranges = planned_ranges(client, folder, 30_000)
+    release_lease(folder, "job")
+    for _ in read_range(ranges[0]):
+        pass_time(clock, renewals, 35)
+    ranges = planned_ranges(client, folder, 30_000)
+    acknowledge_all(client)
+    for _ in read_range(ranges[0]):
+        pass_time(clock, renewals, 100)
+        brokers_of(client).topics[T].trim()
+        assert ledger_ids(client) == ids
+
+
+def test_a_reader_may_be_dropped_anywhere(
+    client: pulsarx.Client, folder: Path, renewals: LeaseRenewals
+) -> None:
+    """The collector of garbage closes generators wherever it interrupts a thread."""
+    reader = read_range(planned_ranges(client, folder, 30_000)[0])
+    next(reader)
+    with renewals._lock:
+        del reader
+    assert [each.readers for each in renewals._leases.values()] == [0]
+
+
 def test_a_renewal_that_fails_is_tried_again(
     client: pulsarx.Client,
     folder: Path,

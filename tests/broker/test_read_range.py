@@ -409,6 +409,11 @@ def test_other_times_are_left_out_wherever_they_are(tmp_path: Path):
     assert (recovery.first_publish_ms, recovery.last_publish_ms) == (2, 9)
     inside = part(planned, from_ms=7, until_ms=9, first_message=10, end_message=20)
     assert values([inside]) == [b"7"] * 5 + [b"8"] * 2
+    # A range that ends inside an entry of another time was called damaged.
+    for first, end in ((6, 7), (7, 8), (3, 8), (0, 7), (15, 17)):
+        inside = part(planned, from_ms=5, until_ms=10, first_message=first, end_message=end)
+        expected = [times[at // 3] for at in range(first, end) if times[at // 3] >= 5]
+        assert values([inside]) == [b"%d" % time for time in expected]
 
 
 def test_two_threads_in_one_reader_are_refused(client: pulsarx.Client):

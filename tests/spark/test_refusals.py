@@ -243,6 +243,19 @@ def test_what_is_still_being_written_can_be_left_out(topic: Path) -> None:
         end = reader.latestOffset(start, reader.getDefaultReadLimit())
         assert count(reader.partitions(start, end)) == 3
         reader.stop()
+        # Where the start is in an open ledger, nothing is there yet.
+        ((*_, written), *_) = plan_topic(topic, "t")
+        behind = json.dumps({"t": [written.ledger_id, 1]})
+        made = source(topic, topic="t", sealedOnly="true", startingOffsets=behind)
+        reader = made.streamReader(made.schema())
+        start = reader.initialOffset()
+        ahead = reader.latestOffset(start, reader.getDefaultReadLimit())
+        assert reader.partitions(start, ahead) == []
+        # A batch that was planned without the option is not cut short.
+        for begin in (end, start):
+            with pytest.raises(ValueError, match="the batch that is repeated"):
+                reader.partitions(begin, {PREFIX + "t": [written.ledger_id, 2]})
+        reader.stop()
         groups = plan_topic(topic, "t", sealed_only=True)
         assert sum(each.message_count for group in groups for each in group) == 3
 

@@ -136,6 +136,25 @@ def test_a_start_that_retention_overtook_is_not_passed_over_in_silence(ledgers: 
     assert 0 < len(found) < 10 and found == list(range(10 - len(found), 10))
 
 
+def test_what_a_time_leaves_out_may_be_removed(folder: Path) -> None:
+    clock = pulsarx.ManualClock()
+    with pulsarx.Client(folder, clock=clock, broker_options=TWO_A_LEDGER) as client:
+        client.subscribe("t", "s")
+        producer = client.create_producer("t")
+        for number in range(10):
+            producer.send(b"%d" % number)
+            clock.advance(1)
+        from_ms = str(clock.now_ms() - 3000)
+    made = source(folder, startingTimestamp=from_ms, leaseSeconds="0")
+    made.schema()
+    assert values_of(made) == [7, 8, 9]
+    trim(folder, 6)
+    assert values_of(made) == [7, 8, 9]
+    trim(folder, 4)
+    with pytest.raises(errors.DataLossError):
+        values_of(made)
+
+
 def test_ledgers_removed_between_plan_and_task_are_an_error_unless_allowed(ledgers: Path) -> None:
     readers = [
         source(ledgers, leaseSeconds="0", failOnDataLoss=fail).reader(VALUE)
@@ -237,6 +256,10 @@ def test_functions_take_places_as_options_do(folder: Path) -> None:
     start = {"p-partition-0": (first.ledger_id, 5), "p-partition-1": "latest"}
     assert found(start=start) == list(range(5, 20))
     assert found(start=f'{{"p": {{"0": [{first.ledger_id}, 5], "1": -1}}}}') == list(range(5, 20))
+    assert found(start={"p": {0: (first.ledger_id, 5), "1": -1}}) == list(range(5, 20))
+    assert found(start={**start, "p-partition-0": [first.ledger_id, 5]}) == list(range(5, 20))
+    with pytest.raises(ValueError, match="it must be"):
+        found(start={"p-partition-0": 1234})
     noon = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
     assert found(end=noon) == [] and len(found(start=noon)) == 40
     with pytest.raises(ValueError, match="no zone"):

@@ -33,7 +33,8 @@ class LeaseRenewals:
 
     def reset(self) -> None:
         """Forget everything: at the start, and in a forked child."""
-        self._lock = threading.Lock()
+        # A reader that is dropped leaves in a finalizer, which may interrupt this very thread.
+        self._lock = threading.RLock()
         self._leases: dict[tuple[str, str], _ReadLease] = {}
 
     @contextmanager
@@ -63,9 +64,11 @@ class LeaseRenewals:
                     del self._leases[key]
             found = self._leases.get((folder, job))
             if found is None:
+                found = self._leases[folder, job] = _ReadLease(folder, job)
+            if expires_ms > found.expires_ms:  # a stream replaces its lease
                 # The owner's clock may be another one: never later than a third from now.
-                due_ms = min(expires_ms - ttl_ms + ttl_ms // 3, now_ms + ttl_ms // 3)
-                found = self._leases[folder, job] = _ReadLease(folder, job, ttl_ms, due_ms)
+                found.due_ms = min(expires_ms - ttl_ms + ttl_ms // 3, now_ms + ttl_ms // 3)
+                found.ttl_ms, found.expires_ms, found.is_over = ttl_ms, expires_ms, False
             found.readers += 1
             self._arm(found)
         return found
@@ -124,14 +127,16 @@ class _ReadLease:
     """A lease some ranges are read under. The lock of LeaseRenewals is held."""
 
     __slots__ = (
-        "folder", "job", "ttl_ms", "due_ms", "readers", "timer", "thread", "is_over", "has_failed",
+        "folder", "job", "ttl_ms", "expires_ms", "due_ms", "readers", "timer", "thread", "is_over",
+        "has_failed",
     )  # fmt: skip
 
-    def __init__(self, folder: str, job: str, ttl_ms: int, due_ms: int) -> None:
+    def __init__(self, folder: str, job: str) -> None:
         self.folder = folder
         self.job = job
-        self.ttl_ms = ttl_ms
-        self.due_ms = due_ms  # of the next renewal
+        self.ttl_ms = 0
+        self.expires_ms = -1  # as the newest range bears it
+        self.due_ms = 0  # of the next renewal
         self.readers = 0
         self.timer: Timer | None = None
         self.thread: threading.Thread | None = None  # that is asking the owner

@@ -374,7 +374,8 @@ class Planner:
         for tail in self._tails:
             begin, stop = first.get(tail.name, BEGINNING), last.get(tail.name, BEGINNING)
             if self._sealed_only:
-                stop = min(stop, tail.sealed_end)
+                # A start in an open ledger waits until that is sealed.
+                stop = min(stop, max(begin, tail.sealed_end))
             if begin > stop:
                 raise ValueError(
                     f"{tail.name}: the start {list(begin)} is behind the end {list(stop)}"
