@@ -41,12 +41,26 @@ class Background:
         if self._thread is None:
             with self._lock:
                 if self._thread is None:
-                    self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                    self._thread.start()
+                    self._thread = self._started()
+
+    def _started(self) -> threading.Thread | None:
+        thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            # No more threads, or the interpreter leaves. The job waits, for the next one or close:
+            # run here, it might want what the caller has locked.
+            return None
+        return thread
 
     def wait(self) -> None:
         """Return when every job put before has run. Called by a job itself: at once."""
-        if self._closed or self._thread is None or threading.current_thread() is self._thread:
+        with self._lock:
+            thread = self._thread
+        if self._closed or threading.current_thread() is thread:
+            return
+        if thread is None:
+            self._run_here()
             return
         done = threading.Event()
         self._jobs.put(done.set)
@@ -62,7 +76,10 @@ class Background:
         if thread is not None and thread is not threading.current_thread():
             self._jobs.put(None)
             thread.join()
-        while not self._jobs.empty():  # what came while it ended
+        self._run_here()  # what came while it ended
+
+    def _run_here(self) -> None:
+        while not self._jobs.empty():
             job = self._jobs.get()
             if job is not None:
                 self._perform_here(job)
