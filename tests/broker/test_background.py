@@ -45,6 +45,27 @@ def test_without_a_thread_who_waits_or_closes_runs_the_jobs(no_threads: object) 
     assert sorted(done) == [1, 2, 3]
 
 
+def test_a_finalizer_in_the_middle_of_a_start_starts_no_other_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    right = threading.Thread.start
+    done: list[str] = []
+    background = Background("jobs")
+
+    def collecting(thread: threading.Thread) -> None:
+        if not done:
+            done.append("start")
+            background.put(lambda: done.append("finalizer"))
+        right(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", collecting)
+    background.put(lambda: done.append("job"))
+    background.wait()
+    assert done == ["start", "job", "finalizer"]
+    assert [each.name for each in threading.enumerate()].count("jobs") == 1
+    background.close()
+
+
 def test_a_request_without_an_owner_is_done_without_a_thread(
     tmp_path: Path, no_threads: pytest.MonkeyPatch
 ) -> None:

@@ -39,27 +39,30 @@ class Background:
             return
         self._jobs.put(job)
         if self._thread is None:
-            with self._lock:
-                if self._thread is None:
-                    self._thread = self._started()
+            self._start()
 
-    def _started(self) -> threading.Thread | None:
-        thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-        try:
-            thread.start()
-        except RuntimeError:
-            # No more threads, or the interpreter leaves. The job waits, for the next one or close:
-            # run here, it might want what the caller has locked.
-            return None
-        return thread
+    def _start(self) -> bool:
+        """Whether there is a thread now. No more threads, or the interpreter leaves: jobs wait for
+        the next call; run in this caller, one might want what that has locked."""
+        with self._lock:
+            if self._thread is None:
+                # Set before it starts: a finalizer that puts meanwhile must not start another.
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                try:
+                    self._thread.start()
+                except RuntimeError:
+                    self._thread = None
+                    return False
+            return True
 
     def wait(self) -> None:
         """Return when every job put before has run. Called by a job itself: at once."""
-        with self._lock:
-            thread = self._thread
+        thread = self._thread
         if self._closed or threading.current_thread() is thread:
             return
-        if thread is None:
+        if thread is None and self._jobs.empty():
+            return
+        if not self._start():
             self._run_here()
             return
         done = threading.Event()
