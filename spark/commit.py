@@ -1,9 +1,10 @@
 """What the writers of format("pulsarx") have in common: planning, a task, the commit.
 
-  a job                     transaction                     repeated
-  batch, txnAppId given     (txnAppId, txnVersion)          by whoever runs the job again
-  batch                     (a name of its own, 0)          never
-  stream                    (spark-query-<query id>, batch) by Spark, after any failure
+  a job                     transaction                         repeated
+  batch, txnAppId, topic    (txnAppId > the topic, txnVersion)  by whoever runs the job again
+  batch, txnAppId, __topic  (txnAppId, txnVersion)              the same
+  batch                     (a name of its own, 0)              never
+  stream                    (spark-query-<query id>, batch)     by Spark, after any failure
 
 One commit of the catalogue for all topics and partitions, once a transaction.
 """

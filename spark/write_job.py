@@ -151,7 +151,7 @@ def plan_write(
     # What no task could do is told here, also a package that is not installed.
     partitions_of_keys(["key"], 1, int(hashing_scheme))
     compress(int(compression), b"message")
-    path = os.path.realpath(os.fspath(root))
+    path = os.path.abspath(os.fspath(root))  # a link may lead elsewhere on another host
     name = f"spark-{uuid.uuid4().hex}"
     topic, folder_id, counts = _look(path, topic, keep=not staging)
     transaction = Transaction(name, 0)
@@ -187,7 +187,8 @@ def _transaction(application: str, version: int, topic: str | None) -> Transacti
     return Transaction(application if topic is None else f"{application} > {topic}", version)
 
 
-_kept: list[ForeignBroker] = []  # one at most
+# One at most, for whoever takes it out: a thread has it alone, and a fork finds it whole or not.
+_kept: list[ForeignBroker] = []
 
 
 def _look(path: str, topic: str | None, keep: bool) -> tuple[str | None, str, dict[str, int]]:
@@ -207,13 +208,20 @@ def _look(path: str, topic: str | None, keep: bool) -> tuple[str | None, str, di
             raise _unknown(topic, topics, path)
         return topic, folder_id, {topic: topics[topic].partition_count}
     finally:
-        if not keep:
+        if keep:
+            _keep(broker)
+        else:
             broker.close()
 
 
 def _kept_broker(path: str) -> ForeignBroker:
-    for broker in _kept:
-        directory = broker.directory
+    """The one that was kept, if it is of this folder still, with what was committed since."""
+    try:
+        broker = _kept.pop()
+    except IndexError:
+        return ForeignBroker(path)
+    directory = broker.directory
+    try:
         if (
             broker.state == "OPEN"
             and directory.path == path
@@ -221,10 +229,19 @@ def _kept_broker(path: str) -> ForeignBroker:
         ):
             broker.refresh_if_changed()
             return broker
-    while _kept:
-        _kept.pop().close()
-    _kept.append(ForeignBroker(path))
-    return _kept[0]
+    except errors.PulsarException:
+        pass  # such as a backup put back in its place: whoever opens it tells what is wrong
+    broker.close()
+    return ForeignBroker(path)
+
+
+def _keep(broker: ForeignBroker) -> None:
+    _kept.append(broker)
+    while len(_kept) > 1:
+        try:
+            _kept.pop(0).close()
+        except IndexError:
+            return  # another thread did
 
 
 def _unknown(name: str, known: Any, root: str) -> errors.TopicNotFound:

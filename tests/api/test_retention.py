@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from topic_reading import OpenClient, drain, numbers, payloads, whole_topic
 
 import pulsarx
 from pulsarx import InitialPosition, errors
+from pulsarx.testing.faults import fault_plan
 
 FIVE_A_LEDGER = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=5)
 NAMESPACE = "public/default"
@@ -229,3 +232,33 @@ def test_trimming_memory_gives_messages_up(memory_client: pulsarx.Client) -> Non
         acknowledge_all(consumer)
         settle(client)
         assert len(ledgers(client)) == 1
+
+
+@pytest.mark.parametrize("reopened", [False, True])
+def test_what_a_full_disk_kept_from_its_seal_is_sealed_and_trimmed_later(
+    folder: Path, reopened: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Behind the one that stays open nothing could be trimmed."""
+    late = threading.Event()
+    client = pulsarx.Client(folder, durability="os", broker_options=FIVE_A_LEDGER)
+    consumer = client.subscribe("t", "s")
+    client._broker.background.put(late.wait)  # type: ignore[union-attr]
+    publish(client, 13)  # two ledgers wait for their seal
+    acknowledge_all(consumer)
+    with fault_plan() as plan:
+        for operation in ("write", "allocate", "flush"):
+            plan.fail(operation, error=errno.ENOSPC, sticky=True)
+        late.set()
+        settle(client)
+    assert "no space left on the device" in caplog.text
+    if reopened:
+        client.close()
+        client = pulsarx.Client(folder, durability="os", broker_options=FIVE_A_LEDGER)
+    publish(client, 10, start=13)
+    for _ in range(3):
+        settle(client)
+    acknowledge_all(client.subscribe("t", "s") if reopened else consumer)
+    for _ in range(3):
+        settle(client)
+    assert [each["state"] for each in ledgers(client)] == ["open"]
+    client.close()

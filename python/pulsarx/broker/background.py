@@ -39,14 +39,31 @@ class Background:
             return
         self._jobs.put(job)
         if self._thread is None:
-            with self._lock:
-                if self._thread is None:
-                    self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self._start()
+
+    def _start(self) -> bool:
+        """Whether there is a thread now. No more threads, or the interpreter leaves: jobs wait for
+        the next call; run in this caller, one might want what that has locked."""
+        with self._lock:
+            if self._thread is None:
+                # Set before it starts: a finalizer that puts meanwhile must not start another.
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                try:
                     self._thread.start()
+                except RuntimeError:
+                    self._thread = None
+                    return False
+            return True
 
     def wait(self) -> None:
         """Return when every job put before has run. Called by a job itself: at once."""
-        if self._closed or self._thread is None or threading.current_thread() is self._thread:
+        thread = self._thread
+        if self._closed or threading.current_thread() is thread:
+            return
+        if thread is None and self._jobs.empty():
+            return
+        if not self._start():
+            self._run_here()
             return
         done = threading.Event()
         self._jobs.put(done.set)
@@ -62,7 +79,10 @@ class Background:
         if thread is not None and thread is not threading.current_thread():
             self._jobs.put(None)
             thread.join()
-        while not self._jobs.empty():  # what came while it ended
+        self._run_here()  # what came while it ended
+
+    def _run_here(self) -> None:
+        while not self._jobs.empty():
             job = self._jobs.get()
             if job is not None:
                 self._perform_here(job)

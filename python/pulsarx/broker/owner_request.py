@@ -143,7 +143,9 @@ def _uninterrupted(work: Callable[[], Arguments | None]) -> Arguments | None:
     try:
         thread.start()
         done.wait()
-    except BaseException:
+    except BaseException as error:
+        if thread.ident is None and isinstance(error, RuntimeError):
+            return work()  # no more threads, or the interpreter leaves
         if thread.ident is not None:  # it runs
             done.wait()
         raise
