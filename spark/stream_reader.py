@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pulsarx.spark.options import Options
     from pulsarx.spark.stream_offsets import SparkOffset
 
+_STARTS = ("startingOffsets", "startingOffsetsByTimestamp", "startingTimestamp")
 _ATTEMPTS_MAX = 3  # while retention removes ledgers between planning and leasing
 
 
@@ -55,6 +56,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._delay: Deadline | None = None  # until which too few messages are waited for
         self._too_few_until: Offsets | None = None
         self._held: set[str] = set()  # topics with our subscription
+        self._found: Offsets = {}  # where it was before this stream
         self._moved: Offsets = {}  # where it is
         self._job = ""
         self._leased: dict[str, set[int]] = {}
@@ -68,12 +70,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.__dict__.update(state)
         self._reset()
 
-    def _planner(self) -> Planner | None:
+    def _planner(self, position: str = "earliest") -> Planner | None:
+        """position: where the subscription begins on topics that have none yet; "": without."""
         if self._source is None:
             self._source = TopicSource(self._options)
         planner = self._source.planner()
-        if planner is not None and self._options.subscription is not None:
-            hold_topics(self._options, planner.topics, self._held)
+        if planner is not None and self._options.subscription is not None and position:
+            self._found |= hold_topics(self._options, planner.topics, self._held, position)
         return planner
 
     # Offsets --------------------------------------------------------------------------------------
@@ -99,11 +102,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return of_spark(offset)
 
     def _find_start(self) -> Offsets:
-        planner = self._planner()
+        options = self._options
+        default = options.subscriptionInitialPosition or "latest"
+        told = any(getattr(options, each) is not None for each in _STARTS)
+        planner = self._planner("earliest" if told else default)
         if planner is None:
             return {}
-        default = self._options.subscriptionInitialPosition or "latest"
-        return starting_offsets(planner, self._options, default)
+        start = starting_offsets(planner, options, default)
+        if told or not self._found:
+            return start
+        # As a consumer would: it goes on where the subscription is.
+        known = {name: at for name, at in self._found.items() if name in start}
+        found = planner.resolve({**start, **known}, fail_on_data_loss=options.failOnDataLoss)
+        return {name: found[name] for name in start}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         options = self._options
@@ -192,7 +203,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return any(found[what] < (wanted or 0) for what, wanted in least.items())
 
     def prepareForTriggerAvailableNow(self) -> None:
-        planner = self._planner()
+        planner = self._planner("")  # before the start is known
         self._target = {} if planner is None else planner.latest()
 
     def reportLatestOffset(self) -> SparkOffset | None:

@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from pulsarx.spark.options import Options
 
 
-def hold_topics(options: Options, topics: list[str], held: set[str]) -> None:
-    """Make the subscription on topics that are new to the stream. One that is there stays where it
-    is. held: those looked at before."""
+def hold_topics(options: Options, topics: list[str], held: set[str], position: str) -> Offsets:
+    """Make the subscription on topics that are new to the stream, at its position. One that is
+    there stays where it is; where, is the answer. held: the topics looked at before."""
     fresh = [topic for topic in topics if topic not in held]
-    if fresh:
-        arguments = {"topics": fresh, "name": options.subscription, "position": "earliest"}
-        ask_owner(options.root, "create_subscription", arguments)
-        held.update(fresh)
+    if not fresh:
+        return {}
+    arguments = {"topics": fresh, "name": options.subscription, "position": position}
+    found = ask_owner(options.root, "create_subscription", arguments)["found"]
+    held.update(fresh)
+    return {topic: (int(at[0]), int(at[1])) for topic, at in found.items()}
 
 
 def move_subscription(root: str, name: str, offsets: Offsets) -> tuple[list[str], list[str]]:

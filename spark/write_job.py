@@ -7,8 +7,11 @@ import os
 import uuid
 
 from pulsarx import errors
+from pulsarx._pycore.file_system import FileSystem
 from pulsarx.broker.attach import Transaction
+from pulsarx.broker.data_directory import DataDirectory
 from pulsarx.broker.foreign_broker import ForeignBroker
+from pulsarx.broker.lease import release_lease
 from pulsarx.broker.partition_choice import partitions_of_keys
 from pulsarx.broker.sealed_writer import MESSAGE_SIZE_MAX
 from pulsarx.broker.staged_file import STAGING_NAME
@@ -146,8 +149,12 @@ def plan_write(
     """
     if (application is None) != (version is None):
         raise ValueError("application and version belong together: give both or neither")
+    _check_flag("flush", flush)
+    _check_flag("null_values", null_values)
     _check_limit("max_ledger_bytes", max_ledger_bytes, 1 << 62)
     _check_limit("max_message_size", max_message_size, 1 << 29)
+    _check_choice("hashing_scheme", hashing_scheme, HashingScheme.Murmur3_32Hash)
+    _check_choice("compression", compression, CompressionType.LZ4)
     # What no task could do is told here, also a package that is not installed.
     partitions_of_keys(["key"], 1, int(hashing_scheme))
     compress(int(compression), b"message")
@@ -158,6 +165,7 @@ def plan_write(
     if application is not None and version is not None:
         transaction = _transaction(application, version, topic)
     if staging:
+        _check_owner(path, name)
         make_staging(path, name)
     return WriteJob(
         path,
@@ -176,9 +184,33 @@ def plan_write(
     )
 
 
+def _check_flag(name: str, value: bool) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is {value!r:.100}; it must be True or False")
+
+
 def _check_limit(name: str, value: int, most: int) -> None:
+    if not isinstance(value, int):
+        raise TypeError(f"{name} is {value!r:.100}; it must be a number of bytes")
     if not 1 <= value < most:
         raise ValueError(f"{name} is {value}; it must be from 1 to {most - 1}")
+
+
+def _check_choice(name: str, value: object, example: object) -> None:
+    if not isinstance(value, (type(example), int)):
+        raise TypeError(f"{name} is {value!r:.100}; it must be such as {example}")
+
+
+def _check_owner(path: str, job: str) -> None:
+    """FolderOwnedError: somebody owns the folder who cannot be asked to attach, from here; better
+    told now than when all is written."""
+    directory = DataDirectory.open(path, files=FileSystem(), read_only=True)
+    try:
+        owned = directory.owner() is not None
+    finally:
+        directory.close()
+    if owned:
+        release_lease(path, job)  # there is none, and the owner says so
 
 
 def _transaction(application: str, version: int, topic: str | None) -> Transaction:

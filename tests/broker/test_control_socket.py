@@ -114,8 +114,9 @@ def test_topics_and_subscriptions_are_made_and_looked_at(
     assert not ask(folder, "create_topic", topic="t", partitions=5)["created"]
     assert ask(folder, "create_topic", topic="p", partitions=2)["partitions"] == 2
     wanted = {"topics": ["p"], "name": "s", "position": "earliest"}
-    assert ask(folder, "create_subscription", **wanted) == {"created": 2}
-    assert ask(folder, "create_subscription", **wanted) == {"created": 0}
+    assert ask(folder, "create_subscription", **wanted) == {"created": 2, "found": {}}
+    found = ask(folder, "create_subscription", **wanted)["found"]
+    assert found == {f"{TOPIC[:-1]}p-partition-{index}": [0, 0] for index in range(2)}
     client.create_producer("p").send(b"x")
     found = ask(folder, "stats", topic="p")["topics"]
     assert sum(each["messages"] for each in found) == 1

@@ -407,8 +407,7 @@ def test_a_subscription_begins_where_the_stream_does_and_moves_beside_an_owner(
             found = client.admin.topics.stats("t")["subscriptions"]["job"]["msg_backlog"]
             return int(found)
 
-        # Nothing is let go before the checkpoint knows the start.
-        assert waiting() == 13
+        assert waiting() == 3
         assert steps.batch() == numbers(10, 13)
         assert waiting() == 3
         steps.reader.commit(steps.offset)
@@ -420,6 +419,7 @@ def test_a_stream_begins_where_its_subscription_is_told_to(folder: Path) -> None
     options = {"topic": "t", "subscription": "job"}
     earliest = Steps(folder, **options, subscriptionInitialPosition="Earliest")
     assert earliest.batch() == numbers(5)
+    options["subscription"] = "another"
     latest = Steps(folder, **options, subscriptionInitialPosition="Latest")
     assert latest.batch() == []
     Steps(folder, **options, subscriptionInitialPosition="Latest", startingOffsets="latest")
@@ -428,6 +428,24 @@ def test_a_stream_begins_where_its_subscription_is_told_to(folder: Path) -> None
             Steps(folder, **options, subscriptionInitialPosition="Latest", **wrong)
     with pytest.raises(ValueError, match="needs option subscription"):
         Steps(folder, topic="t", subscriptionInitialPosition="Latest")
+
+
+@pytest.mark.parametrize("position", [{}, {"subscriptionInitialPosition": "Latest"}])
+def test_a_stream_goes_on_where_a_subscription_that_was_there_stands(
+    folder: Path, position: dict[str, str]
+) -> None:
+    """What it has not acknowledged is not let go unread, unless a start was given."""
+    with pulsarx.Client(folder, durability="os") as client:
+        consumer = client.subscribe("t", "job")
+        send(client, "t", numbers(10))
+        for _ in range(4):
+            consumer.acknowledge(consumer.receive(1000))
+        send(client, "u", numbers(20, 23))
+    options = {"topics": "t,u", "subscription": "job", **position}
+    assert sorted(Steps(folder, **options).batch()) == numbers(4, 10)
+    assert backlog(folder, "t", "job") == 6
+    assert Steps(folder, **options, startingOffsets="latest").batch() == []
+    assert backlog(folder, "t", "job") == 0
 
 
 def test_consumers_of_the_subscription_stop_the_stream(folder: Path) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,8 +20,17 @@ pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'"
 
 from topic_contents import staged, values_of
 
+from pulsarx.broker import owner_request
 from pulsarx.spark import commit_write, plan_write, write_partitions
 from pulsarx.spark.write_job import WriteJob
+
+OWNER = """
+import sys, pulsarx
+client = pulsarx.Client(sys.argv[1])
+print("open", flush=True)
+sys.stdin.read()
+client.close()
+"""
 
 
 def make(folder: Path, *topics: str) -> None:
@@ -114,3 +126,41 @@ def test_a_forked_process_looks_for_itself(folder: Path) -> None:
             os._exit(99)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
     assert look(folder).topic == "persistent://public/default/t"
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"null_values": "error"}, "null_values is 'error'; it must be True or False"),
+        ({"flush": 1}, "flush is 1"),
+        ({"compression": "lz4"}, "such as CompressionType.LZ4"),
+        ({"hashing_scheme": "Murmur3_32Hash"}, "such as HashingScheme.Murmur3_32Hash"),
+        ({"max_ledger_bytes": "64m"}, "'64m'; it must be a number of bytes"),
+    ],
+)
+def test_values_that_only_options_can_have_are_refused(
+    folder: Path, options: dict[str, Any], text: str
+) -> None:
+    make(folder, "t")
+    with pytest.raises(TypeError, match=text):
+        plan_write(folder, "t", **options)
+
+
+def test_an_owner_who_cannot_be_asked_is_noticed_before_anything_is_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(folder, "t")
+    monkeypatch.setattr(owner_request, "_PATIENCE_MS", 200)
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as owner:
+        assert owner.stdout is not None and owner.stdin is not None
+        owner.stdout.readline()
+        plan_write(folder, "t")
+        os.rename(folder / "control.sock", folder / "hidden.sock")
+        before = sorted(os.listdir(folder / "staging"))
+        with pytest.raises(errors.FolderOwnedError):
+            plan_write(folder, "t")
+        assert sorted(os.listdir(folder / "staging")) == before
+        os.rename(folder / "hidden.sock", folder / "control.sock")
+        owner.stdin.close()

@@ -143,20 +143,21 @@ def _create_topic(broker: Broker, topic: str, partitions: int) -> Arguments:
 
 def _create_subscription(broker: Broker, topics: list[Any], name: str, position: str) -> Arguments:
     """position: earliest or latest. Of a partitioned topic: on all partitions. One that exists
-    stays where it is."""
+    stays where it is, and the answer says where: its first message that is not acknowledged."""
     check_subscription_name(name)
     if position not in ("earliest", "latest"):
         raise ValueError(f"create_subscription: position {position!r:.100}: earliest or latest")
-    created = 0
+    created, found = 0, {}
     for each in [one for topic in topics for one in _topics(broker, topic)]:
         with each.lock:
             if name in each.subscriptions:
+                found[each.name] = list(each.subscriptions[name].mark_delete())
                 continue
             ledgers = each.ledger
             start = ledgers.first_position() if position == "earliest" else ledgers.end_position()
             each.create_subscription(name, start)
             created += 1
-    return {"created": created}
+    return {"created": created, "found": found}
 
 
 def _move_subscriptions(broker: Broker, name: str, positions: Arguments) -> Arguments:
