@@ -1,5 +1,6 @@
 """Reading topics by partition-mapped functions: each Spark partition is some ledger ranges, read
-by the worker that also runs the user's function. Executors open files and never the catalogue."""
+by the worker that also runs the user's function. Executors open files, and the catalogue only to
+renew a lease where nobody owns the folder."""
 
 from __future__ import annotations
 
