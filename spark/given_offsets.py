@@ -2,8 +2,9 @@
 
     {"orders": {"0": [12, 5120], "1": "latest"}, "clicks": "12:40:0:7"}
 
-The text of a stream's checkpoint, by the full names of partitions, is one such form. What a place
-may be: `pulsarx.broker.offsets`; or as in Spark's Kafka source -2 for earliest and -1 for latest.
+The text of a stream's checkpoint or progress, by the full names of partitions, is one such form.
+What a place may be: `pulsarx.broker.offsets`; or as in Spark's Kafka source -2 for earliest and -1
+for latest.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pulsarx.broker.offsets import EARLIEST, LATEST, parse_offsets
+from pulsarx.spark.stream_offsets import only_offsets
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -26,7 +28,10 @@ def offsets_by_topic(text: str) -> dict[str, Any]:
     """Offsets by the full names of topics or partitions. ValueError: says what is wrong."""
     import json
 
-    found = by_topic(text, lambda place: _KAFKAS.get(place, place) if _is_int(place) else place)
+    def read(place: Any) -> Any:
+        return _KAFKAS.get(place, place) if _is_int(place) else place
+
+    found = by_topic(only_offsets(text), read)
     return dict(parse_offsets(json.dumps(found)))
 
 

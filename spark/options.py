@@ -103,9 +103,7 @@ def _time_ms(text: str) -> int:
 
 def _offsets(text: str) -> str | dict[str, Any]:
     """earliest, latest, or places by topic."""
-    from pulsarx.spark.stream_offsets import only_offsets
-
-    plain = only_offsets(text.strip())
+    plain = text.strip()
     if plain.lower() in ("earliest", "latest"):
         return plain.lower()
     from pulsarx.spark.given_offsets import offsets_by_topic

@@ -338,6 +338,27 @@ def test_a_reader_may_be_dropped_anywhere(
     assert [each.readers for each in renewals._leases.values()] == [0]
 
 
+def test_what_a_forked_child_drops_leaves_its_own_timers(
+    client: pulsarx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clock numbers its timers anew in a child: the parent's would cancel another one."""
+    own_clock = pulsarx.ManualClock()
+    made = LeaseRenewals(own_clock)
+    monkeypatch.setattr(lease_renewal, "renewals", made)
+    ranges = planned_ranges(client, folder, 30_000)
+    of_parent = read_range(ranges[0])
+    next(of_parent)
+    own_clock._reset()  # in this order, as after a fork
+    made.reset()
+    of_child = read_range(ranges[0])
+    next(of_child)
+    assert own_clock.next_due_ms() is not None
+    del of_parent
+    assert own_clock.next_due_ms() is not None
+    del of_child
+    assert own_clock.next_due_ms() is None
+
+
 def test_a_renewal_that_fails_is_tried_again(
     client: pulsarx.Client,
     folder: Path,

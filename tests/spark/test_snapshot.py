@@ -258,6 +258,9 @@ def test_functions_take_places_as_options_do(folder: Path) -> None:
     assert found(start=f'{{"p": {{"0": [{first.ledger_id}, 5], "1": -1}}}}') == list(range(5, 20))
     assert found(start={"p": {0: (first.ledger_id, 5), "1": -1}}) == list(range(5, 20))
     assert found(start={**start, "p-partition-0": [first.ledger_id, 5]}) == list(range(5, 20))
+    ended = {"p-partition-0": [first.ledger_id, 5], "stream/folder": "5f", "stream/start": {}}
+    for progress in (ended, json.dumps(ended)):
+        assert len(found(start=progress)) == 35
     with pytest.raises(ValueError, match="it must be"):
         found(start={"p-partition-0": 1234})
     noon = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)

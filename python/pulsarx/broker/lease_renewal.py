@@ -29,13 +29,16 @@ class LeaseRenewals:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._leases: dict[tuple[str, str], _ReadLease] = {}
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything: at the start, and in a forked child."""
+        """Forget everything: at the start, and in a forked child, whose clock has done so, too."""
         # A reader that is dropped leaves in a finalizer, which may interrupt this very thread.
         self._lock = threading.RLock()
-        self._leases: dict[tuple[str, str], _ReadLease] = {}
+        for each in self._leases.values():
+            each.timer = None
+        self._leases = {}
 
     @contextmanager
     def reading(self, planned: LedgerRange) -> Iterator[None]:
