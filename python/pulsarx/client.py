@@ -114,7 +114,6 @@ class Client:
         folder, name = self._url.folder, self._url.memory_name
         self._key = f"memory:{name}" if folder is None else os.path.realpath(folder)
         self._broker: Broker | ForeignBroker
-        existing = brokers.find(self._key)
         if not options.read_only:
             settings = brokers.BrokerSettings(
                 options.clock,
@@ -124,8 +123,10 @@ class Client:
                 options.broker_options,
             )
             self._broker = brokers.acquire(self._key, folder, settings)
-        elif existing is not None:
-            self._broker = brokers.acquire(self._key, folder, existing.settings)
+            return
+        existing = brokers.lend(self._key)
+        if existing is not None:
+            self._broker = existing
         elif folder is not None:
             from pulsarx.broker.foreign_broker import ForeignBroker
 

@@ -84,5 +84,21 @@ def test_a_request_without_an_owner_is_done_without_a_thread(
         assert client.subscribe("t", "s")
 
 
+def test_a_client_without_threads_stores_what_it_is_given(
+    tmp_path: Path, no_threads: pytest.MonkeyPatch
+) -> None:
+    """It used to fail half open, with the folder locked."""
+    folder = tmp_path / "data"
+    options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=5)
+    with pulsarx.Client(folder, broker_options=options) as client:
+        producer = client.create_producer("t")
+        for number in range(12):
+            producer.send(b"%d" % number)
+    no_threads.undo()
+    with pulsarx.Client(folder) as client:
+        ledgers = client.admin.topics.stats("t")["ledgers"]
+        assert [each["entries"] for each in ledgers] == [5, 5, 2]
+
+
 def _refused(thread: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")

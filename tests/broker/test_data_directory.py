@@ -209,6 +209,17 @@ sys.stdin.readline()
 """
 
 
+def test_a_process_that_is_just_started_keeps_no_lock_for_who_closes(tmp_path: Path) -> None:
+    """Between fork and exec it has all descriptors; threads start programs at any moment."""
+    first = open_owned(tmp_path)
+    inherited = os.dup(first._lock_descriptor)
+    try:
+        first.close()
+        open_owned(tmp_path).close()
+    finally:
+        os.close(inherited)
+
+
 def test_a_forked_child_keeps_no_lock_for_a_dead_owner(tmp_path: Path, run_child: Child) -> None:
     owner = run_child(FORK, tmp_path)
     assert owner.stdout is not None

@@ -12,6 +12,7 @@ import pytest
 from child_process import ChildProcess
 
 import pulsarx
+from pulsarx._pycore.file_system import FileSystem
 from pulsarx.broker import owner_request
 from pulsarx.broker.data_directory import DataDirectory
 from pulsarx.broker.owner_lock import OwnerInfo
@@ -92,3 +93,29 @@ def test_an_owner_that_comes_just_when_there_was_none_is_asked(
         assert len(looks) == 2
         # The topic's commit, and no epoch of a second owner.
         assert len(os.listdir(folder / "catalogue")) == len(before) + 1
+
+
+def test_who_opens_read_only_meanwhile_does_not_become_the_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It used to take the folder from the owner for a moment, and keep it."""
+    folder = tmp_path / "data"
+    right = owner_request.perform
+    begun, late = threading.Event(), threading.Event()
+
+    def slow(*arguments: Any) -> Any:
+        begun.set()
+        assert late.wait(30)
+        return right(*arguments)
+
+    pulsarx.Client(folder).close()
+    monkeypatch.setattr(owner_request, "perform", slow)
+    arguments = {"topic": "t", "partitions": 0}
+    asking = threading.Thread(target=ask_owner, args=(folder, "create_topic", arguments))
+    asking.start()
+    assert begun.wait(30)
+    threading.Timer(0.2, late.set).start()
+    with pulsarx.Client(folder, read_only=True) as client:
+        asking.join()
+        assert DataDirectory.open(str(folder), files=FileSystem(), read_only=True).owner() is None
+        assert client.admin.topics.get_list("public/default") == ["persistent://public/default/t"]

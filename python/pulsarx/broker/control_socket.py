@@ -63,7 +63,8 @@ class ControlSocket:
         try:
             made._bind()
             made._listener.listen(_BACKLOG)
-        except OSError as error:
+            made._thread.start()
+        except (OSError, RuntimeError) as error:  # no sockets, no more threads
             made._listener.close()
             import logging
 
@@ -74,7 +75,6 @@ class ControlSocket:
                 error,
             )
             return None
-        made._thread.start()
         return made
 
     def _bind(self) -> None:

@@ -18,6 +18,7 @@ from pulsarx.broker.folder_marker import (
 from pulsarx.broker.owner_lock import (
     OwnerInfo,
     owner_lock_query,
+    owner_lock_release,
     owner_lock_take,
     owner_lock_write,
 )
@@ -224,12 +225,12 @@ class DataDirectory:
         self._closed = True
         descriptor, self._lock_descriptor = self._lock_descriptor, -1
         if descriptor >= 0:
-            os.close(descriptor)
+            owner_lock_release(descriptor)
 
     def __del__(self) -> None:
         try:
             self.close()
-        except (AttributeError, OSError):
+        except (AttributeError, ImportError, OSError):
             pass  # never opened, or the interpreter is leaving
 
     def _names(self, folder: str) -> list[str]:

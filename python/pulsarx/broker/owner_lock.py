@@ -53,6 +53,20 @@ def owner_lock_take(path: str) -> int:
     return descriptor
 
 
+def owner_lock_release(descriptor: int) -> None:
+    """Unlock and close. Unlocked by name: a process that another thread is starting just now has
+    the descriptor, too, until it runs its own program."""
+    import fcntl
+    import struct
+
+    try:
+        fcntl.fcntl(descriptor, _F_OFD_SETLK, struct.pack(_FLOCK, _F_UNLCK, 0, 0, 0, 0))
+    except OSError:
+        pass  # closing it does the same
+    finally:
+        os.close(descriptor)
+
+
 def owner_lock_write(descriptor: int, owner: OwnerInfo) -> None:
     """Write who holds the lock. Not flushed: it says nothing once the owner is gone."""
     text = f"pid {owner.pid}\nepoch {owner.epoch}\nstarted_ms {owner.started_ms}\n"
