@@ -7,11 +7,9 @@ import os
 import uuid
 
 from pulsarx import errors
-from pulsarx._pycore.file_system import FileSystem
 from pulsarx.broker.attach import Transaction
-from pulsarx.broker.data_directory import DataDirectory
 from pulsarx.broker.foreign_broker import ForeignBroker
-from pulsarx.broker.lease import release_lease
+from pulsarx.broker.owner_request import check_owner
 from pulsarx.broker.partition_choice import partitions_of_keys
 from pulsarx.broker.sealed_writer import MESSAGE_SIZE_MAX
 from pulsarx.broker.staged_file import STAGING_NAME
@@ -153,11 +151,7 @@ def plan_write(
     _check_flag("null_values", null_values)
     _check_limit("max_ledger_bytes", max_ledger_bytes, 1 << 62)
     _check_limit("max_message_size", max_message_size, 1 << 29)
-    _check_choice("hashing_scheme", hashing_scheme, HashingScheme.Murmur3_32Hash)
-    _check_choice("compression", compression, CompressionType.LZ4)
-    # What no task could do is told here, also a package that is not installed.
-    partitions_of_keys(["key"], 1, int(hashing_scheme))
-    compress(int(compression), b"message")
+    _check_kinds(hashing_scheme, compression)
     path = os.path.abspath(os.fspath(root))  # a link may lead elsewhere on another host
     name = f"spark-{uuid.uuid4().hex}"
     topic, folder_id, counts = _look(path, topic, keep=not staging)
@@ -165,7 +159,7 @@ def plan_write(
     if application is not None and version is not None:
         transaction = _transaction(application, version, topic)
     if staging:
-        _check_owner(path, name)
+        check_owner(path)  # better than when all is written
         make_staging(path, name)
     return WriteJob(
         path,
@@ -196,21 +190,16 @@ def _check_limit(name: str, value: int, most: int) -> None:
         raise ValueError(f"{name} is {value}; it must be from 1 to {most - 1}")
 
 
-def _check_choice(name: str, value: object, example: object) -> None:
-    if not isinstance(value, (type(example), int)):
-        raise TypeError(f"{name} is {value!r:.100}; it must be such as {example}")
-
-
-def _check_owner(path: str, job: str) -> None:
-    """FolderOwnedError: somebody owns the folder who cannot be asked to attach, from here; better
-    told now than when all is written."""
-    directory = DataDirectory.open(path, files=FileSystem(), read_only=True)
-    try:
-        owned = directory.owner() is not None
-    finally:
-        directory.close()
-    if owned:
-        release_lease(path, job)  # there is none, and the owner says so
+def _check_kinds(hashing_scheme: object, compression: object) -> None:
+    """What no task could do is told here, also a package that is not installed."""
+    for name, value, example in (
+        ("hashing_scheme", hashing_scheme, HashingScheme.Murmur3_32Hash),
+        ("compression", compression, CompressionType.LZ4),
+    ):
+        if not isinstance(value, (type(example), int)):
+            raise TypeError(f"{name} is {value!r:.100}; it must be such as {example}")
+    partitions_of_keys(["key"], 1, int(hashing_scheme))  # type: ignore[call-overload]
+    compress(int(compression), b"message")  # type: ignore[call-overload]
 
 
 def _transaction(application: str, version: int, topic: str | None) -> Transaction:

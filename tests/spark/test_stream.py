@@ -1,4 +1,4 @@
-"""The stream reader: how far it goes at once, one form of offsets, the subscription that follows.
+"""The stream reader: how far it goes at once, one form of offsets.
 
 Most of it asks the reader as Spark does, without a session.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,66 +25,11 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxRows,
     ReadMinRows,
 )
-from spark_steps import PREFIX, make_topics, messages, run_stream, send, values
+from spark_steps import PREFIX, make_topics, send, values
+from stream_steps import EARLIEST, Steps, backlog, fill, joined, numbers
 
 import pulsarx.spark
-from pulsarx.spark.data_source import PulsarxDataSource
 from pulsarx.spark.stream_offsets import START, of_spark, to_spark
-
-EARLIEST = {"startingOffsets": "earliest"}
-
-
-class Steps:
-    """A stream reader and the steps Spark does with it, batch by batch."""
-
-    def __init__(self, folder: Path, **options: str) -> None:
-        made = PulsarxDataSource({"root": str(folder), "columns": "value", **options})
-        self.reader = made.streamReader(made.schema())
-        self.offset = self.reader.initialOffset()
-        self.limit = self.reader.getDefaultReadLimit()
-
-    def batch(self, limit: Any = None) -> list[bytes]:
-        """The next micro-batch; the one before is committed."""
-        end = self.reader.latestOffset(self.offset, limit or self.limit)
-        if end == self.offset:
-            return []
-        found = self.read(self.offset, end)
-        self.reader.commit(self.offset)
-        self.offset = end
-        return found
-
-    def read(self, start: Any, end: Any) -> list[bytes]:
-        parts = self.reader.partitions(start, end)
-        # Tasks get a copy of the reader and of their part.
-        reader = pickle.loads(pickle.dumps(self.reader))
-        found = []
-        for part in pickle.loads(pickle.dumps(parts)):
-            for batch in reader.read(part):
-                found += batch.column(0).to_pylist()
-        return found
-
-    def place(self) -> str:
-        """As text, but for what only the first batch says."""
-        return json.dumps(to_spark(of_spark(self.offset)))
-
-    def batches(self) -> list[list[bytes]]:
-        found = []
-        while batch := self.batch():
-            found.append(batch)
-        return found
-
-
-def joined(batches: list[list[bytes]]) -> list[bytes]:
-    return [value for batch in batches for value in batch]
-
-
-def numbers(*bounds: int) -> list[bytes]:
-    return [b"%d" % number for number in range(*bounds)]
-
-
-def fill(folder: Path, topic: str, found: list[bytes], **options: Any) -> None:
-    with pulsarx.Client(folder, durability="os", **options) as client:
-        send(client, topic, found)
 
 
 @contextmanager
@@ -366,150 +310,3 @@ def test_what_a_batch_reads_is_not_trimmed(folder: Path) -> None:
         steps.reader.stop()
         client._broker.background.wait()  # type: ignore[union-attr]
         assert len(values(folder, "t")) < 6
-
-
-# The subscription ---------------------------------------------------------------------------------
-
-
-def backlog(folder: Path, topic: str, name: str) -> int:
-    with pulsarx.Client(folder) as client:
-        found = client.admin.topics.stats(topic)["subscriptions"][name]["msg_backlog"]
-        return int(found)
-
-
-def test_a_subscription_follows_what_is_committed_into_a_batch(folder: Path) -> None:
-    fill(folder, "t", numbers(20))
-    steps = Steps(
-        folder, topic="t", maxMessagesPerTrigger="7", predefinedSubscription="job", **EARLIEST
-    )
-    assert backlog(folder, "t", "job") == 20
-    steps.batch()
-    steps.batch()
-    assert backlog(folder, "t", "job") == 13  # Spark told of the first batch only
-    steps.reader.commit(steps.offset)
-    assert backlog(folder, "t", "job") == 6
-    steps.reader.commit({PREFIX + "t": [steps.offset[PREFIX + "t"][0], 1]})
-    assert backlog(folder, "t", "job") == 6  # never back
-    with pulsarx.Client(folder) as client:
-        consumer = client.subscribe("t", "job")
-        assert consumer.receive(1000).data() == b"14"
-
-
-def test_a_subscription_begins_where_the_stream_does_and_moves_beside_an_owner(
-    folder: Path,
-) -> None:
-    with pulsarx.Client(folder, durability="os") as client:
-        send(client, "t", numbers(10))
-        steps = Steps(folder, topic="t", subscription="job")
-        send(client, "t", numbers(10, 13))
-
-        def waiting() -> int:
-            found = client.admin.topics.stats("t")["subscriptions"]["job"]["msg_backlog"]
-            return int(found)
-
-        assert waiting() == 3
-        assert steps.batch() == numbers(10, 13)
-        assert waiting() == 3
-        steps.reader.commit(steps.offset)
-        assert waiting() == 0
-
-
-def test_a_stream_begins_where_its_subscription_is_told_to(folder: Path) -> None:
-    fill(folder, "t", numbers(5))
-    options = {"topic": "t", "subscription": "job"}
-    earliest = Steps(folder, **options, subscriptionInitialPosition="Earliest")
-    assert earliest.batch() == numbers(5)
-    options["subscription"] = "another"
-    latest = Steps(folder, **options, subscriptionInitialPosition="Latest")
-    assert latest.batch() == []
-    Steps(folder, **options, subscriptionInitialPosition="Latest", startingOffsets="latest")
-    for wrong in (EARLIEST, {"startingTimestamp": "5"}, {"startingOffsets": '{"t": [0, 0]}'}):
-        with pytest.raises(ValueError, match="subscriptionInitialPosition latest contradicts"):
-            Steps(folder, **options, subscriptionInitialPosition="Latest", **wrong)
-    with pytest.raises(ValueError, match="needs option subscription"):
-        Steps(folder, topic="t", subscriptionInitialPosition="Latest")
-
-
-@pytest.mark.parametrize("position", [{}, {"subscriptionInitialPosition": "Latest"}])
-def test_a_stream_goes_on_where_a_subscription_that_was_there_stands(
-    folder: Path, position: dict[str, str]
-) -> None:
-    """What it has not acknowledged is not let go unread, unless a start was given."""
-    with pulsarx.Client(folder, durability="os") as client:
-        consumer = client.subscribe("t", "job")
-        send(client, "t", numbers(10))
-        for _ in range(4):
-            consumer.acknowledge(consumer.receive(1000))
-        send(client, "u", numbers(20, 23))
-    options = {"topics": "t,u", "subscription": "job", **position}
-    assert sorted(Steps(folder, **options).batch()) == numbers(4, 10)
-    assert backlog(folder, "t", "job") == 6
-    assert Steps(folder, **options, startingOffsets="latest").batch() == []
-    assert backlog(folder, "t", "job") == 0
-
-
-def test_consumers_of_the_subscription_stop_the_stream(folder: Path) -> None:
-    fill(folder, "t", numbers(5))
-    steps = Steps(folder, topic="t", subscription="job", **EARLIEST)
-    steps.batch()
-    with pulsarx.Client(folder) as client:
-        consumer = client.subscribe("t", "job")
-        with pytest.raises(errors.NotAllowedError, match="consumers are attached"):
-            steps.reader.commit(steps.offset)
-        consumer.close()
-    steps.reader.commit(steps.offset)
-    assert backlog(folder, "t", "job") == 0
-
-
-def test_a_subscription_that_somebody_removed_is_made_again(folder: Path) -> None:
-    fill(folder, "t", numbers(5))
-    steps = Steps(folder, topic="t", subscription="job", **EARLIEST)
-    assert steps.batch() == numbers(5)
-    with pulsarx.Client(folder) as client:
-        client.subscribe("t", "job").unsubscribe()
-    steps.reader.commit(steps.offset)
-    assert steps.batch() == []
-    assert backlog(folder, "t", "job") == 5  # it holds what there is until the next commit
-    steps.reader.commit(steps.offset)
-    assert backlog(folder, "t", "job") == 0
-
-
-def test_a_subscription_of_a_topic_that_is_empty_by_now_stays_where_it_is(folder: Path) -> None:
-    with pulsarx.Client(folder, durability="os") as client:
-        consumer = client.subscribe("t", "s")
-        send(client, "t", numbers(3))
-        for _ in range(3):
-            consumer.acknowledge(consumer.receive(1000))
-    with pulsarx.Client(folder, durability="os") as client:
-        client._broker.background.wait()  # type: ignore[union-attr]
-        send(client, "u", numbers(2))
-    steps = Steps(folder, topics="t,u", subscription="job")
-    steps.reader.commit(steps.offset)
-    fill(folder, "t", numbers(3, 5))
-    assert steps.batch() == numbers(3, 5)
-    steps.reader.commit(steps.offset)
-    assert backlog(folder, "t", "job") == backlog(folder, "u", "job") == 0
-
-
-def test_the_last_batch_of_a_query_is_synchronised_from_its_checkpoint(
-    spark: Any, folder: Path, tmp_path: Path
-) -> None:
-    make_topics(folder, "p", partitions=2)
-    make_topics(folder, "out")
-    with pulsarx.Client(folder, durability="os") as client:
-        for number in range(60):
-            send(client, "p", [b"%d" % number], key=f"k{number % 5}")
-    progress = run_stream(
-        spark, folder, "p", "out", tmp_path / "c", maxMessagesPerTrigger="25", subscription="job"
-    )
-    assert [each.numInputRows for each in progress if each.numInputRows] == [25, 25, 10]
-    assert sorted(values(folder, "out"), key=int) == numbers(60)
-    for key in range(5):
-        mine = [int(value) for each, value in messages(folder, "out") if each == f"k{key}"]
-        assert mine == list(range(key, 60, 5))
-    left = sum(backlog(folder, f"p-partition-{index}", "job") for index in range(2))
-    assert left == 10
-    moved = pulsarx.spark.sync_subscription(tmp_path / "c", folder, "job")
-    assert len(moved) >= 1
-    assert sum(backlog(folder, f"p-partition-{index}", "job") for index in range(2)) == 0
-    assert pulsarx.spark.sync_subscription(tmp_path / "c", folder, "job") == []

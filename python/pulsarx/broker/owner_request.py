@@ -75,6 +75,17 @@ def ask_owner(
         wait_seconds = min(2 * wait_seconds, _WAIT_MAX_SECONDS)
 
 
+def check_owner(folder: str | os.PathLike[str]) -> None:
+    """FolderOwnedError: somebody owns the folder who cannot be asked from here."""
+    directory = DataDirectory.open(os.path.realpath(folder), files=FileSystem(), read_only=True)
+    try:
+        owned = directory.owner() is not None
+    finally:
+        directory.close()
+    if owned:
+        ask_owner(folder, "release", {"job": "nobody"})  # which has no lease, says the owner
+
+
 class _Unanswered(Exception):
     """The owner was asked and went away. Never leaves this module."""
 
