@@ -12,7 +12,7 @@ help:
 	@echo "make lint        ruff, mypy, the tidy tests"
 	@echo "make format      what lint asks for and ruff can do itself"
 	@echo "make sanitize    tests of the compiled parts under address and undefined-behaviour sanitizers"
-	@echo "make bench       every claim about speed, as a table"
+	@echo "make bench       every claim about the speed of the library, as a table"
 	@echo "make bench-spark every claim about Spark, some minutes; both write benchmarks/RESULTS.md"
 	@echo "make wheel       a wheel in dist/, tried in a fresh environment"
 	@echo "make build       only build, in place; PULSARX_DEBUG=1 and others: CONTRIBUTING.md"
