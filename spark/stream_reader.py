@@ -57,7 +57,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._too_few_until: Offsets | None = None
         self._held: set[str] = set()  # topics with our subscription
         self._found: Offsets = {}  # where it was before this stream
-        self._moved: Offsets = {}  # where it is
+        self._moved: Offsets = {}  # where it is, or behind that
+        self._following: set[str] = set()  # topics where it is known not to be ahead of the stream
         self._job = ""
         self._leased: dict[str, set[int]] = {}
         self._lease_until_ms = 0
@@ -278,9 +279,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {name: found[name] for name in kept}
 
     def _lease(self, ranges: list[LedgerRange]) -> None:
-        """One lease a stream, replaced when it does not cover a batch or is half over."""
+        """One lease a stream, replaced when it does not cover a batch or is half over. None where
+        its subscription holds the batch."""
         seconds = self._options.leaseSeconds
-        if not ranges or not seconds or self._options.subscription is not None:
+        if not ranges or not seconds:
+            return
+        if self._following.issuperset(each.topic for each in ranges):
+            self._release()
             return
         wanted: dict[str, set[int]] = {}
         for each in ranges:
@@ -325,11 +330,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         }
         if not changed:
             return
-        _, gone = move_subscription(self._options.root, name, changed)
+        moved, gone = move_subscription(self._options.root, name, changed)
         self._moved.update(changed)
+        self._following.update(moved)
         for topic in gone:  # or the subscription: if it comes again, it is another one
             self._moved.pop(topic, None)
             self._held.discard(topic)
+            self._following.discard(topic)
 
     def stop(self) -> None:
         if self._source is not None:

@@ -116,6 +116,8 @@ def _resolve(
     """complete: every topic must be named; else those that are not start at their beginning."""
     fail = options.failOnDataLoss
     names = planner.topics
+    if options.waitForTopic:
+        given, times = (_without_awaited(each, names, options) for each in (given, times))
     if isinstance(times, dict):
         given_ms = for_partitions(times, names)
         unknown = given_ms.keys() - set(names)
@@ -130,6 +132,21 @@ def _resolve(
         complete = False
     boundary: Any = given
     return planner.resolve(boundary, fail_on_data_loss=fail, complete=complete)
+
+
+def _without_awaited(given: Any, names: Iterable[str], options: Options) -> Any:
+    """Leave out what is given to topics that are waited for: they will be read from their first
+    message. But not places in them: those are of another topic."""
+    if not isinstance(given, dict):
+        return given
+    there = {TopicName.of(name).partitioned_name for name in names}
+    awaited = {str(TopicName.of(name)) for name in options.topics or [options.topic]} - there
+    return {
+        name: place
+        for name, place in given.items()
+        if TopicName.of(name).partitioned_name not in awaited
+        or not (isinstance(place, int) or place in ("earliest", "latest"))
+    }
 
 
 def check_topics(broker: ForeignBroker, names: Iterable[str]) -> None:

@@ -208,6 +208,14 @@ def test_a_stream_may_wait_for_its_topics(topic: Path) -> None:
     parts: Any = reader.partitions(start, end)
     assert sum(each.message_count for part in parts for each in part.ranges) == 5
     reader.stop()
+    for name, place in (("Offsets", -2), ("Offsets", "latest"), ("OffsetsByTimestamp", 1)):
+        options = {f"starting{name}": json.dumps({"t": place, "soon": place})}
+        made = source(topic, topics="t,soon", waitForTopic="true", **options)
+        assert list(of_spark(made.streamReader(made.schema()).initialOffset())) == [PREFIX + "t"]
+        for wrong in ({"soon": [7, 1]}, {"other": -2}):
+            options = {"startingOffsets": json.dumps({"t": -2, **wrong})}
+            with pytest.raises(ValueError, match="of other topics"):
+                source(topic, topics="t,soon", waitForTopic="true", **options).schema()
     alone = source(topic, topic="never", waitingForNonExistedTopic="true")
     assert not of_spark(alone.streamReader(alone.schema()).initialOffset())
     with pytest.raises(errors.TopicNotFound, match="never"):

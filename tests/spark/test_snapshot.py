@@ -355,3 +355,30 @@ def test_as_many_partitions_as_asked_also_of_skewed_ledgers(folder: Path) -> Non
     assert len(plan_topic(folder, "t", min_partitions=7)) >= 7
     # Small ledgers share a task when only records are limited.
     assert len(source(folder, maxRecordsPerPartition="1000000").reader(VALUE).partitions()) == 1
+
+
+def test_a_subscription_ahead_of_its_stream_does_not_hold_what_is_read(ledgers: Path) -> None:
+    """Retention took ledgers from under a batch: one with a subscription had no lease."""
+    with pulsarx.Client(ledgers, broker_options=TWO_A_LEDGER) as client:
+        owner = client._broker
+        client.subscribe("t", "ahead").close()
+        made = source(ledgers, startingOffsets="earliest", subscription="ahead")
+        reader = made.streamReader(VALUE)
+        start = reader.initialOffset()
+        end = reader.latestOffset(start, reader.getDefaultReadLimit())
+        parts = reader.partitions(start, end)
+        consumer = client.subscribe("t", "s")
+        for _ in range(10):
+            consumer.acknowledge(consumer.receive(1000))
+        owner.background.wait()  # type: ignore[union-attr]
+        assert sum(len(batch) for part in parts for batch in reader.read(part)) == 10
+        # From where it follows the stream, it is what holds.
+        client.create_producer("t").send(b"10")
+        reader.commit(end)
+        start, end = end, reader.latestOffset(end, reader.getDefaultReadLimit())
+        reader.partitions(start, end)
+        reader.commit(end)
+        client.create_producer("t").send(b"11")
+        reader.partitions(end, reader.latestOffset(end, reader.getDefaultReadLimit()))
+        assert not owner.catalogue.state.leases  # type: ignore[union-attr]
+        reader.stop()
