@@ -14,6 +14,7 @@ from pulsarx.broker.foreign_broker import ForeignBroker
 from pulsarx.broker.ledger_range import LedgerRange
 from pulsarx.broker.read_range import read_range
 
+BEGINNING = (0, 0)
 OpenClient = Callable[..., pulsarx.Client]
 Beside = Callable[[], ForeignBroker]
 FULL = "persistent://public/default/t"
@@ -80,3 +81,15 @@ def tables(ranges: Iterable[LedgerRange], **options: Any) -> list[list[dict[str,
 def values(ranges: Iterable[LedgerRange], **options: Any) -> list[bytes | None]:
     """Values of all ranges."""
     return [row["value"] for rows in tables(ranges, **options) for row in rows]
+
+
+def compare_offsets(one: dict[str, Any], other: dict[str, Any]) -> int:
+    """-1: nowhere behind the other and somewhere before; 0: the same place; 1: the reverse. A topic
+    that only one of them has counts as unread in the other."""
+    signs = set()
+    for name in one.keys() | other.keys():
+        left, right = one.get(name, BEGINNING), other.get(name, BEGINNING)
+        if left != right:
+            signs.add(-1 if left < right else 1)
+    assert len(signs) < 2, f"each is ahead of the other somewhere: {one} and {other}"
+    return signs.pop() if signs else 0

@@ -15,6 +15,7 @@ from range_topics import (
     Beside,
     OpenClient,
     clients_of,
+    compare_offsets,
     publish,
     small_ledgers,
     tables,
@@ -25,7 +26,7 @@ import pulsarx
 from pulsarx import errors
 from pulsarx.broker import plan as plan_module
 from pulsarx.broker.ledger_range import LedgerRange, group_ranges
-from pulsarx.broker.offsets import compare_offsets, format_offsets, parse_offsets
+from pulsarx.broker.offsets import format_offsets, parse_offsets
 from pulsarx.broker.plan import Planner, plan
 
 
@@ -128,15 +129,6 @@ def test_offsets_have_one_text():
 def test_what_is_no_offset_is_refused(text: str):
     with pytest.raises(ValueError, match="offset"):
         parse_offsets(text)
-
-
-def test_offsets_compare():
-    assert compare_offsets({"a": (1, 2)}, {"a": (1, 2)}) == 0
-    assert compare_offsets({"a": (1, 2)}, {"a": (1, 3), "b": (0, 0)}) == -1
-    assert compare_offsets({"a": (2, 0)}, {"a": (1, 3)}) == 1
-    assert compare_offsets({}, {"b": (1, 1)}) == -1
-    with pytest.raises(ValueError, match="ahead in one topic"):
-        compare_offsets({"a": (1, 2), "b": (1, 1)}, {"a": (1, 1), "b": (1, 2)})
 
 
 def test_every_stretch_between_two_offsets_is_exact(client: pulsarx.Client):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from range_topics import FULL, Beside, OpenClient, batches_of, publish, values
+from range_topics import FULL, Beside, OpenClient, batches_of, compare_offsets, publish, values
 
 import pulsarx
-from pulsarx.broker.offsets import compare_offsets
 from pulsarx.broker.plan import Planner, plan
 
 

@@ -331,16 +331,17 @@ class Broker:
                 return
             self.state = "CLOSED"
             topics = list(self.topics.values())
-        if self.control is not None:
-            self.control.close()  # finishes what it is doing, with the topics still open
         failure: Exception | None = None
+        if self.control is not None:
+            # Finishes what it is doing, with the topics still open.
+            failure = attempt(self.control.close)
         for producer in [each for topic in topics for each in topic.producers()]:
             error = attempt(producer.shut)
             # One that was forgotten may be closed in the background at the same time.
             if not isinstance(error, errors.AlreadyClosed):
                 failure = error or failure
-        self.completions.close()
-        self.background.close()
+        for step in (self.completions.close, self.background.close):
+            failure = attempt(step) or failure
         while self._flush_timers:
             self._flush_timers.pop().cancel()  # what they would flush is flushed by closing
         for topic in topics:

@@ -75,24 +75,3 @@ def format_offsets(offsets: Mapping[str, Position]) -> str:
 
     ordered = {name: list(offsets[name]) for name in sorted(offsets)}
     return json.dumps(ordered, separators=(",", ":"))
-
-
-def compare_offsets(one: Mapping[str, Position], other: Mapping[str, Position]) -> int:
-    """-1: nowhere behind the other and somewhere before; 0: the same place; 1: the reverse.
-
-    A topic that only one of them has counts as unread in the other. ValueError: neither of them is
-    before the other.
-    """
-    found = 0
-    for name in one.keys() | other.keys():
-        left, right = one.get(name, BEGINNING), other.get(name, BEGINNING)
-        if left == right:
-            continue
-        here = -1 if left < right else 1
-        if found not in (0, here):
-            raise ValueError(
-                "one of the offsets is ahead in one topic, the other in another: "
-                f"{format_offsets(one)} and {format_offsets(other)}"
-            )
-        found = here
-    return found
