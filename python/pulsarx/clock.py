@@ -192,9 +192,11 @@ class Clock:
                 timer = self._cancelled.pop()
             except IndexError:  # taken by a finalizer
                 return
-            # What was popped meanwhile is in the wheel no more; its handle tells.
-            self._timers.cancel(timer._handle)
-            self._armed.pop(timer._number, None)
+            # What was popped meanwhile is in the wheel no more, nor is what a parent has armed
+            # before a fork: another timer may have its number and its handle by now.
+            if self._armed.get(timer._number) is timer:
+                self._timers.cancel(timer._handle)
+                del self._armed[timer._number]
 
 
 def _wheel_ms(clock_ms: int) -> int:
