@@ -76,7 +76,7 @@ def test_a_request_without_an_owner_is_done_without_a_thread(
         client.create_producer("t").send(b"1")
     no_threads.setattr(threading.Thread, "start", _refused)
     arguments = {"topics": ["t"], "name": "s", "position": "earliest"}
-    assert ask_owner(folder, "create_subscription", arguments) == {"created": 1}
+    assert ask_owner(folder, "create_subscription", arguments) == {"created": 1, "found": {}}
     arguments = {"name": "s", "positions": {"persistent://public/default/t": [2, 1]}}
     ask_owner(folder, "move_subscriptions", arguments)
     no_threads.undo()
