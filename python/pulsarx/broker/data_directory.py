@@ -112,10 +112,10 @@ class DataDirectory:
                 files.flush_directory(path)
             opened = cls(path, False, files, marker)
         except OSError as error:
-            os.close(descriptor)
+            owner_lock_release(descriptor)
             raise _refused(path, error) from error
         except BaseException:
-            os.close(descriptor)
+            owner_lock_release(descriptor)
             raise
         opened._lock_descriptor = descriptor
         opened._control_socket = BRIEF_OWNER if brief else ""
@@ -362,7 +362,7 @@ def _take_ownership(path: str, now_ms: int, control_socket: str) -> int:
     try:
         owner_lock_write(descriptor, OwnerInfo(os.getpid(), 0, now_ms, control_socket))
     except OSError as error:
-        os.close(descriptor)
+        owner_lock_release(descriptor)
         raise _refused(path, error) from error
     return descriptor
 
