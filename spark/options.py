@@ -211,7 +211,7 @@ OPTIONS: list[tuple[str, Any, Any, tuple[str, ...], str]] = [
     ("subscription", _text, None, (STREAM,),
      "a durable subscription that holds retention and follows what was committed"),
     ("subscriptionInitialPosition", _one_of("earliest", "latest"), None, (STREAM,),
-     "where the subscription and with it the stream begins; instead of startingOffsets"),
+     "where the subscription and with it the stream begins, if there is none of that name"),
     ("compression", _one_of(*COMPRESSIONS), "none", _SINKS, ", ".join(COMPRESSIONS)),
     ("hashingScheme", _one_of(*HASHINGS), HASHINGS[0], _SINKS, "how a key chooses its partition"),
     ("txnAppId", _text, None, (SINK,), "name of the application; a txnVersion is written once"),
