@@ -71,7 +71,7 @@ wheel:
 clean:
 	rm -rf build dist benchmarks/scratch .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks
 	rm -rf python/*.egg-info ./*.egg-info
-	rm -f src/*/*.so src/*/*.c
+	find src -name '*.so' -delete -o -name '*.c' -delete
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 distclean: clean

@@ -25,10 +25,10 @@ MODE = build_mode()
 
 def extensions() -> list[Extension]:
     """One for each .pyx; the headers count as inputs of all."""
-    headers = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("src/*/*.h"))
+    headers = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("src/**/*.h"))
     return [
         Extension(
-            f"{package}.{path.stem}",
+            ".".join([package, *path.relative_to(ROOT / folder).with_suffix("").parts]),
             [str(path.relative_to(ROOT))],
             depends=headers,
             include_dirs=list(FOLDERS.values()),
@@ -37,7 +37,7 @@ def extensions() -> list[Extension]:
             define_macros=MODE.macros,
         )
         for package, folder in FOLDERS.items()
-        for path in sorted((ROOT / folder).glob("*.pyx"))
+        for path in sorted((ROOT / folder).rglob("*.pyx"))
     ]
 
 

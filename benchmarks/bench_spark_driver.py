@@ -37,9 +37,9 @@ def staged_files(root: Path, job: str, count: int, *, flush: bool) -> list[Any]:
     """Small sealed ledgers that wait to be attached to the topic `many`."""
     import pyarrow
 
-    from pulsarx.broker.sealed_writer import SealedLedgerWriter
-    from pulsarx.broker.staged_file import StagedFile
-    from pulsarx.broker.staging import folder_id_of, make_staging
+    from pulsarx.broker.staging.sealed_writer import SealedLedgerWriter
+    from pulsarx.broker.staging.staged_file import StagedFile
+    from pulsarx.broker.staging.staging import folder_id_of, make_staging
 
     area, folder_id = make_staging(root, job), folder_id_of(root)
     batch = pyarrow.record_batch([values(SMALL, 1)], ["value"])
@@ -85,7 +85,7 @@ def bench_attach_owner(measurement: Measurement, scratch: Path) -> None:
 
 
 def attach_again_and_again(measurement: Measurement, row: str, root: Path) -> None:
-    from pulsarx.broker.attach import Transaction, attach
+    from pulsarx.broker.requests.attach import Transaction, attach
 
     if not root.exists():
         make_root(root, "many")
@@ -112,7 +112,7 @@ def attach_again_and_again(measurement: Measurement, row: str, root: Path) -> No
 @pytest.fixture(scope="module")
 def many(scratch: Path, sizes: Sizes) -> Path:
     """A folder whose topic `many` has many ledgers, on disk and in the catalogue."""
-    from pulsarx.broker.attach import Transaction, attach
+    from pulsarx.broker.requests.attach import Transaction, attach
 
     root = scratch / "many"
     make_root(root, "many")

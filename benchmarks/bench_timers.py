@@ -27,7 +27,7 @@ class Wheel:
         self.empty_anew()
 
     def empty_anew(self) -> None:
-        from pulsarx._pycore.timer import Timers
+        from pulsarx._pycore.ground.timer import Timers
 
         self.timers = Timers()
         self.timers.pop(START_MS)
@@ -76,7 +76,7 @@ def bench_timer_memory(measurement: Measurement) -> None:
 
 
 def main(count: int) -> None:
-    from pulsarx._pycore.timer import Timers
+    from pulsarx._pycore.ground.timer import Timers
 
     timers = Timers()
     timers.pop(START_MS)

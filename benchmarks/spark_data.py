@@ -124,10 +124,10 @@ def write_parquet(data: SparkData) -> None:
 
 def attach_parts(root: Path, topic: str, parts: list[Iterator[Any]]) -> None:
     """Each part a ledger of the topic, in one commit."""
-    from pulsarx.broker.attach import Transaction, attach
-    from pulsarx.broker.sealed_writer import SealedLedgerWriter
-    from pulsarx.broker.staged_file import StagedFile
-    from pulsarx.broker.staging import folder_id_of, make_staging
+    from pulsarx.broker.requests.attach import Transaction, attach
+    from pulsarx.broker.staging.sealed_writer import SealedLedgerWriter
+    from pulsarx.broker.staging.staged_file import StagedFile
+    from pulsarx.broker.staging.staging import folder_id_of, make_staging
 
     area, folder_id = make_staging(root, f"making-{topic}"), folder_id_of(root)
     files = []

@@ -28,7 +28,7 @@ from pulsarx.spark.java_runtime import JavaNotFoundError, find_java
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from pulsarx.broker.attach import AttachResult
+    from pulsarx.broker.requests.attach import AttachResult
 
 FOLDER = Path(__file__).resolve().parent.parent / "build" / "spark-demo"
 HOUR_MS = 3_600_000

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql.datasource import Filter
 
-    from pulsarx.broker.ledger_range import LedgerRange
-    from pulsarx.broker.offsets import Offsets
-    from pulsarx.broker.plan import Planner
+    from pulsarx.broker.scan.ledger_range import LedgerRange
+    from pulsarx.broker.scan.offsets import Offsets
+    from pulsarx.broker.scan.plan import Planner
     from pulsarx.spark.options import Options
 
 

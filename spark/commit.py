@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import StructType
 
-    from pulsarx.broker.attach import AttachResult
+    from pulsarx.broker.requests.attach import AttachResult
     from pulsarx.spark.options import Options
     from pulsarx.spark.write_job import WriteJob
 

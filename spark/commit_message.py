@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from pulsarx.broker.staged_file import StagedFile
+from pulsarx.broker.staging.staged_file import StagedFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,15 +3,15 @@
     {"orders": {"0": [12, 5120], "1": "latest"}, "clicks": "12:40:0:7"}
 
 The text of a stream's checkpoint or progress, by the full names of partitions, is one such form.
-What a place may be: `pulsarx.broker.offsets`; or as in Spark's Kafka source -2 for earliest and -1
-for latest.
+What a place may be: `pulsarx.broker.scan.offsets`; or as in Spark's Kafka source -2 for earliest
+and -1 for latest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pulsarx.broker.offsets import EARLIEST, LATEST, parse_offsets
+from pulsarx.broker.scan.offsets import EARLIEST, LATEST, parse_offsets
 from pulsarx.spark.stream_offsets import only_offsets
 from pulsarx.topic_name import TopicName
 

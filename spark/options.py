@@ -136,7 +136,7 @@ def _pattern(text: str) -> str:
 
 
 def _folder(text: str) -> str:
-    from pulsarx.service_url import parse_service_url
+    from pulsarx.options.service_url import parse_service_url
 
     plain = text.strip()
     if ":" not in plain and not plain.startswith(("/", "~")):

@@ -8,7 +8,7 @@ import json
 import os
 
 from pulsarx import errors
-from pulsarx.broker.ledger_range import LedgerRange
+from pulsarx.broker.scan.ledger_range import LedgerRange
 from pulsarx.spark.topic_columns import column_names, columns_ddl
 from pulsarx.spark.topic_plan import plan_topic
 from pulsarx.spark.worker_heap import freeze_heap
@@ -46,7 +46,7 @@ def read_partitions(
     """
     import pyarrow as pa
 
-    from pulsarx.broker.read_range import MAX_ROWS, read_range
+    from pulsarx.broker.scan.read_range import MAX_ROWS, read_range
 
     freeze_heap()
     names = None if columns is None else column_names(columns)
@@ -65,7 +65,7 @@ def read_partitions(
 
 def _was_removed(planned: LedgerRange) -> bool:
     """Whether the folder is here, and only the ledger is not there any more."""
-    from pulsarx.broker.staging import folder_id_of
+    from pulsarx.broker.staging.staging import folder_id_of
 
     try:
         return folder_id_of(planned.folder) == planned.folder_id and not os.path.exists(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark import RDD, Accumulator
     from pyspark.sql import DataFrame, SparkSession
 
-    from pulsarx.broker.attach import AttachResult
+    from pulsarx.broker.requests.attach import AttachResult
 
 MESSAGE_COLUMN = "message"
 MESSAGE_DDL = f"{MESSAGE_COLUMN} string"

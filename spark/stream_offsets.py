@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from pulsarx.broker.offsets import Offsets
+    from pulsarx.broker.scan.offsets import Offsets
 
     SparkOffset = dict[str, Any]
 

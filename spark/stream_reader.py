@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import InputPartition
     from pyspark.sql.streaming.datasource import ReadLimit
 
-    from pulsarx.broker.ledger_range import LedgerRange
-    from pulsarx.broker.offsets import Offsets
-    from pulsarx.broker.plan import Planner
+    from pulsarx.broker.scan.ledger_range import LedgerRange
+    from pulsarx.broker.scan.offsets import Offsets
+    from pulsarx.broker.scan.plan import Planner
     from pulsarx.spark.options import Options
     from pulsarx.spark.stream_offsets import SparkOffset
 
@@ -291,7 +291,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for each in ranges:
             wanted.setdefault(each.topic, set()).add(each.ledger_id)
         covered = all(ids <= self._leased.get(name, set()) for name, ids in wanted.items())
-        from pulsarx.broker.lease import bear_lease
+        from pulsarx.broker.scan.lease import bear_lease
 
         ttl_ms = seconds * 1000
         if covered and monotonic_ms() < self._lease_until_ms:
@@ -347,7 +347,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _release(self) -> None:
         if not self._job:
             return
-        from pulsarx.broker.lease import release_lease
+        from pulsarx.broker.scan.lease import release_lease
 
         job, self._job, self._leased = self._job, "", {}
         try:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 
 from pulsarx import errors
-from pulsarx.broker.offsets import parse_offsets
-from pulsarx.broker.owner_request import ask_owner
+from pulsarx.broker.requests.owner_request import ask_owner
+from pulsarx.broker.scan.offsets import parse_offsets
 from pulsarx.spark.stream_offsets import only_offsets
 from pulsarx.topic_name import check_subscription_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pulsarx.broker.offsets import Offsets
+    from pulsarx.broker.scan.offsets import Offsets
     from pulsarx.spark.options import Options
 
 

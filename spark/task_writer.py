@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from pulsarx import errors
-from pulsarx.broker.partition_choice import partitions_of_keys
-from pulsarx.broker.sealed_writer import BATCH_MESSAGES_MAX, SealedLedgerWriter
-from pulsarx.broker.staged_file import StagedFile
+from pulsarx.broker.staging.partition_choice import partitions_of_keys
+from pulsarx.broker.staging.sealed_writer import BATCH_MESSAGES_MAX, SealedLedgerWriter
+from pulsarx.broker.staging.staged_file import StagedFile
 from pulsarx.spark.commit_message import CommitMessage
 from pulsarx.spark.written_columns import plain_columns
 from pulsarx.topic_name import TopicName

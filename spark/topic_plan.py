@@ -7,10 +7,10 @@ import os
 import uuid
 
 from pulsarx import errors
-from pulsarx.broker.foreign_broker import ForeignBroker
-from pulsarx.broker.lease import lease_ranges
-from pulsarx.broker.ledger_range import group_ranges
-from pulsarx.broker.plan import TARGET_BYTES, Planner
+from pulsarx.broker.read_only_broker import ForeignBroker
+from pulsarx.broker.scan.lease import lease_ranges
+from pulsarx.broker.scan.ledger_range import group_ranges
+from pulsarx.broker.scan.plan import TARGET_BYTES, Planner
 from pulsarx.spark.given_offsets import boundary_of
 from pulsarx.spark.topic_columns import column_names
 from pulsarx.spark.topic_source import check_topics
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
-    from pulsarx.broker.ledger_range import LedgerRange
-    from pulsarx.broker.plan import Boundary
+    from pulsarx.broker.scan.ledger_range import LedgerRange
+    from pulsarx.broker.scan.plan import Boundary
 
 LEASE_MS = 3600 * 1000
 _SHARE_BYTES_MIN = 1 << 20  # a task for less is not worth its start, unless it was asked for
@@ -47,7 +47,7 @@ def plan_topic(
 
     root: the data directory, with or without a living owner. start, end: "earliest", "latest", a
         time (datetime, or milliseconds since 1970), or offsets by topic, as in the options of
-        format("pulsarx"). columns, max_...: as `pulsarx.broker.plan.plan`.
+        format("pulsarx"). columns, max_...: as `pulsarx.broker.scan.plan.plan`.
     min_partitions: so many tasks at least, if there are as many messages; parallelism: the same, if
         that is more than 1 MiB each.
     sealed_only: without what is still being written, which hosts other than the owner's may not see

@@ -6,8 +6,8 @@ Opened beside whatever owner the folder has; changes nothing. One thread at a ti
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker.foreign_broker import ForeignBroker
-from pulsarx.broker.plan import Planner
+from pulsarx.broker.read_only_broker import ForeignBroker
+from pulsarx.broker.scan.plan import Planner
 from pulsarx.spark.given_offsets import for_partitions
 from pulsarx.topic_name import TopicName
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from pulsarx.broker.offsets import Offsets
+    from pulsarx.broker.scan.offsets import Offsets
     from pulsarx.spark.options import Options
 
 _USUAL = "persistent://public/default/"

@@ -12,13 +12,13 @@ import os
 import warnings
 
 from pulsarx import errors
-from pulsarx.broker.attach import AttachResult, attach, attached
+from pulsarx.broker.requests.attach import AttachResult, attach, attached
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pulsarx.broker.staged_file import StagedFile
+    from pulsarx.broker.staging.staged_file import StagedFile
     from pulsarx.spark.commit_message import CommitMessage
     from pulsarx.spark.write_job import WriteJob
 

@@ -7,13 +7,13 @@ import os
 import uuid
 
 from pulsarx import errors
-from pulsarx.broker.attach import Transaction
-from pulsarx.broker.foreign_broker import ForeignBroker
-from pulsarx.broker.owner_request import check_owner
-from pulsarx.broker.partition_choice import partitions_of_keys
-from pulsarx.broker.sealed_writer import MESSAGE_SIZE_MAX
-from pulsarx.broker.staged_file import STAGING_NAME
-from pulsarx.broker.staging import folder_id_of, make_staging
+from pulsarx.broker.read_only_broker import ForeignBroker
+from pulsarx.broker.requests.attach import Transaction
+from pulsarx.broker.requests.owner_request import check_owner
+from pulsarx.broker.staging.partition_choice import partitions_of_keys
+from pulsarx.broker.staging.sealed_writer import MESSAGE_SIZE_MAX
+from pulsarx.broker.staging.staged_file import STAGING_NAME
+from pulsarx.broker.staging.staging import folder_id_of, make_staging
 from pulsarx.compression import compress
 from pulsarx.enumerations import CompressionType, HashingScheme
 from pulsarx.spark.topic_columns import nearest

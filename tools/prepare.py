@@ -67,7 +67,7 @@ def inputs_digest() -> str:
     digest = hashlib.sha256(f"{build_mode()} {sys.version}".encode())
     files = [ROOT / "setup.py", ROOT / "pyproject.toml", *ROOT.glob("tools/*.py")]
     for pattern in ("*.pyx", "*.pxd", "*.h"):
-        files += ROOT.glob(f"src/*/{pattern}")
+        files += ROOT.glob(f"src/**/{pattern}")
     for path in sorted(files):
         digest.update(f"{path.relative_to(ROOT)} ".encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
@@ -77,7 +77,7 @@ def inputs_digest() -> str:
 def libraries() -> list[Path]:
     """Where the extension of each .pyx belongs."""
     suffix = str(sysconfig.get_config_var("EXT_SUFFIX"))
-    return [path.with_name(path.stem + suffix) for path in ROOT.glob("src/*/*.pyx")]
+    return [path.with_name(path.stem + suffix) for path in ROOT.glob("src/**/*.pyx")]
 
 
 def build() -> None:
@@ -99,7 +99,7 @@ def build() -> None:
 
 def remove_stale_libraries() -> None:
     """A module that was renamed or deleted would stay importable."""
-    for library in ROOT.glob("src/*/*.so"):
+    for library in ROOT.glob("src/**/*.so"):
         if not library.with_name(library.name.split(".")[0] + ".pyx").exists():
             library.unlink()
 

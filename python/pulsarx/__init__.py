@@ -16,14 +16,6 @@ Names, arguments, defaults and exceptions are those of the official `pulsar-clie
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.authentication import (
-    Authentication,
-    AuthenticationAthenz,
-    AuthenticationBasic,
-    AuthenticationOauth2,
-    AuthenticationTLS,
-    AuthenticationToken,
-)
 from pulsarx.broker_options import BrokerOptions
 from pulsarx.client import Client
 from pulsarx.clock import ManualClock, SystemClock
@@ -44,17 +36,25 @@ from pulsarx.enumerations import (
     SubscriptionMode,
 )
 from pulsarx.errors import *  # noqa: F403
-from pulsarx.loggers import ConsoleLogger, FileLogger
 from pulsarx.message import ArrowMessages, Message
 from pulsarx.message_id import MessageId
-from pulsarx.policies import (
+from pulsarx.options.authentication import (
+    Authentication,
+    AuthenticationAthenz,
+    AuthenticationBasic,
+    AuthenticationOauth2,
+    AuthenticationTLS,
+    AuthenticationToken,
+)
+from pulsarx.options.consumer_policies import (
     ConsumerBatchReceivePolicy,
     ConsumerDeadLetterPolicy,
     ConsumerKeySharedPolicy,
 )
+from pulsarx.options.loggers import ConsoleLogger, FileLogger
+from pulsarx.options.redelivery_backoff import MultiplierRedeliveryBackoff
 from pulsarx.producer import Producer
 from pulsarx.reader import Reader
-from pulsarx.redelivery_backoff import MultiplierRedeliveryBackoff
 
 __version__ = "0.1.0"
 

@@ -8,9 +8,10 @@ import weakref
 
 from pulsarx import errors
 from pulsarx.broker import broker as brokers
-from pulsarx.broker.partitioned_topic import partition_count_of, partition_names
-from pulsarx.broker.topic import Topic
+from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
+from pulsarx.broker.topics.topic import Topic
 from pulsarx.consumer import Consumer
+from pulsarx.consuming.subscribing import subscribe
 from pulsarx.enumerations import (
     BatchingType,
     CompressionType,
@@ -23,26 +24,25 @@ from pulsarx.enumerations import (
     RegexSubscriptionMode,
     SubscriptionMode,
 )
-from pulsarx.listener_pool import ListenerPool
-from pulsarx.not_yet import refuse_call
-from pulsarx.options import ClientOptions, ConsumerOptions, ProducerOptions, ReaderOptions
+from pulsarx.listening.listener_pool import ListenerPool
+from pulsarx.options.base import ClientOptions, ConsumerOptions, ProducerOptions, ReaderOptions
+from pulsarx.options.not_yet import refuse_call
 from pulsarx.producer import Producer
 from pulsarx.reader import Reader
 from pulsarx.schema import BytesSchema
-from pulsarx.subscribing import subscribe
 from pulsarx.topic_name import TopicName, check_subscription_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar
 
-    from pulsarx.partitioned_producer import PartitionedProducer
+    from pulsarx.producing.partitioned_producer import PartitionedProducer
 
     Member = TypeVar("Member", Producer | PartitionedProducer, Consumer, Reader)
 
     from pulsarx.admin import Admin
     from pulsarx.broker.broker import Broker
-    from pulsarx.broker.foreign_broker import ForeignBroker
+    from pulsarx.broker.read_only_broker import ForeignBroker
     from pulsarx.message_id import MessageId
 
 _BYTES = BytesSchema()
@@ -128,7 +128,7 @@ class Client:
         if existing is not None:
             self._broker = existing
         elif folder is not None:
-            from pulsarx.broker.foreign_broker import ForeignBroker
+            from pulsarx.broker.read_only_broker import ForeignBroker
 
             self._broker = ForeignBroker(folder)
         else:
@@ -180,7 +180,7 @@ class Client:
 
             producer = whole.add_producer(options.producer_name, make)
         else:
-            from pulsarx.partitioned_producer import PartitionedProducer
+            from pulsarx.producing.partitioned_producer import PartitionedProducer
 
             name = options.producer_name or broker.next_producer_name()
             producer = PartitionedProducer(broker, found, options, name)

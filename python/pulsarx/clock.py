@@ -14,7 +14,7 @@ import time
 from itertools import count
 from weakref import WeakSet
 
-from pulsarx._pycore.timer import Timers
+from pulsarx._pycore.ground.timer import Timers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.clock import Deadline
-from pulsarx.listener_loop import ListenerLoop
-from pulsarx.listener_pool import SerialWork, log_exception
-from pulsarx.policies import BatchReceivePolicy
+from pulsarx.listening.listener_loop import ListenerLoop
+from pulsarx.listening.listener_pool import SerialWork, log_exception
+from pulsarx.options.consumer_policies import BatchReceivePolicy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from typing import Any, NoReturn
 
-    from pulsarx._pycore.arrow_export import ArrowMessages
-    from pulsarx._pycore.message import Message
-    from pulsarx.letters import Letters
-    from pulsarx.listener_pool import ListenerPool
+    from pulsarx._pycore.arrow.arrow_export import ArrowMessages
+    from pulsarx._pycore.message.message import Message
+    from pulsarx.letters.letters import Letters
+    from pulsarx.listening.listener_pool import ListenerPool
+    from pulsarx.listening.pending_receives import PendingReceives
     from pulsarx.message_id import MessageId
-    from pulsarx.options import ConsumerOptions
-    from pulsarx.pending_receives import PendingReceives
+    from pulsarx.options.base import ConsumerOptions
 
 # Messages without limit, 10 MiB, 100 ms: the official client's default.
 DEFAULT_BATCH_RECEIVE = BatchReceivePolicy(-1, 10 << 20, 100)
@@ -124,7 +124,7 @@ class Consumer:
         self.require_open()
         receives = self._receives
         if receives is None:
-            from pulsarx.pending_receives import PendingReceives
+            from pulsarx.listening.pending_receives import PendingReceives
 
             receives = PendingReceives(self, self._begin_work().due)
             # Two first calls at a time agree on one of them.
@@ -216,7 +216,7 @@ class Consumer:
         dead letter topic instead. If publishing fails the message is delivered again at once, and
         the error is raised.
         """
-        from pulsarx import letters
+        from pulsarx.letters import letters
 
         self.require_open()
         letters.check_reconsume_arguments(message, delay_ms, properties)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsarx._pycore.arrow_export import ArrowMessages
-from pulsarx._pycore.message import Message
+from pulsarx._pycore.arrow.arrow_export import ArrowMessages
+from pulsarx._pycore.message.message import Message
 
 __all__ = ["ArrowMessages", "Message"]

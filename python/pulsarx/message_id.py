@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pulsarx._pycore.message_id import MessageId
+from pulsarx._pycore.message.message_id import MessageId
 
 __all__ = ["MessageId"]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pulsarx._pycore.producer_arrow import ProducerArrow
+from pulsarx._pycore.publish.producer_arrow import ProducerArrow
 from pulsarx.compression import compress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
-    from pulsarx.broker.topic import Topic
+    from pulsarx.broker.topics.topic import Topic
     from pulsarx.client import Client
-    from pulsarx.options import ProducerOptions
+    from pulsarx.options.base import ProducerOptions
 
 
 class Producer(ProducerArrow):

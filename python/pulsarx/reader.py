@@ -4,20 +4,20 @@ acknowledges nothing."""
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx._pycore.consumer_arrow import ConsumerArrow
-from pulsarx.listener_loop import ListenerLoop
-from pulsarx.listener_pool import SerialWork
+from pulsarx._pycore.consume.consumer_arrow import ConsumerArrow
+from pulsarx.consuming.topic_consumer import seek_position
+from pulsarx.listening.listener_loop import ListenerLoop
+from pulsarx.listening.listener_pool import SerialWork
 from pulsarx.message_id import MessageId
-from pulsarx.topic_consumer import seek_position
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-    from pulsarx._pycore.message import Message
-    from pulsarx.broker.reader_cursor import ReaderCursor
-    from pulsarx.listener_pool import ListenerPool
-    from pulsarx.options import ReaderOptions
+    from pulsarx._pycore.message.message import Message
+    from pulsarx.broker.topics.reader_cursor import ReaderCursor
+    from pulsarx.listening.listener_pool import ListenerPool
+    from pulsarx.options.base import ReaderOptions
 
 
 class Reader:

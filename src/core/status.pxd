@@ -1,5 +1,5 @@
-"""What a core function may answer. Everybody may use it; `pulsarx._pycore.raise_status` turns it
-into an exception.
+"""What a core function may answer. Everybody may use it; `pulsarx._pycore.ground.raise_status`
+turns it into an exception.
 
 Zero is success, so `if status: return status` reads as it runs.
 """

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pulsarx
-from pulsarx.dead_letter import DeadLetters
-from pulsarx.letter_rules import LetterRules
-from pulsarx.retry_letter import RetryLetters
+from pulsarx.letters.dead_letter import DeadLetters
+from pulsarx.letters.letter_rules import LetterRules
+from pulsarx.letters.retry_letter import RetryLetters
 
 DLQ = "persistent://public/default/t-s-DLQ"
 RETRY = "persistent://public/default/t-s-RETRY"

@@ -6,13 +6,13 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from pulsarx._pycore.entry_codec import encode_entry
-from pulsarx._pycore.file_system import FileSystem
-from pulsarx._pycore.ledger_writer import LedgerWriter
-from pulsarx._pycore.published_ends import PublishedEnds
-from pulsarx.broker.data_directory import DataDirectory
-from pulsarx.broker.staged_file import StagedFile
-from pulsarx.broker.staging import make_staging
+from pulsarx._pycore.ground.file_system import FileSystem
+from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
+from pulsarx._pycore.ledger.published_ends import PublishedEnds
+from pulsarx._pycore.ranges.entry_codec import encode_entry
+from pulsarx.broker.folder.data_directory import DataDirectory
+from pulsarx.broker.staging.staged_file import StagedFile
+from pulsarx.broker.staging.staging import make_staging
 
 PREFIX = "persistent://public/default/"
 PUBLISHED_MS = 1_700_000_000_000

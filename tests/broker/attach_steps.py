@@ -9,10 +9,10 @@ import pytest
 from topic_reading import whole_topic
 
 import pulsarx
-from pulsarx._pycore.file_system import FileSystem
+from pulsarx._pycore.ground.file_system import FileSystem
 from pulsarx.broker import broker as brokers
-from pulsarx.broker.catalogue import Catalogue
-from pulsarx.broker.data_directory import DataDirectory
+from pulsarx.broker.catalogue.catalogue import Catalogue
+from pulsarx.broker.folder.data_directory import DataDirectory
 
 
 @pytest.fixture(name="folder")

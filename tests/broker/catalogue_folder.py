@@ -7,9 +7,9 @@ from typing import Any
 
 from plain_files import PlainFiles
 
-from pulsarx.broker.catalogue import Catalogue
-from pulsarx.broker.catalogue_file import catalogue_file_encode
-from pulsarx.broker.data_directory import DataDirectory
+from pulsarx.broker.catalogue.catalogue import Catalogue
+from pulsarx.broker.catalogue.file import catalogue_file_encode
+from pulsarx.broker.folder.data_directory import DataDirectory
 
 FILES = PlainFiles(flush=False)
 TOPIC = "persistent://public/default/"

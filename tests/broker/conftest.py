@@ -68,7 +68,7 @@ def client(open_client: OpenClient) -> pulsarx.Client:
 def beside(tmp_path: Path) -> Iterator[Beside]:
     """Opens the folder as another process would. (A client here that is read_only shares the
     owner's broker.)"""
-    from pulsarx.broker.foreign_broker import ForeignBroker
+    from pulsarx.broker.read_only_broker import ForeignBroker
 
     opened: list[ForeignBroker] = []
 

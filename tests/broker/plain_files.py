@@ -1,4 +1,4 @@
-"""File operations for tests: the interface of `pulsarx.broker.file_operations` in plain Python."""
+"""File operations for tests, in plain Python: `pulsarx.broker.folder.file_operations`."""
 
 from __future__ import annotations
 

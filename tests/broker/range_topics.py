@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 import pulsarx
-from pulsarx.broker.foreign_broker import ForeignBroker
-from pulsarx.broker.ledger_range import LedgerRange
-from pulsarx.broker.read_range import read_range
+from pulsarx.broker.read_only_broker import ForeignBroker
+from pulsarx.broker.scan.ledger_range import LedgerRange
+from pulsarx.broker.scan.read_range import read_range
 
 BEGINNING = (0, 0)
 OpenClient = Callable[..., pulsarx.Client]

@@ -10,7 +10,7 @@ import pytest
 
 import pulsarx
 from pulsarx.broker.background import Background
-from pulsarx.broker.owner_request import ask_owner
+from pulsarx.broker.requests.owner_request import ask_owner
 
 
 @pytest.fixture

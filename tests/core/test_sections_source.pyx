@@ -8,12 +8,12 @@ from pulsarx._core.cursor_sections cimport RestoredMessage
 from pulsarx._core.status cimport (
     STATUS_CLOSED, STATUS_DUPLICATE, STATUS_OK, STATUS_OUT_OF_RANGE,
 )
-from pulsarx._pycore.ack_tracker cimport AckTracker
-from pulsarx._pycore.sections_source cimport SectionsSource
+from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
+from pulsarx._pycore.cursor.sections_source cimport SectionsSource
 
 from failing_files import PlainFiles
-from pulsarx._pycore.cursor_store import CursorStore
-from pulsarx._pycore.sections_source import encode_section
+from pulsarx._pycore.cursor.cursor_store import CursorStore
+from pulsarx._pycore.cursor.sections_source import encode_section
 
 
 cdef class Source(SectionsSource):

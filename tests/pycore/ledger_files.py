@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pulsarx._pycore.ledger_writer import LedgerWriter
-from pulsarx._pycore.published_ends import PublishedEnds
+from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
+from pulsarx._pycore.ledger.published_ends import PublishedEnds
 
 
 def _table() -> list[int]:

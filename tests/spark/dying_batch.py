@@ -11,8 +11,8 @@ from typing import Any
 
 from dying_source import DEATH
 
-from pulsarx.broker import ledger_attachment
-from pulsarx.broker.staging import make_staging
+from pulsarx.broker.staging import ledger_attachment
+from pulsarx.broker.staging.staging import make_staging
 from pulsarx.spark.batch_writer import BatchWriter
 from pulsarx.spark.data_source import PulsarxDataSource
 from pulsarx.spark.options import SINK, read_options

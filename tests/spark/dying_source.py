@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pulsarx.broker import ledger_attachment
+from pulsarx.broker.staging import ledger_attachment
 from pulsarx.spark.data_source import PulsarxDataSource
 from pulsarx.spark.options import STREAM_SINK, read_options
 from pulsarx.spark.stream_writer import StreamWriter

@@ -50,7 +50,7 @@ def values(folder: Path, topic: str, partitions: int = 0) -> list[bytes]:
 
 
 def ledger_count(folder: Path, topic: str) -> int:
-    from pulsarx.broker.foreign_broker import ForeignBroker
+    from pulsarx.broker.read_only_broker import ForeignBroker
 
     broker = ForeignBroker(str(folder))
     found = len(broker.catalogue.state.topics[PREFIX + topic].ledgers)
@@ -60,7 +60,7 @@ def ledger_count(folder: Path, topic: str) -> int:
 
 def catalogue_number(folder: Path) -> int:
     """Of the last commit."""
-    from pulsarx.broker.foreign_broker import ForeignBroker
+    from pulsarx.broker.read_only_broker import ForeignBroker
 
     broker = ForeignBroker(str(folder))
     broker.close()

@@ -21,7 +21,7 @@ pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'"
 from dying_batch import BATCH_POINTS, DyingBatchSource, wait_for
 from spark_steps import make_topics, messages, staged, values
 
-from pulsarx.broker.staging import collect_staging
+from pulsarx.broker.staging.staging import collect_staging
 from pulsarx.spark import commit_write, plan_write, write_partitions
 
 HERE = Path(__file__).parent

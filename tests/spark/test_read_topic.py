@@ -8,9 +8,9 @@ import pytest
 from topic_contents import numbers
 
 import pulsarx
-from pulsarx._pycore.range_batch import COLUMNS
-from pulsarx.broker.lease import release_lease
-from pulsarx.broker.plan import Planner
+from pulsarx._pycore.ranges.range_batch import COLUMNS
+from pulsarx.broker.scan.lease import release_lease
+from pulsarx.broker.scan.plan import Planner
 from pulsarx.spark import read_topic
 from pulsarx.spark.topic_columns import COLUMN_TYPES
 

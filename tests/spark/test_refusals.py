@@ -313,7 +313,7 @@ def test_messages_that_retention_took_are_an_error_unless_allowed(folder: Path) 
 
 
 def test_a_newer_format_is_refused_when_planned(topic: Path) -> None:
-    from pulsarx.broker.folder_marker import marker_bytes
+    from pulsarx.broker.folder.folder_marker import marker_bytes
 
     made = source(topic, topic="t")
     made.schema()

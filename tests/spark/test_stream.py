@@ -139,7 +139,7 @@ def test_few_entries_are_waited_for_too(folder: Path) -> None:
 
 
 def leases(folder: Path) -> int:
-    from pulsarx.broker.foreign_broker import ForeignBroker
+    from pulsarx.broker.read_only_broker import ForeignBroker
 
     broker = ForeignBroker(str(folder))
     broker.close()

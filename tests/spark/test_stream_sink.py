@@ -19,7 +19,7 @@ pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'"
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from spark_steps import catalogue_number, ledger_count, make_topics, messages, staged, values
 
-from pulsarx.broker.staging import make_staging
+from pulsarx.broker.staging.staging import make_staging
 from pulsarx.spark.data_source import PulsarxDataSource
 from pulsarx.spark.stream_writer import _check_mounted
 

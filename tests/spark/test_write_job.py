@@ -20,7 +20,7 @@ pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'"
 
 from topic_contents import staged, values_of
 
-from pulsarx.broker import owner_request
+from pulsarx.broker.requests import owner_request
 from pulsarx.spark import commit_write, plan_write, write_partitions
 from pulsarx.spark.write_job import WriteJob
 

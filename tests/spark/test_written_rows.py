@@ -19,8 +19,8 @@ pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'"
 import pyarrow as pa
 from topic_contents import messages_of, partitions_of, staged, values_of
 
-from pulsarx.broker.attach import AttachResult
-from pulsarx.broker.sealed_writer import SealedLedgerWriter
+from pulsarx.broker.requests.attach import AttachResult
+from pulsarx.broker.staging.sealed_writer import SealedLedgerWriter
 from pulsarx.enumerations import HashingScheme
 from pulsarx.spark import abort_write, commit_write, plan_write, task_writer, write_partitions
 from pulsarx.spark.row_batches import row_batches

@@ -26,11 +26,25 @@ LEAVES = (
     "permits timer_wheel file_ops wait_event published_end ack_bits proto_field waiting_list"
 )
 FORMATS = "entry_frame message_metadata single_metadata cursor_record ledger_footer"
-GROUND = "errors clock randomness topic_name argument_check authentication service_url"
-VALUES = (
-    "message message_* options *_options schema schema.* compression enumerations policies "
-    "*_policy redelivery_backoff loggers not_yet"
+GROUND = (
+    "errors clock randomness topic_name "
+    "options.argument_check options.authentication options.service_url"
 )
+VALUES = "message message_id options options.* *_options schema schema.* compression enumerations"
+
+_LEDGERS = "pycore.ground pycore.ledger"
+PYCORE = {  # folder: what it stands on, besides the core
+    "ground": "",
+    "ledger": "pycore.ground",
+    "cursor": _LEDGERS,
+    "message": _LEDGERS,
+    "arrow": "pycore.ground",
+    "publish": f"{_LEDGERS} pycore.message pycore.arrow",
+    "dispatch": f"{_LEDGERS} pycore.message pycore.cursor",
+    "consume": f"{_LEDGERS} pycore.message pycore.cursor pycore.dispatch pycore.arrow",
+    "ranges": f"{_LEDGERS} pycore.message pycore.arrow pycore.publish",
+}
+ALL_PYCORE = " ".join(["pycore", *(f"pycore.{folder}" for folder in PYCORE)])
 
 # From the ground up; the first row that names a module is its row.
 LAYERS = [
@@ -39,15 +53,28 @@ LAYERS = [
     Layer("formats", f"_core: {FORMATS}", "leaves", "libc posix"),
     Layer("structures", "_core: *", "leaves formats", "libc posix"),
     Layer("ground", GROUND, "ground", "stdlib"),
-    Layer("pycore", "_pycore: *", "leaves formats structures pycore", "libc posix cpython stdlib"),
-    Layer("broker", "broker broker.*", "pycore ground values broker", f"stdlib {LIBRARIES}"),
+    # pycore in the order of the data; src/pycore/README.md.
+    *(
+        Layer(
+            f"pycore.{folder}",
+            f"_pycore: {folder} {folder}.*",
+            f"leaves formats structures pycore.{folder} " + below,
+            "libc posix cpython stdlib",
+        )
+        for folder, below in PYCORE.items()
+    ),
+    Layer("pycore", "_pycore: *", "pycore.message"),
+    Layer("broker", "broker broker.*", f"{ALL_PYCORE} ground values broker", f"stdlib {LIBRARIES}"),
     Layer(
         "spark", "spark spark.*", "ground values broker api spark", "stdlib pyspark pyarrow numpy"
     ),
     Layer("outside", "server.* cli.* console.*", "ground values broker api outside", "stdlib"),
-    Layer("values", VALUES, "pycore ground values", f"stdlib {LIBRARIES}"),
+    Layer("values", VALUES, f"{ALL_PYCORE} ground values", f"stdlib {LIBRARIES}"),
     Layer(
-        "api", "*", "pycore ground values broker api", f"stdlib {LIBRARIES} pulsar _pulsar pytest"
+        "api",
+        "*",
+        f"{ALL_PYCORE} ground values broker api",
+        f"stdlib {LIBRARIES} pulsar _pulsar pytest",
     ),
 ]
 
@@ -57,8 +84,11 @@ PERMITTED = [
     ("_core.ledger_*", "_core.mapped_file"),
     ("_core.message_metadata", "_core.single_metadata"),
     ("_pycore.*", "errors"),
-    ("clock", "_pycore.timer"),  # one timer wheel for all: it imports nothing but the core
-    ("_pycore.entry_codec", "compression"),  # a tool for tests and Spark, not on the hot path
+    ("clock", "_pycore.ground.timer"),  # one timer wheel for all: it imports nothing but the core
+    (
+        "_pycore.ranges.entry_codec",
+        "compression",
+    ),  # a tool for tests and Spark, not on the hot path
 ]
 
 
@@ -196,7 +226,11 @@ def test_cimports_are_absolute():
 
 
 KNOWN = {"pulsarx.errors", "pulsarx._core.status", "pulsarx.client", "pulsarx._core.mapped_file"}
-KNOWN |= {"pulsarx._pycore.timer", "pulsarx._pycore.message", "pulsarx.broker.topic"}
+KNOWN |= {
+    "pulsarx._pycore.ground.timer",
+    "pulsarx._pycore.message.message",
+    "pulsarx.broker.topics.topic",
+}
 
 
 @pytest.mark.parametrize(
@@ -211,15 +245,15 @@ KNOWN |= {"pulsarx._pycore.timer", "pulsarx._pycore.message", "pulsarx.broker.to
         ),
         ("pulsarx._core.entry_frame", ".pyx", "from pulsarx._core.batch_encode cimport x"),
         ("pulsarx._core.batch_encode", ".pyx", "from pulsarx._core cimport mapped_file"),
-        ("pulsarx._core.status", ".pxd", "from pulsarx._pycore.timer cimport Timer"),
-        ("pulsarx._pycore.timer", ".pyx", "def f():\n    from pulsarx import client"),
-        ("pulsarx._pycore.timer", ".pyx", "import numpy"),
+        ("pulsarx._core.status", ".pxd", "from pulsarx._pycore.ground.timer cimport Timer"),
+        ("pulsarx._pycore.ground.timer", ".pyx", "def f():\n    from pulsarx import client"),
+        ("pulsarx._pycore.ground.timer", ".pyx", "import numpy"),
         ("pulsarx.errors", ".py", "from pulsarx.message import Message"),
         ("pulsarx.clock", ".py", "import numpy"),
-        ("pulsarx.clock", ".py", "from pulsarx._pycore import message"),
-        ("pulsarx.message", ".py", "def f():\n    import pulsarx.broker.topic"),
-        ("pulsarx.broker.topic", ".py", "from ..client import Client"),
-        ("pulsarx.spark.options", ".py", "from pulsarx._pycore import timer"),
+        ("pulsarx.clock", ".py", "from pulsarx._pycore.message import message"),
+        ("pulsarx.message", ".py", "def f():\n    import pulsarx.broker.topics.topic"),
+        ("pulsarx.broker.topics.topic", ".py", "from ...client import Client"),
+        ("pulsarx.spark.options", ".py", "from pulsarx._pycore.ground import timer"),
         ("pulsarx.client", ".py", "import pyspark.sql"),
         ("pulsarx.client", ".py", "from pulsarx._core import status"),
     ],
@@ -233,10 +267,10 @@ def test_a_forbidden_import_is_found(module: str, suffix: str, text: str):
     [
         ("pulsarx._core.crc32c", ".pyx", "from libc.stdint cimport uint8_t"),
         ("pulsarx._core.ledger_read", ".pxd", "from pulsarx._core.mapped_file cimport MappedFile"),
-        ("pulsarx._pycore.timer", ".pyx", "import os\nfrom pulsarx import errors"),
-        ("pulsarx.clock", ".py", "from pulsarx._pycore.timer import Timers"),
+        ("pulsarx._pycore.ground.timer", ".pyx", "import os\nfrom pulsarx import errors"),
+        ("pulsarx.clock", ".py", "from pulsarx._pycore.ground.timer import Timers"),
         ("pulsarx.message", ".py", "if TYPE_CHECKING:\n    from pulsarx.client import Client"),
-        ("pulsarx.client", ".py", "from pulsarx.broker.topic import Topic"),
+        ("pulsarx.client", ".py", "from pulsarx.broker.topics.topic import Topic"),
         ("pulsarx._core.status", ".pyx", '"""\nimport os\n"""'),
     ],
 )

@@ -20,8 +20,10 @@ def packages_of(root: Path) -> set[str]:
 
 
 def folder_of(package: str) -> Path:
-    folders = {name: ROOT / folder for folder, name in PACKAGES.items()}
-    return folders.get(package) or ROOT / "python" / package.replace(".", "/")
+    for folder, name in PACKAGES.items():
+        if package == name or package.startswith(f"{name}."):
+            return ROOT / folder / package.removeprefix(name).lstrip(".").replace(".", "/")
+    return ROOT / "python" / package.replace(".", "/")
 
 
 def listed(kind: str = "packages") -> list[str]:

@@ -8,7 +8,7 @@ from pulsarx.admin.topics import Topics
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
-    from pulsarx.broker.foreign_broker import ForeignBroker
+    from pulsarx.broker.read_only_broker import ForeignBroker
 
 
 class Admin:

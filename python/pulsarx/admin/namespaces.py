@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker.retention import RetentionPolicy
+from pulsarx.broker.policies.retention import RetentionPolicy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
-    from pulsarx.broker.foreign_broker import ForeignBroker
+    from pulsarx.broker.read_only_broker import ForeignBroker
 
 
 class Namespaces:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker.partitioned_topic import partition_count_of, partition_names
-from pulsarx.broker.statistics import partitioned_statistics, topic_statistics
+from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
+from pulsarx.broker.topics.statistics import partitioned_statistics, topic_statistics
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.broker import Broker
-    from pulsarx.broker.foreign_broker import ForeignBroker
+    from pulsarx.broker.read_only_broker import ForeignBroker
 
 
 class Topics:

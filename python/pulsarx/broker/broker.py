@@ -15,19 +15,20 @@ import threading
 from collections.abc import Callable
 
 from pulsarx import errors
-from pulsarx._pycore.ack_tracker import AckTracker
-from pulsarx._pycore.cursor_store import CursorStore
-from pulsarx._pycore.file_system import FileSystem
-from pulsarx._pycore.published_ends import PublishedEnds
+from pulsarx._pycore.cursor.ack_tracker import AckTracker
+from pulsarx._pycore.cursor.cursor_store import CursorStore
+from pulsarx._pycore.ground.file_system import FileSystem
+from pulsarx._pycore.ledger.published_ends import PublishedEnds
 from pulsarx.broker.background import Background
-from pulsarx.broker.catalogue import Catalogue
+from pulsarx.broker.catalogue.catalogue import Catalogue
+from pulsarx.broker.catalogue.kept_log import keep_log, take_log
 from pulsarx.broker.completions import Completions
-from pulsarx.broker.control_socket import ControlSocket
-from pulsarx.broker.cursor_listing import CursorListing
-from pulsarx.broker.data_directory import DataDirectory
-from pulsarx.broker.kept_catalogue import keep_log, take_log
-from pulsarx.broker.memory_directory import MemoryDirectory
-from pulsarx.broker.partitioned_topic import (
+from pulsarx.broker.control.control_socket import ControlSocket
+from pulsarx.broker.folder.cursor_listing import CursorListing
+from pulsarx.broker.folder.data_directory import DataDirectory
+from pulsarx.broker.folder.memory_directory import MemoryDirectory
+from pulsarx.broker.policies.retention import RetentionPolicy
+from pulsarx.broker.topics.partitioned_topic import (
     PartitionedTopic,
     check_is_whole,
     check_may_be_created,
@@ -36,8 +37,7 @@ from pulsarx.broker.partitioned_topic import (
     growth,
     partition_count_of,
 )
-from pulsarx.broker.retention import RetentionPolicy
-from pulsarx.broker.topic import Topic
+from pulsarx.broker.topics.topic import Topic
 from pulsarx.clock import system_clock
 from pulsarx.topic_name import TopicName
 
@@ -45,7 +45,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeVar
 
-    from pulsarx.broker.catalogue_state import SubscriptionRecord, TopicRecord
+    from pulsarx.broker.catalogue.state import SubscriptionRecord, TopicRecord
     from pulsarx.broker_options import BrokerOptions
     from pulsarx.clock import Clock, Timer
     from pulsarx.randomness import Randomness

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pulsarx._pycore.message_id import message_id_in_batch
+from pulsarx._pycore.message.message_id import message_id_in_batch
 from pulsarx.broker.background import Background
 from pulsarx.enumerations import Result
 from pulsarx.message_id import MessageId
@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from pulsarx._pycore.producer_core import ProducerCore
+    from pulsarx._pycore.publish.producer_core import ProducerCore
 
     Callback = Callable[[Any, MessageId | None], None]
 

@@ -12,7 +12,7 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pulsarx._pycore import file_system
+from pulsarx._pycore.ground import file_system
 
 
 class FaultPlan:

@@ -1,0 +1,346 @@
+"""What exists in a data directory: a log of numbered commits, each one file that is never changed.
+
+Opened by the broker, by readers in other processes, and by helpers of the owner that were given its
+epoch. Never touched per message. README.md of this package describes the files.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from pulsarx.broker.catalogue.log import CatalogueLog
+from pulsarx.broker.catalogue.operations import CatalogueDraft, detail_of
+from pulsarx.errors import (
+    AlreadyClosed,
+    CatalogueError,
+    FolderError,
+    FolderOwnedError,
+    NewerFormatError,
+    NotAllowedError,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from pulsarx.broker.catalogue.state import CatalogueState, TopicRecord
+    from pulsarx.broker.folder.data_directory import DataDirectory
+    from pulsarx.broker.folder.memory_directory import MemoryDirectory
+
+    Operations = list[dict[str, Any]]
+
+# A commit may be folded into a checkpoint after this many; see `_checkpoint_is_due`.
+CHECKPOINT_INTERVAL = 100
+# At close, so many commits are worth a checkpoint: reading them costs more than writing it.
+_CLOSE_INTERVAL = 10
+_CLOSE_SIZE = 16 << 10
+# A commit fills one block of the device whatever its size.
+_BLOCK_SIZE = 4096
+# Losing so often in a row means that something is wrong, not that others are busy.
+_ATTEMPTS_MAX = 100
+
+
+class Catalogue:
+    """The catalogue of one directory. Any thread may call; one lock guards it."""
+
+    __slots__ = (
+        "_directory", "_epoch", "_interval", "_lock", "_log", "_own", "_poison", "_reserved",
+        "_next_reserved", "_granted", "_since_checkpoint", "_owner", "_closed",
+        "checkpoint_failure",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        directory: DataDirectory | MemoryDirectory,
+        epoch: int,
+        owner: bool,
+        checkpoint_interval: int,
+        random_bytes: Callable[[int], bytes],
+    ) -> None:
+        """Use `open` or `join`."""
+        self._directory = directory
+        self._lock = threading.RLock()
+        self._epoch = epoch  # 0: a reader
+        self._owner = owner
+        self._interval = checkpoint_interval
+        self._own = random_bytes(8).hex()
+        self._log = CatalogueLog(directory.files, directory.catalogue_path, directory.folder_id)
+        self._poison: tuple[type[Exception], str] | None = None  # what every later commit raises
+        self._reserved: set[int] = set()
+        self._next_reserved = 1
+        self._granted: list[int] = []  # to a helper, by the owner
+        self._since_checkpoint = 0
+        self._closed = False
+        self.checkpoint_failure: OSError | None = None  # the last one; the commits are safe
+
+    @classmethod
+    def open(
+        cls,
+        directory: DataDirectory | MemoryDirectory,
+        *,
+        checkpoint_interval: int = CHECKPOINT_INTERVAL,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+        log: CatalogueLog | None = None,
+    ) -> Catalogue:
+        """Read the catalogue; unless the directory was opened read-only, begin a new epoch in it.
+
+        log: what `take_log` found, so that there is nothing to read.
+        CatalogueError: a file of it is damaged or missing; the text names it and nothing was
+        changed.
+        """
+        directory.check_usable()
+        opened = cls(directory, 0, False, checkpoint_interval, random_bytes)
+        if log is None:
+            opened._log.load()
+        else:
+            opened._log = log
+        opened._check_nothing_forgotten()
+        if directory.read_only:
+            return opened
+        opened._since_checkpoint = opened._log.commits_since_checkpoint
+        opened._log.remove_temporaries()
+        opened._owner = True
+        epoch = opened.state.epoch + 1
+        opened._epoch = opened.state.epoch
+        opened.commit([{"op": "open_epoch", "epoch": epoch}])
+        opened._epoch = epoch
+        directory.announce(epoch)
+        return opened
+
+    @classmethod
+    def join(
+        cls,
+        directory: DataDirectory | MemoryDirectory,
+        epoch: int,
+        *,
+        ids: Iterable[int] = (),
+        random_bytes: Callable[[int], bytes] = os.urandom,
+    ) -> Catalogue:
+        """Commit beside the owner of this epoch, who allowed it.
+
+        ids: those the owner allocated for this helper; `allocate_id` gives them out here.
+        The directory may be open read-only: what a commit needs is room in catalogue/, not the
+        lock.
+        FolderOwnedError: another epoch was begun.
+        """
+        directory.check_usable()
+        opened = cls(directory, epoch, False, CHECKPOINT_INTERVAL, random_bytes)
+        opened._granted = sorted(ids, reverse=True)
+        opened._log.load()
+        opened._check_epoch()
+        return opened
+
+    @property
+    def state(self) -> CatalogueState:
+        """Everything after the last commit read. Its records do not change; take them by name."""
+        return self._log.state
+
+    @property
+    def epoch(self) -> int:
+        """In which this one commits; 0: it only reads."""
+        return self._epoch
+
+    def topic(self, name: str) -> TopicRecord | None:
+        """The topic of this full name as it is now, or None."""
+        return self._log.state.topics.get(name)
+
+    def topic_names(self, namespace: str = "") -> list[str]:
+        """Full names of all topics, or of those in a namespace such as `public/default`."""
+        names = list(self._log.state.topics)
+        if not namespace:
+            return names
+        return [name for name in names if name.partition("://")[2].startswith(f"{namespace}/")]
+
+    def namespace_policies(self, namespace: str) -> dict[str, Any] | None:
+        """Policies of a namespace, or None when there is no such one. Do not change them."""
+        return self._log.state.namespaces.get(namespace)
+
+    def allocate_id(self) -> int:
+        """A fresh id for a topic, ledger or cursor. The commit that uses it takes it for good."""
+        with self._usable_lock():
+            self._check_open()
+            self._check_not_reader()
+            if self._owner:
+                fresh = max(self._next_reserved, self._log.state.next_id)
+                self._next_reserved = fresh + 1
+            elif self._granted:
+                fresh = self._granted.pop()
+            else:
+                raise NotAllowedError("this process has no ids left; ask the owner for some")
+            self._reserved.add(fresh)
+            return fresh
+
+    def allocate_ids(self, count: int) -> list[int]:
+        """Fresh ids that follow each other, for the owner."""
+        with self._usable_lock():
+            self._check_open()
+            if not self._owner:
+                raise NotAllowedError("only the owner has ids that follow each other")
+            first = max(self._next_reserved, self._log.state.next_id)
+            self._next_reserved = first + count
+            fresh = list(range(first, first + count))
+            self._reserved.update(fresh)
+            return fresh
+
+    @property
+    def outcome_unknown(self) -> bool:
+        """Whether a commit failed of which nobody knows if it was kept."""
+        return self._poison is not None
+
+    def commit(self, operations: Operations | Callable[[CatalogueState], Operations]) -> int:
+        """Do all of these operations or none; the number of the commit. Durable when it returns.
+
+        operations: dicts as `catalogue_operations` lists them; or a function that makes them from
+        the state, called again with the newer state after another process was faster.
+        CatalogueError: they do not fit the state; nothing was written.
+        FolderOwnedError: another owner has begun an epoch. Nothing was written.
+        StorageError: the disk refused. Nothing was written, or else every later commit fails too.
+        """
+        with self._usable_lock():
+            self._check_open()
+            self._check_not_reader()
+            if self._poison:
+                raise self._poison[0](self._poison[1])
+            for _ in range(_ATTEMPTS_MAX):
+                number = self._try_commit(operations)
+                if number:
+                    self._after_commit()
+                    return number
+                self._catch_up()
+                self._check_epoch()
+            raise CatalogueError(
+                f"commit to {self._directory.catalogue_path}: {_ATTEMPTS_MAX} times in a row "
+                "another process was faster. Nothing was written; try again"
+            )
+
+    def refresh(self) -> int:
+        """Read what other processes committed; the number of the last commit. Waits for nothing."""
+        with self._usable_lock():
+            self._check_open()
+            self._catch_up()
+            if self._epoch:
+                self._check_epoch()
+            return self._log.state.number
+
+    def checkpoint(self) -> None:
+        """Write the whole state as one file, and delete commits that two such files cover."""
+        with self._usable_lock():
+            self._check_open()
+            self._directory.check_writable()
+            self._log.checkpoint()
+            self._since_checkpoint = 0
+            self.checkpoint_failure = None
+
+    def part_with_log(self) -> CatalogueLog | None:
+        """After `close`: what it has read and written, for `keep_log`; None: not to be trusted."""
+        return self._log if self._closed and self._poison is None else None
+
+    def close(self) -> None:
+        """Fold the log if that is worth it. May be called twice. The directory stays open."""
+        try:
+            lock = self._usable_lock()
+        except AlreadyClosed:
+            self._closed = True  # the directory is closed, or its parent process's
+            return
+        with lock:
+            since = self._since_checkpoint
+            # Reading a commit takes as long as writing some kilobytes of a checkpoint.
+            worth_it = since >= _CLOSE_INTERVAL and since * _CLOSE_SIZE >= self._log.checkpoint_size
+            if self._owner and worth_it and not self._poison and not self._closed:
+                self._fold()
+            self._closed = True
+
+    def _try_commit(self, operations: Operations | Callable[[CatalogueState], Operations]) -> int:
+        """Number of the commit, or 0 when another process took that number."""
+        state = self._log.state
+        wanted = operations(state) if callable(operations) else operations
+        try:
+            commit = self._log.prepare(self._epoch, self._own, wanted)
+            draft = CatalogueDraft(state)
+            draft.apply(commit.operations)  # as they will be read, not as they were passed
+            taken = [one for one in draft.used_ids if one < state.next_id]
+            if not self._reserved.issuperset(taken):
+                raise CatalogueError(f"ids {sorted(set(taken) - self._reserved)} are in use")
+        except (CatalogueError, NewerFormatError, TypeError, ValueError, RecursionError) as error:
+            raise CatalogueError(f"refused, nothing was written: {detail_of(error)}") from error
+        try:
+            written = self._log.write(commit)
+        except OSError as error:
+            raise self._failed(error) from error
+        if not written:
+            return 0
+        draft.publish(commit.number, commit.checksum)
+        self._reserved -= draft.used_ids
+        self._since_checkpoint += 1
+        return commit.number
+
+    def _failed(self, error: OSError) -> Exception:
+        from pulsarx.errors import StorageError, StorageFullError
+
+        what = f"commit to {self._directory.catalogue_path}: {error.strerror or error}"
+        if self._log.outcome_unknown:
+            what += ". Whether it was kept is unknown. Close the client and open it again"
+            self._poison = (CatalogueError, what)
+            return CatalogueError(what)
+        kind = StorageFullError if self._log.device_full(error) else StorageError
+        return kind(f"{what}. Nothing was written; it works again once the cause is gone")
+
+    def _after_commit(self) -> None:
+        if self._owner and self._checkpoint_is_due():
+            self._fold()
+
+    def _checkpoint_is_due(self) -> bool:
+        # Commits fill blocks: a checkpoint larger than those it replaces can wait for more of them.
+        blocks_size = self._since_checkpoint * _BLOCK_SIZE
+        return self._since_checkpoint >= self._interval and (
+            blocks_size >= self._log.checkpoint_size or self._since_checkpoint % 10_000 == 0
+        )
+
+    def _fold(self) -> None:
+        """A checkpoint that may fail: the commits it would replace are all there."""
+        try:
+            self._log.checkpoint()
+            self._since_checkpoint = 0
+            self.checkpoint_failure = None
+        except OSError as error:
+            self.checkpoint_failure = error
+            self._since_checkpoint = 1  # try again after as many commits, not at each one
+
+    def _catch_up(self) -> None:
+        used = self._log.catch_up()
+        self._reserved -= used
+
+    def _usable_lock(self) -> threading.RLock:
+        """The lock; an error in a forked child, where a thread that is not there may hold it."""
+        self._directory.check_usable()
+        return self._lock
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise AlreadyClosed(f"the catalogue of {self._directory.path} was closed")
+
+    def _check_not_reader(self) -> None:
+        if not self._epoch and not self._owner:
+            raise FolderError(f"{self._directory.path} was opened read-only; it cannot be changed")
+
+    def _check_epoch(self) -> None:
+        if self._log.state.epoch != self._epoch:
+            text = (
+                f"{self._directory.path} has another owner: epoch {self._log.state.epoch} was "
+                f"begun, this process has epoch {self._epoch}. Nothing was written. Close the "
+                "client"
+            )
+            self._poison = (FolderOwnedError, text)
+            raise FolderOwnedError(text)
+
+    def _check_nothing_forgotten(self) -> None:
+        """An empty catalogue beside data is a lost one, never a new folder."""
+        if self._log.state.number:
+            return
+        for found in (*self._directory.ledger_files(), *self._directory.cursor_files()):
+            raise CatalogueError(
+                f"{self._directory.catalogue_path} is empty although there is {found[-1]}. Nothing "
+                "was changed or deleted. Restore the folder catalogue from a backup"
+            )

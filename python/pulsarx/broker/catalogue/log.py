@@ -1,0 +1,391 @@
+"""The files of the catalogue as a sequence: reading it, adding to it, folding it. Used by Catalogue
+alone.
+
+Not thread-safe; the catalogue's lock guards it. `OSError` of the file operations passes through.
+
+A commit is won by the one who links its number first, for names are taken once on every POSIX file
+system. Each commit names the checksum of the one before it, so a sequence put together from two
+histories is noticed. Deleted are only commits that two whole checkpoints cover.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from pulsarx.broker.catalogue.file import (
+    CHECKPOINT,
+    COMMIT,
+    TEMPORARY_SUFFIX,
+    catalogue_file_decode,
+    catalogue_file_encode,
+    catalogue_file_name,
+    catalogue_file_number,
+)
+from pulsarx.broker.catalogue.operations import CatalogueDraft, detail_of
+from pulsarx.broker.catalogue.state import CatalogueState
+from pulsarx.errors import CatalogueError, NewerFormatError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.broker.folder.file_operations import FileOperations
+
+# The owner may fold and delete while a reader reads; each round starts from a newer listing.
+_READ_ATTEMPTS_MAX = 20
+# Commits whose checksums a checkpoint remembers, for a writer that was paused right after its link.
+_RECENT_MAX = 400
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class PreparedCommit:
+    """A commit in the bytes of its file, not written yet."""
+
+    __slots__ = ("number", "checksum", "operations", "data", "writer")
+
+    def __init__(
+        self, number: int, checksum: int, operations: list[Any], data: bytes, writer: str
+    ) -> None:
+        self.number = number
+        self.checksum = checksum
+        self.operations = operations
+        self.data = data
+        self.writer = writer
+
+
+class CatalogueLog:
+    """The sequence of commits and checkpoints in one folder, and the state at its end."""
+
+    __slots__ = (
+        "state", "checkpoint_number", "checkpoint_size", "outcome_unknown",
+        "_files", "_path", "_folder_id", "_recent", "_turn",
+    )  # fmt: skip
+
+    def __init__(self, files: FileOperations, path: str, folder_id: str) -> None:
+        self.state = CatalogueState()
+        self.checkpoint_number = 0  # of the newest whole checkpoint; 0: none
+        self.checkpoint_size = 0
+        self.outcome_unknown = False  # after `write` raised: it may have been kept nevertheless
+        self._files = files
+        self._path = path
+        self._folder_id = folder_id
+        self._recent: dict[int, int] = {}  # number and checksum of the last commits
+        self._turn = 0
+
+    @property
+    def commits_since_checkpoint(self) -> int:
+        return self.state.number - self.checkpoint_number
+
+    def load(self) -> None:
+        """Read everything from the newest whole checkpoint on. On an error this is unchanged."""
+        before: list[str] | None = None
+        for _ in range(_READ_ATTEMPTS_MAX):
+            names = self._names()
+            try:
+                self._load_from(names)
+                return
+            except (_Discontinuity, FileNotFoundError) as error:
+                if names == before:
+                    if isinstance(error, _Discontinuity):
+                        raise
+                    raise CatalogueError(f"{error.filename} cannot be read: {error}") from error
+            before = names
+        raise CatalogueError(
+            f"{self._path} changed {_READ_ATTEMPTS_MAX} times while it was read. Try again"
+        )
+
+    def resume(self, files: FileOperations, folder_id: str) -> bool:
+        """Go on with what was read a while ago; False: it is not known to be of this folder, so
+        load anew with another one."""
+        self._files = files
+        try:
+            path = self._file(COMMIT, self.state.number)
+            data = files.read(path)
+            _, checksum = catalogue_file_decode(COMMIT, folder_id, path, data)
+            if checksum != self.state.checksum:
+                return False
+            self.catch_up()
+        except (OSError, CatalogueError, NewerFormatError):
+            return False
+        return True
+
+    def catch_up(self) -> set[int]:
+        """Read what was added since; the ids it used, as far as they can matter to this process."""
+        names = self._names()
+        commits = _numbers(COMMIT, names)
+        checkpoints = sorted(_numbers(CHECKPOINT, names))
+        number = self.state.number
+        last = max((*commits, *checkpoints), default=0)
+        if last == number:
+            return set()
+        used: set[int] = set()
+        # Below the older checkpoint commits are deleted, and one that a paused writer linked late
+        # could stand in for a deleted one.
+        if last > number and not (len(checkpoints) > 1 and number < checkpoints[-2]):
+            try:
+                for next_number in range(number + 1, last + 1):
+                    used |= self._apply(self.state, next_number, self._recent)
+                return used
+            except (_Discontinuity, FileNotFoundError):
+                pass
+        first_unknown = self.state.next_id
+        self.load()
+        return used.union(range(first_unknown, self.state.next_id))
+
+    def prepare(self, epoch: int, writer: str, operations: list[dict[str, Any]]) -> PreparedCommit:
+        """The next commit. ValueError, TypeError: the operations are nothing JSON can say."""
+        import json
+
+        number = self.state.number + 1
+        document = {
+            "number": number,
+            "previous": self.state.checksum,
+            "epoch": epoch,
+            "writer": writer,
+            "operations": operations,
+        }
+        data, checksum = catalogue_file_encode(COMMIT, self._folder_id, document)
+        as_read = json.loads(data[data.index(b"\n") :])["operations"]
+        if not isinstance(as_read, list):
+            raise TypeError("operations are a list")
+        return PreparedCommit(number, checksum, as_read, data, writer)
+
+    def write(self, commit: PreparedCommit) -> bool:
+        """Make a commit the next one, durably; False: another process took its number.
+
+        OSError: nothing was written, unless `outcome_unknown` says otherwise.
+        """
+        self.outcome_unknown = False
+        final = self._file(COMMIT, commit.number)
+        temporary = self._temporary(final, commit.writer)
+        try:
+            self._files.create(temporary, commit.data)
+            if not self._take_number(temporary, final, commit):
+                return False
+            self._files.flush_directory(self._path)
+        finally:
+            self._drop(temporary)
+        self.outcome_unknown = False
+        self._remember(self._recent, commit.number, commit.checksum)
+        return True
+
+    def checkpoint(self) -> None:
+        """Write the state as one file; delete what it and the checkpoint before it both cover."""
+        number = self.state.number
+        previous = self.checkpoint_number
+        if number == previous:
+            return
+        with _CollectorPaused():
+            document = self.state.document()
+            document["recent"] = list(self._recent.items())
+            data, _ = catalogue_file_encode(
+                CHECKPOINT, self._folder_id, document, self.state.needs_version
+            )
+        del document
+        final = self._file(CHECKPOINT, number)
+        temporary = self._temporary(final, "owner")
+        try:
+            self._files.create(temporary, data)
+            try:
+                self._files.link(temporary, final)
+            except FileExistsError:
+                return  # a damaged one, else it would have been loaded; the next number will do
+            self._files.flush_directory(self._path)
+        finally:
+            self._drop(temporary)
+        self.checkpoint_number = number
+        self.checkpoint_size = len(data)
+        if previous:
+            self._delete_covered(previous)
+
+    def remove_temporaries(self) -> None:
+        """Clear away what interrupted writers left. For the owner."""
+        for name in self._names():
+            if name.endswith(TEMPORARY_SUFFIX):
+                self._drop(f"{self._path}/{name}")
+
+    @staticmethod
+    def device_full(error: OSError) -> bool:
+        return error.errno in _FULL
+
+    def _load_from(self, names: list[str]) -> None:
+        commits = _numbers(COMMIT, names)
+        checkpoints = sorted(_numbers(CHECKPOINT, names), reverse=True)
+        with _CollectorPaused():
+            state, recent, size, damage = self._newest_whole_checkpoint(checkpoints)
+        start = state.number
+        last = max((*commits, *checkpoints), default=0)
+        if last < self.state.number:
+            raise CatalogueError(
+                f"{self._path} ends with commit {last}, but commit {self.state.number} was read "
+                "from it before. Nothing was changed. Was the folder replaced by an older copy?"
+            )
+        for number in range(start + 1, last + 1):
+            if number not in commits:
+                if damage is not None:
+                    raise damage
+                raise _Discontinuity(
+                    f"{self._file(COMMIT, number)} is missing; the catalogue goes on to commit "
+                    f"{last}. Nothing was changed or deleted. Restore this file from a backup of "
+                    "the folder"
+                )
+            self._apply(state, number, recent)
+        self.state = state
+        self.checkpoint_number = start
+        self.checkpoint_size = size
+        self._recent = recent
+
+    def _newest_whole_checkpoint(
+        self, checkpoints: list[int]
+    ) -> tuple[CatalogueState, dict[int, int], int, CatalogueError | None]:
+        """State, last commits and size of it; and the damage of a newer one, if there is such."""
+        damage: CatalogueError | None = None
+        for number in checkpoints:
+            path = self._file(CHECKPOINT, number)
+            data = self._files.read(path)
+            try:
+                document, _ = catalogue_file_decode(CHECKPOINT, self._folder_id, path, data)
+                try:
+                    state = CatalogueState.of_document(document)
+                    recent = {int(one): int(checksum) for one, checksum in document["recent"]}
+                except (KeyError, TypeError, ValueError, IndexError) as error:
+                    raise CatalogueError(f"{path} says something else than a state") from error
+                if state.number != number:
+                    raise CatalogueError(f"{path} is checkpoint {state.number} under another name")
+                return state, recent, len(data), damage
+            except CatalogueError as error:
+                damage = damage or error
+        return CatalogueState(), {}, 0, damage
+
+    def _apply(self, state: CatalogueState, number: int, recent: dict[int, int]) -> set[int]:
+        """Read one commit and put it on top of a state; the ids it used."""
+        path = self._file(COMMIT, number)
+        data = self._files.read(path)
+        document, checksum = catalogue_file_decode(COMMIT, self._folder_id, path, data)
+        if document.get("number") != number:
+            raise CatalogueError(f"{path} is commit {document.get('number')} under another name")
+        if document.get("previous") != state.checksum or document.get("epoch") != state.epoch:
+            raise _Discontinuity(
+                f"{path} does not follow commit {state.number} (checksum {state.checksum:08x}, "
+                f"epoch {state.epoch}). Nothing was changed or deleted. Restore the catalogue from "
+                "a backup"
+            )
+        draft = CatalogueDraft(state)
+        operations = document.get("operations")
+        try:
+            if not isinstance(operations, list):
+                raise CatalogueError("it has no list of operations")
+            draft.apply(operations)
+        except CatalogueError as error:
+            raise CatalogueError(f"{path}: {detail_of(error)}") from error
+        except NewerFormatError as error:
+            raise NewerFormatError(
+                f"{path}: {detail_of(error)}. Upgrade PulsarX to open it"
+            ) from error
+        draft.publish(number, checksum)
+        self._remember(recent, number, checksum)
+        return draft.used_ids
+
+    def _take_number(self, temporary: str, final: str, commit: PreparedCommit) -> bool:
+        try:
+            self._files.link(temporary, final)
+        except FileExistsError:
+            # Over a network the answer to a link that worked may get lost, and the repeated one is
+            # refused because of the first. The writer's mark makes these bytes nobody else's.
+            try:
+                return self._files.read(final) == commit.data
+            except FileNotFoundError:
+                return False
+        except FileNotFoundError:
+            return False  # a new owner cleared the temporary away; the epoch will tell
+        except OSError as error:
+            self.outcome_unknown = not self.device_full(error)
+            raise
+        self.outcome_unknown = True
+        if self._was_overtaken(commit):
+            self._drop(final)
+            self.outcome_unknown = False
+            return False
+        return True
+
+    def _was_overtaken(self, commit: PreparedCommit) -> bool:
+        """Whether this number had been taken, folded and deleted again before it was linked.
+
+        Only for a writer that slept through two checkpoints. Commits are deleted from the lowest
+        up, so while the one before is there, this number was not deleted.
+        """
+        if commit.number > 1:
+            try:
+                self._files.read(self._file(COMMIT, commit.number - 1))
+                return False
+            except FileNotFoundError:
+                pass
+        newest = max(_numbers(CHECKPOINT, self._names()), default=0)
+        if newest < commit.number:
+            return False
+        path = self._file(CHECKPOINT, newest)
+        document, _ = catalogue_file_decode(
+            CHECKPOINT, self._folder_id, path, self._files.read(path)
+        )
+        return [commit.number, commit.checksum] not in document["recent"]
+
+    def _delete_covered(self, previous: int) -> None:
+        names = self._names()
+        for number in sorted(_numbers(COMMIT, names)):
+            if number <= previous:
+                self._drop(self._file(COMMIT, number))
+        for number in _numbers(CHECKPOINT, names):
+            if number < previous:
+                self._drop(self._file(CHECKPOINT, number))
+
+    def _remember(self, recent: dict[int, int], number: int, checksum: int) -> None:
+        recent[number] = checksum
+        if len(recent) > _RECENT_MAX:
+            del recent[next(iter(recent))]
+
+    def _drop(self, path: str) -> None:
+        try:
+            self._files.unlink(path)
+        except OSError:
+            pass  # it is not needed; the next owner tries again
+
+    def _temporary(self, final: str, writer: str) -> str:
+        self._turn += 1
+        return f"{final}.{writer}.{self._turn}{TEMPORARY_SUFFIX}"
+
+    def _file(self, kind: str, number: int) -> str:
+        return f"{self._path}/{catalogue_file_name(kind, number)}"
+
+    def _names(self) -> list[str]:
+        try:
+            return sorted(self._files.list(self._path))
+        except FileNotFoundError:
+            return []  # the folder was only just made
+
+
+class _Discontinuity(CatalogueError):
+    """What was listed does not join up: the owner folded it meanwhile, or something is missing."""
+
+
+class _CollectorPaused:
+    """No search for garbage while a large state is made: there is none, and it triples the time."""
+
+    __slots__ = ("_was_on",)
+
+    def __enter__(self) -> None:
+        import gc
+
+        self._was_on = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        import gc
+
+        if self._was_on:
+            gc.enable()
+
+
+def _numbers(kind: str, names: list[str]) -> set[int]:
+    found = {catalogue_file_number(kind, name) for name in names}
+    found.discard(-1)
+    return found

@@ -1,0 +1,477 @@
+"""The operations a commit is made of, one function each, in one table. Used by Catalogue alone.
+
+They change a CatalogueDraft, never the state: a commit is published whole or not at all. Each
+checks what it is given, so that neither a caller nor a file can bring the state out of order. Kinds
+of fields: id from 1 up, count from 0 up, integer, text (not empty), flag, object (text to
+anything), ids, texts, rows (text to a list), value.
+"""
+
+from __future__ import annotations
+
+from pulsarx.broker.catalogue.state import (
+    LEDGER_OPEN,
+    LEDGER_SEALED,
+    CatalogueState,
+    LeaseRecord,
+    LedgerRecord,
+    SubscriptionRecord,
+    TopicRecord,
+    TransactionRecord,
+)
+from pulsarx.errors import CatalogueError, NewerFormatError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Operation = dict[str, Any]
+
+
+class CatalogueDraft:
+    """A state with changes on top that nobody else sees yet. One thread."""
+
+    __slots__ = (
+        "state", "epoch", "tenants", "namespaces", "topics", "used_ids", "transactions", "leases",
+    )  # fmt: skip
+
+    def __init__(self, state: CatalogueState) -> None:
+        self.state = state
+        self.epoch = state.epoch
+        self.tenants: dict[str, dict[str, Any]] = {}
+        self.namespaces: dict[str, dict[str, Any]] = {}
+        self.topics: dict[str, TopicRecord | None] = {}  # None: deleted
+        self.used_ids: set[int] = set()
+        self.transactions: dict[str, TransactionRecord | None] = {}  # None: forgotten
+        self.leases: dict[str, LeaseRecord | None] = {}
+
+    def apply(self, operations: list[Operation]) -> None:
+        """Apply all of them.
+
+        NewerFormatError: one this version does not know. CatalogueError: one that does not fit.
+        """
+        for operation in operations:
+            if not isinstance(operation, dict):
+                raise CatalogueError(f"an operation is an object and not {operation!r}")
+            name = operation.get("op")
+            known = OPERATIONS.get(name) if isinstance(name, str) else None
+            if known is None:
+                raise NewerFormatError(
+                    f"operation {name!r} is not known to this version of PulsarX"
+                )
+            function, required, optional = known
+            function(self, _fields(operation, required, optional))
+
+    def publish(self, number: int, checksum: int) -> None:
+        """Put the changes into the state, as the commit of this number."""
+        state = self.state
+        state.tenants.update(self.tenants)
+        state.namespaces.update(self.namespaces)
+        _publish_into(state.topics, self.topics)
+        _publish_into(state.transactions, self.transactions)
+        _publish_into(state.leases, self.leases)
+        state.epoch = self.epoch
+        if self.used_ids:
+            state.next_id = max(state.next_id, max(self.used_ids) + 1)
+        state.number = number
+        state.checksum = checksum
+
+    def topic_if_any(self, name: str) -> TopicRecord | None:
+        return self.topics[name] if name in self.topics else self.state.topics.get(name)
+
+    def topic(self, name: str) -> TopicRecord:
+        """The topic, to be changed."""
+        found = self.topic_if_any(name)
+        if found is None:
+            raise CatalogueError(f"there is no topic {name}")
+        if name not in self.topics:
+            found = self.topics[name] = found.copy()
+        return found
+
+    def take_id(self, taken_id: int, what: str) -> int:
+        if taken_id in self.used_ids:
+            raise CatalogueError(f"{what} {taken_id}: this commit uses that id twice")
+        self.used_ids.add(taken_id)
+        return taken_id
+
+
+def _publish_into(known: dict[str, Any], changes: dict[str, Any]) -> None:
+    for name, record in changes.items():
+        if record is None:
+            known.pop(name, None)
+        else:
+            known[name] = record
+
+
+def detail_of(error: Exception) -> str:
+    """What an error says, to be put into another: without the words each of ours begins with."""
+    return str(error).removeprefix(f"Pulsar error: {getattr(error, '_result', '')}: ")
+
+
+def _fields(
+    operation: Operation, required: dict[str, str], optional: dict[str, tuple[str, Any]]
+) -> Operation:
+    """The fields of an operation with the defaults filled in, each of its kind."""
+    found = {}
+    for name, kind in required.items():
+        if name not in operation:
+            raise CatalogueError(f"operation {operation['op']}: {name} is missing")
+        found[name] = _checked(operation, name, kind)
+    for name, (kind, default) in optional.items():
+        found[name] = _checked(operation, name, kind) if name in operation else default
+    for name in operation:
+        if name not in found and name != "op":
+            # A newer version gave the operation a meaning that this one would silently lose.
+            raise NewerFormatError(
+                f"operation {operation['op']}: field {name!r} is not known to this version of "
+                "PulsarX"
+            )
+    return found
+
+
+def _checked(operation: Operation, name: str, kind: str) -> Any:
+    value = operation[name]
+    if not _KINDS[kind](value):
+        raise CatalogueError(f"operation {operation['op']}: {name} {value!r} is no {kind}")
+    return value
+
+
+def _is_integer(value: object) -> bool:
+    return value.__class__ is int and -(2**63) <= value < 2**63
+
+
+def _is_ids(value: object) -> bool:
+    return isinstance(value, list) and all(_is_integer(one) and one > 0 for one in value)
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) and one for one in value)
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(name, str) for name in value)
+
+
+_KINDS: dict[str, Callable[[Any], bool]] = {
+    "id": lambda value: _is_integer(value) and value > 0,
+    "count": lambda value: _is_integer(value) and value >= 0,
+    "integer": _is_integer,
+    "text": lambda value: isinstance(value, str) and value != "",
+    "flag": lambda value: isinstance(value, bool),
+    "object": _is_object,
+    "ids": _is_ids,
+    "texts": _is_texts,
+    "rows": lambda value: (
+        _is_object(value) and all(isinstance(one, list) for one in value.values())
+    ),
+    "value": lambda value: True,
+}
+
+
+def _open_epoch(draft: CatalogueDraft, fields: Operation) -> None:
+    if fields["epoch"] <= draft.epoch:
+        raise CatalogueError(f"epoch {fields['epoch']} does not come after epoch {draft.epoch}")
+    draft.epoch = fields["epoch"]
+
+
+def _create_tenant(draft: CatalogueDraft, fields: Operation) -> None:
+    tenant = fields["tenant"]
+    if tenant in draft.tenants or tenant in draft.state.tenants:
+        raise CatalogueError(f"tenant {tenant} exists already")
+    draft.tenants[tenant] = fields["properties"]
+
+
+def _namespace(draft: CatalogueDraft, name: str) -> dict[str, Any]:
+    found = draft.namespaces.get(name)
+    if found is None:
+        found = draft.state.namespaces.get(name)
+    if found is None:
+        raise CatalogueError(f"there is no namespace {name}")
+    return found
+
+
+def _create_namespace(draft: CatalogueDraft, fields: Operation) -> None:
+    name = fields["namespace"]
+    tenant, _, local = name.partition("/")
+    if not local or "/" in local:
+        raise CatalogueError(f"{name!r} is no namespace; it is tenant/namespace")
+    if tenant not in draft.tenants and tenant not in draft.state.tenants:
+        raise CatalogueError(f"namespace {name}: there is no tenant {tenant}")
+    if name in draft.namespaces or name in draft.state.namespaces:
+        raise CatalogueError(f"namespace {name} exists already")
+    draft.namespaces[name] = fields["policies"]
+
+
+def _policies_with(policies: dict[str, Any], fields: Operation) -> dict[str, Any]:
+    """A copy with one policy set; a value of None takes it away."""
+    changed = policies.copy()
+    if fields["value"] is None:
+        changed.pop(fields["policy"], None)
+    else:
+        changed[fields["policy"]] = fields["value"]
+    return changed
+
+
+def _set_namespace_policy(draft: CatalogueDraft, fields: Operation) -> None:
+    name = fields["namespace"]
+    draft.namespaces[name] = _policies_with(_namespace(draft, name), fields)
+
+
+def _set_topic_policy(draft: CatalogueDraft, fields: Operation) -> None:
+    topic = draft.topic(fields["topic"])
+    topic.policies = _policies_with(topic.policies, fields)
+
+
+def _create_topic(draft: CatalogueDraft, fields: Operation) -> None:
+    name = fields["topic"]
+    if draft.topic_if_any(name) is not None:
+        raise CatalogueError(f"topic {name} exists already")
+    parts = name.partition("://")[2].split("/")
+    if len(parts) != 3 or not parts[2]:
+        raise CatalogueError(f"topic {name!r} is not written in full")
+    _namespace(draft, f"{parts[0]}/{parts[1]}")
+    topic_id = draft.take_id(fields["topic_id"], "topic")
+    draft.topics[name] = TopicRecord(
+        topic_id, name, fields["partition_count"], fields["properties"]
+    )
+
+
+def _set_partition_count(draft: CatalogueDraft, fields: Operation) -> None:
+    topic = draft.topic(fields["topic"])
+    if not 0 < topic.partition_count < fields["partition_count"]:
+        raise CatalogueError(
+            f"topic {topic.name} has {topic.partition_count} partitions (0: it is not "
+            f"partitioned); it cannot be given {fields['partition_count']}, partitions only become "
+            "more"
+        )
+    topic.partition_count = fields["partition_count"]
+
+
+def _delete_topic(draft: CatalogueDraft, fields: Operation) -> None:
+    draft.topics[draft.topic(fields["topic"]).name] = None
+
+
+def _check_comes_last(topic: TopicRecord, ledger_id: int) -> None:
+    """Readers go from one ledger to the next by its id."""
+    if not topic.ledgers or ledger_id > topic.ledgers[-1].ledger_id:
+        return
+    if any(ledger.ledger_id == ledger_id for ledger in topic.ledgers):
+        raise CatalogueError(f"topic {topic.name} has ledger {ledger_id} already")
+    raise CatalogueError(
+        f"ledger {ledger_id} of topic {topic.name} comes before ledger "
+        f"{topic.ledgers[-1].ledger_id}, which is there already"
+    )
+
+
+def _add_ledger(draft: CatalogueDraft, fields: Operation) -> None:
+    topic = draft.topic(fields.pop("topic"))
+    ledger_id = draft.take_id(fields["ledger_id"], "ledger")
+    if topic.partition_count:
+        raise CatalogueError(f"topic {topic.name} is partitioned; ledgers belong to its partitions")
+    _check_comes_last(topic, ledger_id)
+    if fields["state"] not in (LEDGER_OPEN, LEDGER_SEALED):
+        raise CatalogueError(
+            f"ledger {ledger_id}: state {fields['state']!r} is neither open nor sealed"
+        )
+    topic.ledgers.append(LedgerRecord(**fields))
+
+
+def _seal_ledger(draft: CatalogueDraft, fields: Operation) -> None:
+    topic = draft.topic(fields.pop("topic"))
+    ids = [ledger.ledger_id for ledger in topic.ledgers]
+    if fields["ledger_id"] not in ids:
+        raise CatalogueError(f"topic {topic.name} has no ledger {fields['ledger_id']}")
+    index = ids.index(fields["ledger_id"])
+    ledger = topic.ledgers[index]
+    if ledger.state != LEDGER_OPEN:
+        raise CatalogueError(f"ledger {ledger.ledger_id} of topic {topic.name} is sealed already")
+    topic.ledgers[index] = LedgerRecord(uuid=ledger.uuid, slot=-1, state=LEDGER_SEALED, **fields)
+
+
+def _remove_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
+    topic = draft.topic(fields["topic"])
+    gone = set(fields["ledger_ids"])
+    kept = [ledger for ledger in topic.ledgers if ledger.ledger_id not in gone]
+    if len(kept) + len(gone) != len(topic.ledgers) or len(gone) != len(fields["ledger_ids"]):
+        missing = sorted(gone.difference(ledger.ledger_id for ledger in topic.ledgers))
+        raise CatalogueError(
+            f"topic {topic.name} has no ledgers {missing}, or they are named twice"
+        )
+    for ledger in topic.ledgers:
+        if ledger.ledger_id in gone and ledger.message_count:
+            topic.removed_ledger_id = ledger.ledger_id
+            topic.removed_messages = ledger.message_count
+    topic.ledgers = kept
+
+
+def _create_subscription(draft: CatalogueDraft, fields: Operation) -> None:
+    topic = draft.topic(fields.pop("topic"))
+    name = fields["name"]
+    if name in topic.subscriptions:
+        raise CatalogueError(f"topic {topic.name} has subscription {name!r} already")
+    draft.take_id(fields["cursor_id"], "cursor")
+    topic.subscriptions[name] = SubscriptionRecord(**fields)
+
+
+def _remove_subscription(draft: CatalogueDraft, fields: Operation) -> None:
+    topic = draft.topic(fields["topic"])
+    if topic.subscriptions.pop(fields["name"], None) is None:
+        raise CatalogueError(f"topic {topic.name} has no subscription {fields['name']!r}")
+
+
+def _attach_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
+    application, batch_id = fields["application"], fields["batch_id"]
+    for name in fields["forgotten"]:
+        draft.transactions[name] = None
+    known = draft.transactions if application in draft.transactions else draft.state.transactions
+    last = known.get(application)
+    if last is not None and last.batch_id >= batch_id:
+        raise CatalogueError(
+            f"{application} has attached batch {last.batch_id} already, so not batch {batch_id}"
+        )
+    ids: list[int] = []
+    message_count = 0
+    for name, rows in fields["ledgers"].items():
+        topic = draft.topic(name)
+        if topic.partition_count:
+            raise CatalogueError(f"topic {name} is partitioned; ledgers belong to its partitions")
+        for row in rows:
+            ledger = _attached(row, fields["attached_ms"])
+            _check_comes_last(topic, ledger.ledger_id)
+            ids.append(draft.take_id(ledger.ledger_id, "ledger"))
+            message_count += ledger.message_count
+            topic.ledgers.append(ledger)
+    first = min(ids, default=0)
+    if ids and max(ids) - first + 1 != len(ids):
+        raise CatalogueError("the ids of ledgers that are attached together follow each other")
+    draft.transactions[application] = TransactionRecord(
+        application, batch_id, fields["attached_ms"], first, len(ids), message_count
+    )
+
+
+def _attached(row: object, attached_ms: int) -> LedgerRecord:
+    """A ledger of the fields id, uuid, entries, messages, size, first and last publish time."""
+    if not isinstance(row, list) or len(row) != 7:
+        raise CatalogueError(f"{row!r} does not describe a ledger")
+    ledger_id, uuid, entry_count, message_count, size, first_ms, last_ms = row
+    if not all(_is_integer(one) for one in (ledger_id, *row[2:])) or not isinstance(uuid, str):
+        raise CatalogueError(f"{row!r} does not describe a ledger")
+    if ledger_id < 1 or min(row[2:5]) < 0:
+        raise CatalogueError(f"{row!r} does not describe a ledger")
+    return LedgerRecord(
+        ledger_id, uuid, -1, LEDGER_SEALED, entry_count, message_count, size, first_ms, last_ms,
+        attached_ms,
+    )  # fmt: skip
+
+
+def _set_lease(draft: CatalogueDraft, fields: Operation) -> None:
+    for name in fields["forgotten"]:
+        draft.leases[name] = None
+    runs = {}
+    for name, ids in fields["ledgers"].items():
+        if not _is_ids(ids):
+            raise CatalogueError(f"lease of {fields['job']}: {ids!r} are no ids")
+        topic = draft.topic_if_any(name)
+        known = [ledger.ledger_id for ledger in topic.ledgers] if topic is not None else []
+        missing = sorted(set(ids).difference(known))
+        if missing:
+            raise CatalogueError(f"topic {name} has no ledgers {missing} (any more)")
+        runs[name] = id_runs(ids)
+    draft.leases[fields["job"]] = LeaseRecord(fields["job"], fields["expires_ms"], runs)
+
+
+def id_runs(ids: list[int]) -> list[list[int]]:
+    """First and last of each run of ids that follow each other, ascending."""
+    found: list[list[int]] = []
+    for one in sorted(ids):
+        if found and one <= found[-1][1] + 1:
+            found[-1][1] = one
+        else:
+            found.append([one, one])
+    return found
+
+
+def _renew_lease(draft: CatalogueDraft, fields: Operation) -> None:
+    job = fields["job"]
+    lease = draft.leases[job] if job in draft.leases else draft.state.leases.get(job)
+    if lease is None:
+        raise CatalogueError(f"job {job} has no lease (any more)")
+    draft.leases[job] = LeaseRecord(job, fields["expires_ms"], lease.ledgers)
+
+
+def _remove_leases(draft: CatalogueDraft, fields: Operation) -> None:
+    for job in fields["jobs"]:
+        draft.leases[job] = None
+
+
+_LEDGER_END: dict[str, str] = {
+    "entry_count": "count",
+    "message_count": "count",
+    "size": "count",
+    "first_publish_ms": "integer",
+    "last_publish_ms": "integer",
+    "sealed_ms": "integer",
+}
+_POLICY = {"policy": "text", "value": "value"}
+
+# Name of the operation: its function, the fields it must have, those it may have with their
+# defaults. A default object is shared, which is safe because records do not change.
+OPERATIONS: dict[
+    str,
+    tuple[Callable[[CatalogueDraft, Operation], None], dict[str, str], dict[str, tuple[str, Any]]],
+] = {
+    "open_epoch": (_open_epoch, {"epoch": "id"}, {}),
+    "create_tenant": (_create_tenant, {"tenant": "text"}, {"properties": ("object", {})}),
+    "create_namespace": (_create_namespace, {"namespace": "text"}, {"policies": ("object", {})}),
+    "set_namespace_policy": (_set_namespace_policy, {"namespace": "text", **_POLICY}, {}),
+    "set_topic_policy": (_set_topic_policy, {"topic": "text", **_POLICY}, {}),
+    "create_topic": (
+        _create_topic,
+        {"topic": "text", "topic_id": "id"},
+        {"partition_count": ("count", 0), "properties": ("object", {})},
+    ),
+    "set_partition_count": (_set_partition_count, {"topic": "text", "partition_count": "id"}, {}),
+    "delete_topic": (_delete_topic, {"topic": "text"}, {}),
+    "add_ledger": (
+        _add_ledger,
+        {"topic": "text", "ledger_id": "id", "uuid": "text"},
+        {
+            "slot": ("integer", -1),
+            "state": ("text", LEDGER_OPEN),
+            "damaged": ("flag", False),
+            **{name: (kind, 0) for name, kind in _LEDGER_END.items()},
+        },
+    ),
+    "seal_ledger": (
+        _seal_ledger,
+        {"topic": "text", "ledger_id": "id", **_LEDGER_END},
+        {"damaged": ("flag", False)},
+    ),
+    "remove_ledgers": (_remove_ledgers, {"topic": "text", "ledger_ids": "ids"}, {}),
+    "create_subscription": (
+        _create_subscription,
+        {"topic": "text", "name": "text", "cursor_id": "id"},
+        {
+            "type": ("text", "Exclusive"),
+            "created_ms": ("integer", 0),
+            "properties": ("object", {}),
+            "initial_ledger_id": ("integer", -1),
+            "initial_message": ("integer", 0),
+        },
+    ),
+    "remove_subscription": (_remove_subscription, {"topic": "text", "name": "text"}, {}),
+    # ledgers: by topic, rows as `_attached` reads them. forgotten: applications too long ago.
+    "attach_ledgers": (
+        _attach_ledgers,
+        {"application": "text", "batch_id": "count", "attached_ms": "integer", "ledgers": "rows"},
+        {"forgotten": ("texts", [])},
+    ),
+    # ledgers: ids by topic. forgotten: jobs whose lease has expired.
+    "set_lease": (
+        _set_lease,
+        {"job": "text", "expires_ms": "integer", "ledgers": "rows"},
+        {"forgotten": ("texts", [])},
+    ),
+    "renew_lease": (_renew_lease, {"job": "text", "expires_ms": "integer"}, {}),
+    "remove_leases": (_remove_leases, {"jobs": "texts"}, {}),
+}

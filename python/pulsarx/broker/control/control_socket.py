@@ -1,0 +1,248 @@
+"""Where the owner of a data directory listens for other processes: attach, leases, admin.
+
+Made by the broker of a folder. One thread sleeps in accept and uses no CPU; each request has a
+thread of its own, a few at a time, so that none waits for another that is slow. Only the user of
+the owner (and root) is answered. `LOCK` says the address:
+
+control.sock   the socket of that name in the folder; reached through a descriptor of the folder
+               where the whole path is longer than an address may be
+@<name>        a name without a file, where the file system has no sockets
+"""
+
+from __future__ import annotations
+
+import _socket
+import errno
+import os
+import stat
+import sys
+import threading
+
+from pulsarx.broker.catalogue.operations import detail_of
+from pulsarx.clock import Deadline
+from pulsarx.errors import PulsarException
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.broker.broker import Broker
+
+SOCKET_NAME = "control.sock"
+_REQUEST_MS = 10_000  # how long a request may take to arrive, and its answer to be taken
+_BACKLOG = 64
+_AT_ONCE_MAX = 8  # requests; others wait in the backlog
+PATH_SIZE_MAX = 107  # of a socket's address, without the zero behind it
+# After an accept that failed for want of descriptors or memory.
+_REST_SECONDS = 1.0
+_PEER_CREDENTIALS_SIZE = 12  # pid, uid, gid
+
+
+class ControlSocket:
+    """Listens from `open` to `close`. Any thread may close it; a forked child abandons it."""
+
+    def __init__(self, broker: Broker, folder: str) -> None:
+        """Use `open`."""
+        self.address = ""
+        self._broker = broker
+        self._folder = folder
+        self._listener = new_socket()
+        self._lock = threading.RLock()
+        self._closed = False
+        self._changed = threading.Condition(self._lock)
+        self._asking: dict[_socket.socket, int] = {}  # and the thread of each
+        self._reading: set[_socket.socket] = set()  # those whose request is awaited
+        self._rest = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="pulsarx-control", daemon=True)
+
+    @classmethod
+    def open(cls, broker: Broker, folder: str) -> ControlSocket | None:
+        """Listen for a broker that owns the folder; None (and a warning) where that is impossible,
+        everything else works without."""
+        made = cls(broker, folder)
+        try:
+            made._bind()
+            made._listener.listen(_BACKLOG)
+            made._thread.start()
+        except (OSError, RuntimeError) as error:  # no sockets, no more threads
+            made._listener.close()
+            import logging
+
+            logging.getLogger("pulsarx").warning(
+                "%s: no control socket (%s); other processes cannot attach while this one is "
+                "the owner",
+                folder,
+                error,
+            )
+            return None
+        return made
+
+    def _bind(self) -> None:
+        self._remove_stale(f"{self._folder}/{SOCKET_NAME}")
+        try:
+            with_address(self._folder, SOCKET_NAME, self._listener.bind)
+            os.chmod(f"{self._folder}/{SOCKET_NAME}", 0o600)  # before anybody is listened to
+            self.address = SOCKET_NAME
+        except OSError:
+            self._listener.close()
+            self._listener = new_socket()  # the first one may be bound
+            self.address = f"@pulsarx-{self._broker.directory.folder_id}-{os.getpid()}"
+            with_address(self._folder, self.address, self._listener.bind)
+
+    @staticmethod
+    def _remove_stale(path: str) -> None:
+        """Of an owner that was killed: the lock is ours, so it listens no more."""
+        try:
+            if not stat.S_ISSOCK(os.lstat(path).st_mode):
+                raise OSError(errno.EEXIST, "is no socket, and none of ours", path)
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+
+    def close(self) -> None:
+        """Finish the requests that are being performed and listen no more. May be called twice."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            shut(self._listener)
+            for each in self._reading:
+                shut(each)
+            self._changed.notify_all()
+        self._rest.set()
+        me = threading.get_ident()  # that of a request, if that forgot the last client
+        if me != self._thread.ident:
+            self._thread.join()
+        with self._lock:
+            while any(each != me for each in self._asking.values()):
+                self._changed.wait()
+        self._listener.close()
+        if self.address == SOCKET_NAME:
+            try:
+                os.unlink(f"{self._folder}/{SOCKET_NAME}")
+            except OSError:
+                pass  # the next owner does it
+
+    def abandon(self) -> None:
+        """In a forked child: let go of the descriptors, which are copies; the parent listens on."""
+        self._closed = True
+        for each in (self._listener, *self._asking):
+            each.close()
+
+    def _serve(self) -> None:
+        while not self._closed:
+            try:
+                descriptor, _ = self._listener._accept()  # type: ignore[attr-defined]
+            except ConnectionAbortedError:
+                continue
+            except OSError:
+                if not self._closed:
+                    self._rest.wait(_REST_SECONDS)
+                continue
+            connection = _socket.socket(fileno=descriptor)
+            with self._lock:
+                self._asking[connection] = 0
+            try:
+                self._request_thread(connection).start()
+            except RuntimeError:  # no more threads
+                self._talk(connection)
+            with self._lock:
+                while len(self._asking) >= _AT_ONCE_MAX and not self._closed:
+                    self._changed.wait()
+
+    def _request_thread(self, connection: _socket.socket) -> threading.Thread:
+        return threading.Thread(
+            target=self._talk, args=(connection,), name="pulsarx-request", daemon=True
+        )
+
+    def _talk(self, connection: _socket.socket) -> None:
+        # Imported by the first request: opening a folder is not to pay for it.
+        from pulsarx.broker.control.control_frame import FrameError
+
+        self._asking[connection] = threading.get_ident()
+        try:
+            if user_of(connection) in (0, os.geteuid()):
+                self._answer(connection)
+        except (FrameError, OSError):
+            pass  # whoever asked is gone, or knows no manners
+        finally:
+            connection.close()
+            with self._lock:
+                del self._asking[connection]
+                self._changed.notify_all()
+
+    def _answer(self, connection: _socket.socket) -> None:
+        from pulsarx.broker.control.control_frame import frame_receive, frame_send
+
+        with self._lock:
+            if self._closed:
+                return
+            self._reading.add(connection)
+        try:
+            request = frame_receive(connection, Deadline(_REQUEST_MS))
+        finally:
+            with self._lock:
+                self._reading.discard(connection)
+        answer = self._perform(request)
+        try:
+            frame_send(connection, answer, Deadline(_REQUEST_MS))
+        except ValueError as error:
+            told = {"error": "StorageError", "detail": f"the answer: {error}"}
+            frame_send(connection, told, Deadline(_REQUEST_MS))
+
+    def _perform(self, request: dict[str, Any]) -> dict[str, Any]:
+        from pulsarx.broker.verbs.table import perform
+
+        directory = self._broker.directory
+        if request.get("folder") != directory.folder_id or request.get("epoch") != directory.epoch:
+            return {"again": True}  # it read the LOCK of an owner before this one
+        try:
+            result = perform(self._broker, request.get("verb"), request.get("arguments"))
+            return {"result": result}
+        except PulsarException as error:
+            if self._broker.state != "OPEN":
+                return {"again": True, "begun": True}
+            return {"error": type(error).__name__, "detail": detail_of(error)}
+        except (ValueError, TypeError) as error:
+            return {"error": "ValueError", "detail": str(error)}
+        except Exception as error:
+            import logging
+
+            logging.getLogger("pulsarx").exception("a request on the control socket failed")
+            return {"error": "InternalError", "detail": f"{type(error).__name__}: {error}"}
+
+
+def new_socket() -> _socket.socket:
+    """A Unix stream socket, of the module below `socket`, whose import costs 5 ms."""
+    return _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+
+
+def with_address(folder: str, address: str, use: Any) -> None:
+    """Call use(what the system takes for an address), for `bind` and `connect`."""
+    if address.startswith("@"):
+        use("\0" + address[1:])
+        return
+    path = f"{folder}/{address}"
+    if len(os.fsencode(path)) <= PATH_SIZE_MAX:
+        use(path)
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        use(f"/proc/self/fd/{descriptor}/{address}")
+    finally:
+        os.close(descriptor)
+
+
+def user_of(connection: _socket.socket) -> int:
+    """The user at the other end, as the system knows it."""
+    size = _PEER_CREDENTIALS_SIZE
+    peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, size)
+    return int.from_bytes(peer[4:8], sys.byteorder)
+
+
+def shut(one: _socket.socket) -> None:
+    """Wake whoever sleeps in a call on it."""
+    try:
+        one.shutdown(_socket.SHUT_RDWR)
+    except OSError:
+        pass  # not connected

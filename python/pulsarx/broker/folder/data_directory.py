@@ -1,0 +1,388 @@
+"""The folder one broker keeps its data in: marker, owner lock and the paths of everything else.
+
+README.md of this package says what lies where. Opened by the broker, one object per opening.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+
+from pulsarx.broker.folder.folder_marker import (
+    MARKER_NAME,
+    FolderMarker,
+    marker_create,
+    marker_read,
+)
+from pulsarx.broker.folder.owner_lock import (
+    OwnerInfo,
+    owner_lock_query,
+    owner_lock_release,
+    owner_lock_take,
+    owner_lock_write,
+)
+from pulsarx.clock import Deadline
+from pulsarx.errors import AlreadyClosed, FolderError, FolderOwnedError, ForkedError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pulsarx.broker.folder.file_operations import FileOperations
+
+LOCK_NAME = "LOCK"
+# Stands for the control socket of who owns the folder only for one request, such as an attach.
+BRIEF_OWNER = "-"
+_BRIEF_MS = 5000
+_BRIEF_WAIT_SECONDS = 0.005
+_SUBDIRECTORIES = ("catalogue", "ledgers", "cursors")
+_LEDGER_SUFFIX = ".ledger"
+
+
+class DataDirectory:
+    """One opened folder. Any thread may call; in a forked child every use raises ForkedError."""
+
+    __slots__ = (
+        "path", "read_only", "files", "folder_id", "format_version", "started_ms", "epoch",
+        "catalogue_path", "ends_path", "orphans_path",
+        "_durable", "_control_socket", "_lock_descriptor", "_closed", "_forked", "__weakref__",
+    )  # fmt: skip
+
+    def __init__(
+        self, path: str, read_only: bool, files: FileOperations, marker: FolderMarker
+    ) -> None:
+        """Use `open`."""
+        self.path = path
+        self.read_only = read_only
+        self.files = files
+        self.folder_id = marker.folder_id
+        self.format_version = marker.format_version
+        self.started_ms = 0
+        self.epoch = 0
+        self.catalogue_path = f"{path}/catalogue"
+        self.ends_path = f"{path}/ends"
+        self.orphans_path = f"{path}/orphans"
+        self._durable: set[str] = set()  # folders whose name this opening flushed
+        self._control_socket = ""
+        self._lock_descriptor = -1
+        self._closed = False
+        self._forked = False
+
+    @classmethod
+    def open(
+        cls,
+        path: str,
+        *,
+        files: FileOperations,
+        read_only: bool = False,
+        brief: bool = False,
+        now_ms: int = 0,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+    ) -> DataDirectory:
+        """Open a folder, and unless read_only own it; an empty or missing one becomes a data
+        directory.
+
+        read_only: writes nothing, takes nothing and waits for nothing.
+        brief: own it for one request; others that want to own it wait for that long.
+        FolderOwnedError: another opening owns it. FolderError: it is none and cannot become one.
+        Durable when it returns: the folder, its marker and its subdirectories.
+        """
+        path = os.path.abspath(os.fspath(path))
+        if read_only:
+            _check_is_folder(path)
+            marker = marker_read(files, path)
+            if marker is None:
+                raise FolderError(
+                    f"open {path} read-only: not a PulsarX data directory (no {MARKER_NAME} in "
+                    "it). Check the path, or open it once for writing to make one"
+                )
+            return cls(path, True, files, marker)
+        _make_folder(files, path)
+        if marker_read(files, path) is None:
+            _check_may_become_one(files, path)
+        descriptor = _take_ownership(path, now_ms, BRIEF_OWNER if brief else "")
+        try:
+            _make_subdirectories(files, path)
+            marker = marker_read(files, path)
+            if marker is None:
+                marker = marker_create(files, path, random_bytes)
+            else:
+                # Whoever made it may have been killed before it flushed.
+                files.flush_directory(path)
+            opened = cls(path, False, files, marker)
+        except OSError as error:
+            owner_lock_release(descriptor)
+            raise _refused(path, error) from error
+        except BaseException:
+            owner_lock_release(descriptor)
+            raise
+        opened._lock_descriptor = descriptor
+        opened._control_socket = BRIEF_OWNER if brief else ""
+        opened.started_ms = now_ms
+        _opened.add(opened)
+        return opened
+
+    def check_usable(self) -> None:
+        """Raise when it was closed, or when this process was forked from the one that opened it."""
+        if self._forked:
+            raise ForkedError(
+                f"this process was forked from the owner of {self.path}, which stays with its "
+                "parent. Open a client of its own in the child"
+            )
+        if self._closed:
+            raise AlreadyClosed(f"the data directory {self.path} was closed")
+
+    def check_writable(self) -> None:
+        """Raise unless this opening owns the folder."""
+        self.check_usable()
+        if self.read_only:
+            raise FolderError(f"{self.path} was opened read-only; open it for writing to change it")
+
+    def owner(self) -> OwnerInfo | None:
+        """Who owns the folder now, this opening included; None: nobody."""
+        try:
+            return owner_lock_query(f"{self.path}/{LOCK_NAME}")
+        except OSError:
+            return None  # not allowed to look, or a file system without locks
+
+    def announce(self, epoch: int, control_socket: str = "") -> None:
+        """Say in LOCK which epoch this owner has, and where it listens."""
+        self.check_writable()
+        self.epoch = epoch
+        socket = control_socket or self._control_socket
+        mine = OwnerInfo(os.getpid(), epoch, self.started_ms, socket)
+        owner_lock_write(self._lock_descriptor, mine)
+
+    def ledger_path(self, ledger_id: int) -> str:
+        """Where a ledger lies. Spread over 256 folders, because there may be 100,000 of them."""
+        return f"{self.path}/ledgers/{ledger_id & 255:02x}/{ledger_id}{_LEDGER_SUFFIX}"
+
+    def cursor_path(self, cursor_id: int, generation: int) -> str:
+        """Where one generation of a cursor's record of acknowledgements lies."""
+        return f"{self.path}/cursors/{cursor_id}.{generation}"
+
+    def prepare_ledger_path(self, ledger_id: int) -> str:
+        """The same as `ledger_path`, with its folder made and durable."""
+        self.check_writable()
+        path = self.ledger_path(ledger_id)
+        self._make_directory(os.path.dirname(path))
+        return path
+
+    def prepare_ledger_paths(self, ledger_ids: list[int]) -> list[str]:
+        """The same for several, with one flush."""
+        self.check_writable()
+        paths = [self.ledger_path(ledger_id) for ledger_id in ledger_ids]
+        fresh = {os.path.dirname(path) for path in paths} - self._durable
+        for folder in sorted(fresh):
+            try:
+                self.files.make_directory(folder)
+            except FileExistsError:
+                pass
+        if fresh:
+            self.files.flush_directory(f"{self.path}/ledgers")
+            self._durable |= fresh
+        return paths
+
+    def ledger_files(self) -> Iterator[tuple[int, str]]:
+        """Ledger id and path of every ledger file there is, known to the catalogue or not."""
+        for shard in sorted(self._names("ledgers")):
+            for name in self._names(f"ledgers/{shard}"):
+                text = name.removesuffix(_LEDGER_SUFFIX)
+                if text != name and text.isascii() and text.isdigit():
+                    yield int(text), f"{self.path}/ledgers/{shard}/{name}"
+
+    def cursor_files(self) -> Iterator[tuple[int, int, str]]:
+        """Cursor id, generation and path of every cursor file there is."""
+        for name in self._names("cursors"):
+            parts = name.split(".")
+            if len(parts) == 2:
+                cursor, generation = parts
+                if (cursor + generation).isascii() and cursor.isdigit() and generation.isdigit():
+                    yield int(cursor), int(generation), f"{self.path}/cursors/{name}"
+
+    def set_aside(self, path: str) -> str:
+        """Move a file the catalogue does not know to orphans/ and say where it is now.
+
+        Nothing unknown is ever deleted: a catalogue that lost its memory must not cost the data.
+        """
+        self.check_writable()
+        self._make_directory(self.orphans_path)
+        taken = set(self._names("orphans"))
+        name = base = os.path.basename(path)
+        turn = 0
+        while name in taken:
+            turn += 1
+            name = f"{base}.{turn}"
+        target = f"{self.orphans_path}/{name}"
+        self.files.rename(path, target)
+        self.files.flush_directory(self.orphans_path)
+        self.files.flush_directory(os.path.dirname(path))
+        return target
+
+    def close(self) -> None:
+        """Give the folder up. May be called twice, and in a forked child, where it does nothing."""
+        self._closed = True
+        descriptor, self._lock_descriptor = self._lock_descriptor, -1
+        if descriptor >= 0:
+            owner_lock_release(descriptor)
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except (AttributeError, ImportError, OSError):
+            pass  # never opened, or the interpreter is leaving
+
+    def _names(self, folder: str) -> list[str]:
+        try:
+            return self.files.list(f"{self.path}/{folder}")
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def _make_directory(self, path: str) -> None:
+        # A killed process may have left a folder whose name is not durable yet, and it looks like
+        # any other. So each opening flushes the name of each folder once before it puts something
+        # there.
+        if path in self._durable:
+            return
+        try:
+            self.files.make_directory(path)
+        except FileExistsError:
+            pass
+        self.files.flush_directory(os.path.dirname(path))
+        self._durable.add(path)
+
+    def _forget_in_child(self) -> None:
+        descriptor, self._lock_descriptor = self._lock_descriptor, -1
+        self._forked = True
+        if descriptor >= 0:
+            os.close(descriptor)  # never unlocked: the lock is the parent's
+
+
+_opened: weakref.WeakSet[DataDirectory] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for opened in list(_opened):
+        opened._forget_in_child()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def _check_is_folder(path: str) -> None:
+    try:
+        names_a_folder = os.path.isdir(path)
+        exists = names_a_folder or os.path.lexists(path)
+    except ValueError as error:  # a NUL in the path
+        raise FolderError(f"{path!r} is no path: {error}") from error
+    if not exists:
+        raise FolderError(f"{path} does not exist. Check the path")
+    if not names_a_folder:
+        raise FolderError(f"{path} is a file; give the path of a folder")
+
+
+def _make_folder(files: FileOperations, path: str) -> None:
+    """Make the folder and what is missing above it, each name durable before the next is made.
+
+    So at most the lowest folder there is was left without a flush by somebody who was killed; its
+    name is flushed too, unless it is a data directory already.
+    """
+    missing = []
+    above = path
+    while "\0" not in above and not os.path.lexists(above):
+        missing.append(above)
+        above = os.path.dirname(above)
+    try:
+        if not os.path.lexists(f"{path}/{MARKER_NAME}") and os.path.isdir(above):
+            if os.access(os.path.dirname(above), os.R_OK):
+                files.flush_directory(os.path.dirname(above))
+        for folder in reversed(missing):
+            try:
+                files.make_directory(folder)
+            except FileExistsError:
+                pass  # somebody else was faster
+            files.flush_directory(os.path.dirname(folder))
+    except OSError as error:
+        raise FolderError(
+            f"make the folder {path}: {error.strerror or error}. "
+            "Choose a place where this user may write"
+        ) from error
+    _check_is_folder(path)
+
+
+def _make_subdirectories(files: FileOperations, path: str) -> None:
+    """Make them if missing; whoever makes or opens the folder flushes their names."""
+    for name in _SUBDIRECTORIES:
+        if not os.path.isdir(f"{path}/{name}"):
+            files.make_directory(f"{path}/{name}")
+
+
+def _check_may_become_one(files: FileOperations, path: str) -> None:
+    """Refuse a folder that holds something else. What an interrupted making left does not count."""
+    try:
+        names = files.list(path)
+    except OSError as error:
+        raise _refused(path, error) from error
+    ours = [name for name in names if name in _SUBDIRECTORIES]
+    if any(files.list(f"{path}/{name}") for name in ours if os.path.isdir(f"{path}/{name}")):
+        raise FolderError(
+            f"{path} holds data of PulsarX but its marker {MARKER_NAME} is missing. Nothing was "
+            f"changed. Restore {MARKER_NAME} from a backup of this folder"
+        )
+    for name in names:
+        if name in (*ours, LOCK_NAME, "lost+found"):
+            continue
+        if name.startswith(f"{MARKER_NAME}.") and name.endswith(".tmp"):
+            continue
+        raise FolderError(
+            f"{path} is not empty and not a PulsarX data directory (it holds {name!r}). Nothing "
+            "was changed. Choose an empty folder"
+        )
+
+
+def _take_ownership(path: str, now_ms: int, control_socket: str) -> int:
+    lock_path = f"{path}/{LOCK_NAME}"
+    try:
+        descriptor = _take_lock(lock_path)
+    except OSError as error:
+        raise _refused(path, error) from error
+    if descriptor < 0:
+        owner = owner_lock_query(lock_path)
+        if owner is None or not owner.pid:
+            who = "another process, which is just opening or closing it"
+        elif owner.pid == os.getpid():
+            who = f"this process already (pid {owner.pid})"
+        else:
+            who = f"another process (pid {owner.pid}, epoch {owner.epoch})"
+        raise FolderOwnedError(
+            f"{path} is owned by {who}. One process may write; use that one, stop it, or open the "
+            "folder with read_only=True"
+        )
+    try:
+        owner_lock_write(descriptor, OwnerInfo(os.getpid(), 0, now_ms, control_socket))
+    except OSError as error:
+        owner_lock_release(descriptor)
+        raise _refused(path, error) from error
+    return descriptor
+
+
+def _take_lock(lock_path: str) -> int:
+    """The locked descriptor, or -1; a brief owner is waited for."""
+    deadline = Deadline(_BRIEF_MS)
+    while True:
+        descriptor = owner_lock_take(lock_path)
+        if descriptor >= 0:
+            return descriptor
+        owner = owner_lock_query(lock_path)
+        brief = owner is None or owner.control_socket == BRIEF_OWNER
+        if not brief or deadline.expired():
+            return -1
+        threading.Event().wait(_BRIEF_WAIT_SECONDS)
+
+
+def _refused(path: str, error: OSError) -> FolderError:
+    return FolderError(
+        f"open {path} for writing: {error.strerror or error}. "
+        "Make it writable for this user, or open it with read_only=True"
+    )

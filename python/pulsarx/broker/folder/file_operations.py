@@ -1,0 +1,45 @@
+"""What the broker asks of a file system: the type of `files`. For type checkers; nothing here runs.
+
+The one in use is `pulsarx._pycore.ground.file_system.FileSystem`; tests put others in its place.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class FileOperations(Protocol):
+        """Operations on whole small files. Any thread may call.
+
+        Failures are `OSError`: `FileExistsError` and `FileNotFoundError` where those apply, else
+        with the errno of the operating system. After a failure of `link` or `rename` with ENOSPC or
+        EDQUOT nothing happened; after any other one the outcome is unknown.
+        """
+
+        def create(self, path: str, data: bytes, exclusive: bool = True) -> None:
+            """Make a file of these bytes and flush them; the directory entry is not flushed.
+
+            exclusive: FileExistsError when there is one; else its bytes are replaced.
+            """
+
+        def read(self, path: str) -> bytes:
+            """All bytes of a file."""
+
+        def rename(self, source: str, target: str) -> None:
+            """Give a file another name; an existing target is replaced."""
+
+        def link(self, source: str, target: str) -> None:
+            """Give a file a second name; FileExistsError when the name is taken."""
+
+        def unlink(self, path: str) -> None:
+            """Take a name away."""
+
+        def flush_directory(self, path: str) -> None:
+            """Make all names in a directory durable."""
+
+        def make_directory(self, path: str) -> None:
+            """Make one directory; FileExistsError when the name is taken."""
+
+        def list(self, path: str) -> list[str]:
+            """Names in a directory, in no order, without `.` and `..`."""

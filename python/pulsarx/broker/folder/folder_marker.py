@@ -1,0 +1,112 @@
+"""PULSARX, the file that makes a folder a data directory. Used by DataDirectory alone.
+
+Four lines of text: a title, `format <n>`, `folder <32 hex digits>`, `crc32 <8 hex digits>` of what
+is above it. Every later format keeps title, format and crc32, so an old program can tell a newer
+folder from a damaged one. Written once and never changed.
+"""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from pulsarx.errors import CorruptDataError, FolderError, NewerFormatError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsarx.broker.folder.file_operations import FileOperations
+
+MARKER_NAME = "PULSARX"
+FORMAT_VERSION = 1
+_TITLE = "PulsarX data directory"
+
+
+class FolderMarker:
+    """What PULSARX says."""
+
+    __slots__ = ("format_version", "folder_id")
+
+    def __init__(self, format_version: int, folder_id: str) -> None:
+        self.format_version = format_version
+        self.folder_id = folder_id  # 32 hex digits, random: no two folders share it
+
+
+def marker_read(files: FileOperations, folder: str) -> FolderMarker | None:
+    """The marker of a folder, or None when it has none.
+
+    NewerFormatError, CorruptDataError: it is not one this version can use. Nothing is changed.
+    """
+    path = f"{folder}/{MARKER_NAME}"
+    try:
+        data = files.read(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise FolderError(
+            f"read {path}: {error.strerror or error}. Make it readable for this user"
+        ) from error
+    found = _checked_lines(data)
+    if found is None:
+        raise CorruptDataError(
+            f"{path} is damaged ({len(data)} bytes). Nothing was changed. Restore this file from a "
+            "backup of the folder"
+        )
+    version, folder_id = found
+    if version > FORMAT_VERSION:
+        raise NewerFormatError(
+            f"{folder} has format {version}; this PulsarX knows formats up to {FORMAT_VERSION}. "
+            "Upgrade PulsarX to open it"
+        )
+    return FolderMarker(version, folder_id)
+
+
+def marker_create(
+    files: FileOperations, folder: str, random_bytes: Callable[[int], bytes]
+) -> FolderMarker:
+    """Make a folder a data directory; whoever made it one first wins."""
+    folder_id = random_bytes(16).hex()
+    path = f"{folder}/{MARKER_NAME}"
+    temporary = f"{path}.{folder_id}.tmp"
+    try:
+        files.create(temporary, marker_bytes(FORMAT_VERSION, folder_id))
+        try:
+            files.link(temporary, path)
+        except FileExistsError:
+            pass
+        files.flush_directory(folder)
+        for name in files.list(folder):
+            if name.startswith(f"{MARKER_NAME}.") and name.endswith(".tmp"):
+                files.unlink(f"{folder}/{name}")
+    except OSError as error:
+        raise FolderError(
+            f"make {folder} a data directory: {error.strerror or error}. Choose a folder on a "
+            "device with room where this user may write"
+        ) from error
+    made = marker_read(files, folder)
+    if made is None:
+        raise FolderError(f"{path} vanished while the folder was being opened. Open it again")
+    return made
+
+
+def marker_bytes(format_version: int, folder_id: str) -> bytes:
+    """The file of such a marker."""
+    above = f"{_TITLE}\nformat {format_version}\nfolder {folder_id}\n".encode()
+    return above + b"crc32 %08x\n" % crc32(above)
+
+
+def _checked_lines(data: bytes) -> tuple[int, str] | None:
+    """Format version and folder id; None: not what was written."""
+    above, mark, checksum = data.rpartition(b"crc32 ")
+    if not mark or len(data) > 65536 or checksum != b"%08x\n" % crc32(above):
+        return None
+    lines = above.decode("utf-8", "replace").splitlines()
+    if len(lines) < 2 or lines[0] != _TITLE or not lines[1].startswith("format "):
+        return None
+    version = lines[1].removeprefix("format ")
+    if not (version.isascii() and version.isdigit() and len(version) < 10) or int(version) < 1:
+        return None
+    folder_id = lines[2].removeprefix("folder ") if len(lines) > 2 else ""
+    if int(version) == FORMAT_VERSION and len(folder_id) != 32:
+        return None
+    return int(version), folder_id

@@ -1,0 +1,134 @@
+"""The data directory of a `memory:` broker: the same interface, no file anywhere.
+
+Opened by the broker, one object per broker; what it holds goes with it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from pulsarx.broker.folder.folder_marker import FORMAT_VERSION
+from pulsarx.broker.folder.owner_lock import OwnerInfo
+from pulsarx.errors import AlreadyClosed, ForkedError, OperationNotSupported
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class MemoryFiles:
+    """Small files in memory, for the catalogue. Guarded by the lock of the catalogue."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self) -> None:
+        self._data: dict[str, bytes] = {}
+
+    def create(self, path: str, data: bytes, exclusive: bool = True) -> None:
+        if exclusive and path in self._data:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        self._data[path] = bytes(data)
+
+    def read(self, path: str) -> bytes:
+        try:
+            return self._data[path]
+        except KeyError:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
+
+    def rename(self, source: str, target: str) -> None:
+        self._data[target] = self.read(source)
+        del self._data[source]
+
+    def link(self, source: str, target: str) -> None:
+        self.create(target, self.read(source))
+
+    def unlink(self, path: str) -> None:
+        self.read(path)
+        del self._data[path]
+
+    def flush_directory(self, path: str) -> None:
+        pass
+
+    def make_directory(self, path: str) -> None:
+        pass
+
+    def list(self, path: str) -> list[str]:
+        return [name.rpartition("/")[2] for name in self._data if name.rpartition("/")[0] == path]
+
+
+class MemoryDirectory:
+    """Stands where a DataDirectory would. Any thread may call; a forked child may not."""
+
+    __slots__ = (
+        "path", "read_only", "files", "folder_id", "format_version", "started_ms", "epoch",
+        "catalogue_path", "ends_path", "orphans_path", "_pid", "_closed",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        name: str = "",
+        *,
+        now_ms: int = 0,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        self.path = f"memory:{name}"
+        self.read_only = False
+        self.files = MemoryFiles()
+        self.folder_id = random_bytes(16).hex()
+        self.format_version = FORMAT_VERSION
+        self.started_ms = now_ms
+        self.epoch = 0
+        self.catalogue_path = "catalogue"
+        self.ends_path: str | None = None
+        self.orphans_path: str | None = None
+        self._pid = os.getpid()
+        self._closed = False
+
+    def check_usable(self) -> None:
+        """Raise when it was closed, or when this process was forked from the one that opened it."""
+        if os.getpid() != self._pid:
+            raise ForkedError(
+                f"this process was forked from the owner of {self.path}, which stays with its "
+                "parent. Open a client of its own in the child"
+            )
+        if self._closed:
+            raise AlreadyClosed(f"the broker {self.path} was closed")
+
+    def check_writable(self) -> None:
+        self.check_usable()
+
+    def owner(self) -> OwnerInfo | None:
+        """This process, until it is closed."""
+        return None if self._closed else OwnerInfo(self._pid, self.epoch, self.started_ms, "")
+
+    def announce(self, epoch: int, control_socket: str = "") -> None:
+        """Remember the epoch; nobody else can ask for it."""
+        self.check_writable()
+        self.epoch = epoch
+
+    def ledger_path(self, ledger_id: int) -> str | None:
+        return None
+
+    def cursor_path(self, cursor_id: int, generation: int) -> str | None:
+        return None
+
+    def prepare_ledger_path(self, ledger_id: int) -> str | None:
+        return None
+
+    def prepare_ledger_paths(self, ledger_ids: list[int]) -> list[str]:
+        raise OperationNotSupported(f"attach ledgers to {self.path}: it has no files")
+
+    def set_aside(self, path: str) -> str:
+        """There are no files, so none that the catalogue does not know."""
+        return path
+
+    def ledger_files(self) -> Iterator[tuple[int, str]]:
+        return iter(())
+
+    def cursor_files(self) -> Iterator[tuple[int, int, str]]:
+        return iter(())
+
+    def close(self) -> None:
+        """Let everything go. May be called twice."""
+        self._closed = True

@@ -1,0 +1,229 @@
+"""The ledgers of a topic as readers and cursors see them: positions, ids, spans. Base of the owned
+and the foreign kind.
+
+A position is (ledger id, ordinal): the message with that ordinal among all messages of the ledger.
+"""
+
+from __future__ import annotations
+
+import weakref
+
+from pulsarx._pycore.message.message_id import MessageId
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pulsarx._pycore.ledger.ledger_tail import LedgerSpan
+    from pulsarx.broker.catalogue.catalogue import Catalogue
+    from pulsarx.broker.catalogue.state import LedgerRecord
+
+Position = tuple[int, int]
+LATEST = (1 << 63) - 1
+ENTRY_BATCH = 1  # the frame's flag: its entry is a batch
+
+
+class LedgerTrimmed(Exception):
+    """The ledger left the topic while somebody was about to read it. Never leaves this layer."""
+
+
+class LedgerList:
+    """Finds spans and positions. Any thread may call."""
+
+    def __init__(self, name: str, catalogue: Catalogue) -> None:
+        self.name = name
+        self.partition: int = TopicName.of(name).partition_index
+        self.catalogue = catalogue
+        # Made when somebody reads: most topics of a folder are idle.
+        self._spans: weakref.WeakValueDictionary[int, LedgerSpan] | None = None
+
+    def ledgers(self) -> list[LedgerRecord]:
+        """All of them as the catalogue has them now, oldest first; the list never changes."""
+        record = self.catalogue.state.topics.get(self.name)
+        return [] if record is None else record.ledgers
+
+    def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
+        """LedgerTrimmed: the topic has it no more."""
+        raise NotImplementedError
+
+    def published_counts(self, ledger: LedgerRecord) -> tuple[int, int]:
+        """(entries, messages) of a ledger that may be read."""
+        raise NotImplementedError
+
+    def messages_in(self, ledger_id: int) -> int:
+        """Published messages of one ledger; 0 when it is gone."""
+        for ledger in self.ledgers():
+            if ledger.ledger_id == ledger_id:
+                return self.published_counts(ledger)[1]
+        return 0
+
+    def span(self, ledger: LedgerRecord) -> LedgerSpan:
+        """The ledger as a reader sees it; mapped once while anybody reads it."""
+        if self._spans is None:
+            self._spans = weakref.WeakValueDictionary()
+        found = self._spans.get(ledger.ledger_id)
+        if found is None or (ledger.state == "sealed" and found.is_growing):
+            found = self._spans[ledger.ledger_id] = self.make_span(ledger)
+        return found
+
+    def span_of(self, ledger_id: int) -> LedgerSpan | None:
+        for ledger in self.ledgers():
+            if ledger.ledger_id == ledger_id:
+                try:
+                    return self.span(ledger)
+                except LedgerTrimmed:
+                    break
+        return None
+
+    def span_after(
+        self, current: LedgerSpan | None, passed_ledger_id: int, offset: int
+    ) -> LedgerSpan | None:
+        """Where a reader goes that has read current up to offset and seen nothing more there; None:
+        it waits."""
+        while True:
+            try:
+                return self._span_after(current, passed_ledger_id, offset)
+            except LedgerTrimmed:
+                pass  # the list is another now
+
+    def _span_after(
+        self, current: LedgerSpan | None, passed_ledger_id: int, offset: int
+    ) -> LedgerSpan | None:
+        for ledger in self.ledgers():
+            if current is not None and ledger.ledger_id == current.ledger_id:
+                span = self.span(ledger)
+                if span is not current and span.end > offset:
+                    return span
+            elif ledger.ledger_id > passed_ledger_id:
+                return self.span(ledger)
+        return None
+
+    def ledger_id_after(self, ledger_id: int) -> int:
+        """The id of the next ledger; the same when there is none."""
+        return next(
+            (each.ledger_id for each in self.ledgers() if each.ledger_id > ledger_id), ledger_id
+        )
+
+    def first_position(self) -> Position:
+        ledgers = self.ledgers()
+        return (ledgers[0].ledger_id, 0) if ledgers else (0, 0)
+
+    def end_position(self) -> Position:
+        """Behind the last published message."""
+        ledgers = self.ledgers()
+        if not ledgers:
+            return (0, 0)
+        return (ledgers[-1].ledger_id, self.published_counts(ledgers[-1])[1])
+
+    def locate(self, message_id: MessageId) -> tuple[int, int, int]:
+        """(ledger id, first ordinal, messages) that an id names; no messages when its ledger is
+        gone or never was.
+
+        The id of a batch (batch index -1) names all its messages.
+        """
+        ledger_id = message_id.ledger_id()
+        if ledger_id < 0 or ledger_id == LATEST:
+            return (0, 0, 0)
+        for ledger in self.ledgers():
+            if ledger.ledger_id == ledger_id:
+                return self._locate_entry(ledger, message_id.entry_id(), message_id.batch_index())
+        return (ledger_id, 0, 0)
+
+    def may_have_had(self, ledger_id: int) -> bool:
+        """Whether a ledger of this id may have been of this topic and is trimmed."""
+        ledgers = self.ledgers()
+        state = self.catalogue.state
+        below = ledgers[0].ledger_id if ledgers else state.next_id
+        return 0 < ledger_id < below and not any(
+            each.ledger_id == ledger_id for topic in state.topics.values() for each in topic.ledgers
+        )
+
+    def _locate_entry(
+        self, ledger: LedgerRecord, entry_id: int, batch_index: int
+    ) -> tuple[int, int, int]:
+        entries, messages = self.published_counts(ledger)
+        if entry_id < 0:
+            return (ledger.ledger_id, 0, 0)
+        if entry_id >= entries:
+            return (ledger.ledger_id, messages, 0)
+        try:
+            span = self.span(ledger)
+        except LedgerTrimmed:
+            return (ledger.ledger_id, 0, 0)
+        offset = span.file.find_entry(entry_id, span.end)
+        frame = span.file.frame(offset, span.end)
+        if frame is None:
+            return (ledger.ledger_id, messages, 0)
+        first, count = frame["first_message"], frame["message_count"]
+        if batch_index < 0:
+            return (ledger.ledger_id, first, count)
+        if batch_index >= count:
+            return (ledger.ledger_id, first + count, 0)
+        return (ledger.ledger_id, first + batch_index, 1)
+
+    def position_of(self, message_id: MessageId, inclusive: bool) -> Position:
+        """Where reading starts for an id: at it, or behind it; earliest and latest are themselves.
+
+        An id before the first ledger is the first message, one beyond the end is the end.
+        """
+        if message_id.ledger_id() == LATEST:
+            return self.end_position()
+        if message_id.ledger_id() < 0:
+            return self.first_position()
+        ledger_id, first, count = self.locate(message_id)
+        for ledger in self.ledgers():
+            if ledger.ledger_id == ledger_id:
+                return (ledger_id, first if inclusive else first + count)
+            if ledger.ledger_id > ledger_id:
+                return (ledger.ledger_id, 0)
+        return self.end_position()
+
+    def position_at_time(self, publish_time_ms: int) -> Position:
+        """The first message published at or after a time (milliseconds since 1970); the end when
+        there is none."""
+        for ledger in self.ledgers():
+            entries, _ = self.published_counts(ledger)
+            if entries == 0 or (
+                ledger.state == "sealed" and ledger.last_publish_ms < publish_time_ms
+            ):
+                continue
+            try:
+                span = self.span(ledger)
+            except LedgerTrimmed:
+                continue
+            offset = span.file.find_publish_time(publish_time_ms, span.end)
+            frame = span.file.frame(offset, span.end)
+            if frame is not None:
+                return (ledger.ledger_id, frame["first_message"])
+        return self.end_position()
+
+    def last_message_id(self) -> MessageId:
+        """Id of the last published message; (-1,-1,-1,-1) when there is none."""
+        for ledger in reversed(self.ledgers()):
+            entries, _ = self.published_counts(ledger)
+            if entries == 0:
+                continue
+            try:
+                span = self.span(ledger)
+            except LedgerTrimmed:
+                continue
+            frame = span.file.frame(span.file.find_entry(entries - 1, span.end), span.end)
+            batch_index = -1
+            if frame is not None and frame["flags"] & ENTRY_BATCH:
+                batch_index = frame["message_count"] - 1
+            return MessageId(self.partition, ledger.ledger_id, entries - 1, batch_index)
+        return MessageId()
+
+    def size_of(self, ledger: LedgerRecord) -> int:
+        """Bytes of its file up to the published end."""
+        if ledger.state == "sealed":
+            return ledger.size
+        try:
+            return int(self.span(ledger).end)
+        except LedgerTrimmed:
+            return 0
+
+    def message_count(self) -> int:
+        return sum(self.published_counts(ledger)[1] for ledger in self.ledgers())
+
+    def entry_count(self) -> int:
+        return sum(self.published_counts(ledger)[0] for ledger in self.ledgers())

@@ -1,0 +1,148 @@
+"""attach: put sealed ledgers that wait in the staging area behind the others of their topics.
+
+For any process that can reach the folder, be there an owner or not. One commit for all topics and
+partitions: after a kill at any moment all of the ledgers are there or none, and the same call again
+completes it. Knows no Spark.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pulsarx.broker.catalogue.catalogue import Catalogue
+from pulsarx.broker.catalogue.kept_log import keep_log, take_log
+from pulsarx.broker.folder.data_directory import DataDirectory
+from pulsarx.broker.requests.owner_request import TIMEOUT_MS, ask_owner
+from pulsarx.broker.staging.ledger_attachment import attached_already
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from pulsarx.broker.staging.staged_file import StagedFile
+
+_APPLICATION_SIZE_MAX = 1000
+
+
+class Transaction:
+    """The name under which files are attached, once. A value.
+
+    Batches of one application are attached in ascending order: the last one is remembered (for 30
+    days), and it or an earlier one again is answered from memory. A job that attaches once is an
+    application of its own, with batch 0.
+    """
+
+    __slots__ = ("application", "batch_id")
+
+    def __init__(self, application: str, batch_id: int) -> None:
+        if not isinstance(application, str) or not 0 < len(application) <= _APPLICATION_SIZE_MAX:
+            raise ValueError(
+                f"application {application!r:.200}: 1 to {_APPLICATION_SIZE_MAX} characters"
+            )
+        if not isinstance(batch_id, int) or isinstance(batch_id, bool) or not 0 <= batch_id < 2**63:
+            raise ValueError(f"batch_id {batch_id!r} must be int, from 0 to 2**63 - 1")
+        self.application = application
+        self.batch_id = batch_id
+
+    def __repr__(self) -> str:
+        return f"Transaction({self.application!r}, {self.batch_id})"
+
+
+class AttachResult:
+    """What is attached now. A value; equal for the first call and its repetitions."""
+
+    __slots__ = (
+        "already", "application", "batch_id", "attached_ms", "first_ledger_id", "ledger_count",
+        "message_count",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        already: bool,
+        application: str,
+        batch_id: int,
+        attached_ms: int,
+        first_ledger_id: int,
+        ledger_count: int,
+        message_count: int,
+    ) -> None:
+        self.already = already  # True: an earlier call did it, this one touched nothing
+        self.application = application
+        self.batch_id = batch_id  # greater than the one asked for: a later batch was attached
+        self.attached_ms = attached_ms
+        # The files became ledgers first_ledger_id, first_ledger_id + 1 ... in the order given.
+        self.first_ledger_id = first_ledger_id
+        self.ledger_count = ledger_count
+        self.message_count = message_count
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AttachResult):
+            return NotImplemented
+        names = self.__slots__[1:]
+        return all(getattr(self, name) == getattr(other, name) for name in names)
+
+    def __hash__(self) -> int:
+        return hash((self.application, self.batch_id, self.first_ledger_id))
+
+    def __repr__(self) -> str:
+        return (
+            f"AttachResult(already={self.already}, application={self.application!r}, "
+            f"batch_id={self.batch_id}, ledger_count={self.ledger_count})"
+        )
+
+
+def attach(
+    folder: str | os.PathLike[str],
+    transaction: Transaction,
+    staged_files: Iterable[StagedFile],
+    *,
+    thorough: bool = False,
+    timeout_ms: int = TIMEOUT_MS,
+) -> AttachResult:
+    """Attach all files or none. In a topic they come in the order given. Durable on return.
+
+    thorough: read every entry of the files before, not only header and footer.
+    FolderError: the files are of another data directory. StorageError, CorruptDataError: one is
+    missing, or is not what its writer said. TopicNotFound: a topic of them does not exist.
+    NotAllowedError: a file was attached before, by another transaction.
+    FolderOwnedError: the owner cannot be reached. Nothing was attached after any of these.
+    Timeout, CatalogueError: it may have been attached; call again.
+    """
+    files = list(staged_files)
+    arguments: dict[str, Any] = {
+        "application": transaction.application,
+        "batch_id": transaction.batch_id,
+        "files": [file.document() for file in files],
+        "thorough": thorough,
+    }
+
+    def known() -> dict[str, Any] | None:
+        # Reading a large catalogue costs more than looking whether there is anything to attach.
+        waiting = files and all(file.is_there(folder) for file in files)
+        return None if waiting else _known(folder, transaction)
+
+    return AttachResult(**ask_owner(folder, "attach", arguments, timeout_ms, known))
+
+
+def attached(folder: str | os.PathLike[str], transaction: Transaction) -> AttachResult | None:
+    """What this transaction has attached, None: nothing (yet). Only reads, beside any owner."""
+    found = _known(folder, transaction)
+    return None if found is None else AttachResult(**found)
+
+
+def _known(folder: str | os.PathLike[str], transaction: Transaction) -> dict[str, Any] | None:
+    from pulsarx._pycore.ground.file_system import FileSystem
+
+    path = os.path.realpath(os.fspath(folder))
+    directory = DataDirectory.open(path, files=FileSystem(), read_only=True)
+    try:
+        catalogue = Catalogue.open(directory, log=take_log(directory))
+        found = attached_already(catalogue.state, transaction.application, transaction.batch_id)
+        catalogue.close()
+        log = catalogue.part_with_log()
+        if log is not None:
+            keep_log(directory, log)
+        return found
+    finally:
+        directory.close()

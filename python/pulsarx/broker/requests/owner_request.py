@@ -1,0 +1,223 @@
+"""ask_owner: have something done by whoever owns a data directory, or by its owner for a moment.
+
+For every process that can reach the folder. In this order: the broker of this very process, the
+owner over its control socket, this process itself as the owner for just this request.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+
+from pulsarx import errors
+from pulsarx._pycore.ground.file_system import FileSystem
+from pulsarx.broker import broker as brokers
+from pulsarx.broker.control.control_frame import FrameError, frame_receive, frame_send
+from pulsarx.broker.control.control_socket import new_socket, user_of, with_address
+from pulsarx.broker.folder.data_directory import BRIEF_OWNER, LOCK_NAME, DataDirectory
+from pulsarx.broker.verbs.table import perform
+from pulsarx.clock import Deadline, system_clock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import _socket
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.folder.owner_lock import OwnerInfo
+
+    Arguments = dict[str, Any]
+
+TIMEOUT_MS = 60_000
+_PATIENCE_MS = 10_000  # with an owner that comes or goes, or cannot be reached
+# While an owner comes or goes; each wait is longer than the one before, up to the second number.
+_WAIT_FIRST_SECONDS = 0.005
+_WAIT_MAX_SECONDS = 0.25
+
+
+def ask_owner(
+    folder: str | os.PathLike[str],
+    verb: str,
+    arguments: Arguments,
+    timeout_ms: int = TIMEOUT_MS,
+    known: Callable[[], Arguments | None] | None = None,
+) -> Arguments:
+    """The answer to a request of `control_request`. Repeats it as long as owners come and go.
+
+    known: asked for the answer before this process makes itself the owner, which is a commit.
+    FolderError: no data directory. FolderOwnedError: its owner cannot be reached.
+    Timeout: an owner was asked and did not answer; the request may have been performed.
+    """
+    path = os.path.realpath(os.fspath(folder))
+    deadline = Deadline(timeout_ms)
+    patience = Deadline(min(timeout_ms, _PATIENCE_MS))
+    wait = threading.Event()
+    wait_seconds = _WAIT_FIRST_SECONDS
+    unanswered = False
+    while True:
+        try:
+            found = _ask_once(path, verb, arguments, deadline, known)
+        except _Unanswered as error:
+            # Whoever was asked is gone. The next one knows what it has done.
+            found = str(error)
+            unanswered = True
+            patience = Deadline(_PATIENCE_MS)
+        if isinstance(found, dict):
+            return found
+        if patience.expired() or deadline.expired():
+            what = f"{verb} in {path}, asked on host {os.uname().nodename}: {found}"
+            if unanswered:
+                raise errors.Timeout(f"{what}. It may have been done; ask again")
+            raise errors.FolderOwnedError(what)
+        wait.wait(wait_seconds)
+        wait_seconds = min(2 * wait_seconds, _WAIT_MAX_SECONDS)
+
+
+def check_owner(folder: str | os.PathLike[str]) -> None:
+    """FolderOwnedError: somebody owns the folder who cannot be asked from here."""
+    directory = DataDirectory.open(os.path.realpath(folder), files=FileSystem(), read_only=True)
+    try:
+        owned = directory.owner() is not None
+    finally:
+        directory.close()
+    if owned:
+        ask_owner(folder, "release", {"job": "nobody"})  # which has no lease, says the owner
+
+
+class _Unanswered(Exception):
+    """The owner was asked and went away. Never leaves this module."""
+
+
+def _ask_once(
+    path: str,
+    verb: str,
+    arguments: Arguments,
+    deadline: Deadline,
+    known: Callable[[], Arguments | None] | None,
+) -> Arguments | str:
+    """The answer, or why there is none yet."""
+    mine = brokers.lend(path)
+    if mine is not None:
+        try:
+            return perform(mine, verb, arguments)
+        finally:
+            brokers.release(path, mine)
+    directory = DataDirectory.open(path, files=FileSystem(), read_only=True)
+    owner = directory.owner()
+    if owner is None:
+        answer = known() if known is not None else None
+        if answer is not None:
+            return answer
+        return _ask_nobody(path, verb, arguments)
+    if owner.control_socket == BRIEF_OWNER:
+        return f"another process (pid {owner.pid}) owns it for a request of its own"
+    if not owner.control_socket:
+        return f"its owner (pid {owner.pid}) has no control socket (yet)"
+    return _ask_over_socket(directory, owner, verb, arguments, deadline)
+
+
+def _ask_nobody(path: str, verb: str, arguments: Arguments) -> Arguments | str:
+    """Own the folder for this request alone."""
+    from pulsarx.broker_options import BrokerOptions
+    from pulsarx.randomness import Randomness
+
+    settings = brokers.BrokerSettings(system_clock(), Randomness(), "sync", 100, BrokerOptions())
+
+    def work(broker: Broker) -> Arguments:
+        return perform(broker, verb, arguments)
+
+    try:
+        found = _uninterrupted(lambda: brokers.own_briefly(path, path, settings, work))
+        return "this process is just opening it" if found is None else found
+    except errors.FolderOwnedError as error:
+        return str(error)
+
+
+def _uninterrupted(work: Callable[[], Arguments | None]) -> Arguments | None:
+    """In a thread of its own, where no Ctrl-C arrives, which might leave the folder locked by a
+    broker half open or half closed. It is raised when the work is done."""
+    answers: list[Arguments | None] = []
+    failures: list[BaseException] = []
+    done = threading.Event()
+
+    def run() -> None:
+        try:
+            answers.append(work())
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            done.set()
+
+    thread = threading.Thread(target=run, name="pulsarx-owner")
+    try:
+        thread.start()
+        done.wait()
+    except BaseException as error:
+        if thread.ident is None and isinstance(error, RuntimeError):
+            return work()  # no more threads, or the interpreter leaves
+        if thread.ident is not None:  # it runs
+            done.wait()
+        raise
+    if failures:
+        raise failures[0]
+    return answers[0]
+
+
+def _ask_over_socket(
+    directory: DataDirectory,
+    owner: OwnerInfo,
+    verb: str,
+    arguments: Arguments,
+    deadline: Deadline,
+) -> Arguments | str:
+    connection = new_socket()
+    asked = False
+    try:
+        connection.settimeout(deadline.remaining_seconds())
+        with_address(directory.path, owner.control_socket, connection.connect)
+        _check_is_owner(directory, owner, connection)
+        request = {"folder": directory.folder_id, "epoch": owner.epoch, "verb": verb}
+        frame_send(connection, {**request, "arguments": arguments}, deadline)
+        asked = True
+        answer = frame_receive(connection, deadline)
+    except OSError as error:
+        if asked:
+            raise _Unanswered(f"its owner (pid {owner.pid}) went away: {error}") from error
+        return (
+            f"its owner (pid {owner.pid}) does not answer on its control socket ({error}). "
+            "Is it on another host, or of another user? Ask from there, or close it"
+        )
+    except FrameError as error:
+        raise errors.Timeout(
+            f"{verb} in {directory.path}: no answer of the owner (pid {owner.pid}): {error}. "
+            "It may have been done; ask again"
+        ) from error
+    finally:
+        connection.close()
+    if answer.get("again"):
+        if answer.get("begun"):
+            raise _Unanswered(f"its owner (pid {owner.pid}) was closing")
+        return f"its owner (pid {owner.pid}) is closing"
+    if "error" in answer:
+        raise _rebuilt(str(answer["error"]), str(answer.get("detail")))
+    result = answer.get("result")
+    return result if isinstance(result, dict) else {}
+
+
+def _check_is_owner(directory: DataDirectory, owner: OwnerInfo, connection: _socket.socket) -> None:
+    """A name without a file can be taken by anybody: only who may write LOCK is believed."""
+    if owner.control_socket.startswith("@"):
+        expected = os.stat(f"{directory.path}/{LOCK_NAME}").st_uid
+        if user_of(connection) not in (0, os.geteuid(), expected):
+            raise PermissionError(errno.EPERM, "another user listens there")
+
+
+def _rebuilt(name: str, detail: str) -> Exception:
+    if name == "ValueError":
+        return ValueError(detail)
+    kind = getattr(errors, name, None)
+    if not isinstance(kind, type) or not issubclass(kind, errors.PulsarException):
+        kind = errors.InternalError
+    return kind(detail)

@@ -1,0 +1,76 @@
+"""Leases: ledgers that a job reads are not trimmed until it gives them back, or is overdue.
+
+Ranges that were leased (`lease_ranges`) bear their lease wherever they go, and whoever reads one
+renews it meanwhile. So a lease need only be as long as the longest time in which nothing is read.
+
+For any process that can reach the folder, be there an owner or not. Time runs on the owner's clock.
+A lease of a job also spares its staging area from `collect_staging`.
+"""
+
+from __future__ import annotations
+
+from pulsarx.broker.requests.owner_request import TIMEOUT_MS, ask_owner
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pulsarx.broker.scan.ledger_range import LedgerRange
+
+
+def lease(
+    folder: str | os.PathLike[str],
+    job: str,
+    ledgers: Mapping[str, Iterable[int]],
+    ttl_ms: int,
+    *,
+    timeout_ms: int = TIMEOUT_MS,
+) -> int:
+    """Lease ledgers, given by topic (in full, partitions one by one), for ttl_ms; when that ends.
+
+    A lease the job has is replaced. NotAllowedError: a ledger is not there (any more): plan again.
+    """
+    wanted = {topic: list(ids) for topic, ids in ledgers.items()}
+    arguments = {"job": job, "ledgers": wanted, "ttl_ms": ttl_ms}
+    return int(ask_owner(folder, "lease", arguments, timeout_ms)["expires_ms"])
+
+
+def lease_ranges(
+    folder: str | os.PathLike[str],
+    job: str,
+    ranges: Sequence[LedgerRange],
+    ttl_ms: int,
+    *,
+    timeout_ms: int = TIMEOUT_MS,
+) -> int:
+    """Lease the ledgers of planned ranges, as `lease`; the ranges bear it from here on."""
+    ledgers: dict[str, set[int]] = {}
+    for each in ranges:
+        ledgers.setdefault(each.topic, set()).add(each.ledger_id)
+    wanted = {topic: sorted(ids) for topic, ids in ledgers.items()}
+    expires_ms = lease(folder, job, wanted, ttl_ms, timeout_ms=timeout_ms)
+    bear_lease(ranges, job, ttl_ms, expires_ms)
+    return expires_ms
+
+
+def bear_lease(ranges: Iterable[LedgerRange], job: str, ttl_ms: int, expires_ms: int) -> None:
+    """Have ranges that a lease covers already be read under it."""
+    for each in ranges:
+        each.lease = (job, ttl_ms, expires_ms)
+
+
+def renew_lease(
+    folder: str | os.PathLike[str], job: str, ttl_ms: int, *, timeout_ms: int = TIMEOUT_MS
+) -> int:
+    """Lease the same ledgers from now on for ttl_ms; when that ends. NotAllowedError: there is no
+    lease, or it was over, and ledgers may be gone."""
+    arguments = {"job": job, "ttl_ms": ttl_ms}
+    return int(ask_owner(folder, "renew", arguments, timeout_ms)["expires_ms"])
+
+
+def release_lease(
+    folder: str | os.PathLike[str], job: str, *, timeout_ms: int = TIMEOUT_MS
+) -> bool:
+    """Give the lease of a job back; False: it had none."""
+    return bool(ask_owner(folder, "release", {"job": job}, timeout_ms)["released"])

@@ -1,0 +1,151 @@
+"""Renews leases for as long as this process reads what they cover. Used by read_range.
+
+Whoever reads renews, so a lease lasts as long as any task of its job reads, however long that is,
+and ends by itself when no task does: the job is over, or died.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import contextmanager
+
+from pulsarx import errors
+from pulsarx.clock import system_clock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pulsarx.broker.scan.ledger_range import LedgerRange
+    from pulsarx.clock import Clock, Timer
+
+_TIMEOUT_MS = 20_000
+
+
+class LeaseRenewals:
+    """The leases under which a process reads; each is renewed when a third of it has passed. Any
+    thread may call."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._leases: dict[tuple[str, str], _ReadLease] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything: at the start, and in a forked child, whose clock has done so, too."""
+        # A reader that is dropped leaves in a finalizer, which may interrupt this very thread.
+        self._lock = threading.RLock()
+        for each in self._leases.values():
+            each.timer = None
+        self._leases = {}
+
+    @contextmanager
+    def reading(self, planned: LedgerRange) -> Iterator[None]:
+        """Renew the lease of a range, if it has one, until this is left."""
+        if planned.lease is None:
+            yield
+            return
+        found = self._enter(planned)
+        try:
+            yield
+        finally:
+            with self._lock:
+                found.readers -= 1
+                if not found.readers and found.timer is not None:
+                    found.timer.cancel()
+                    found.timer = None
+
+    def _enter(self, planned: LedgerRange) -> _ReadLease:
+        assert planned.lease is not None
+        job, ttl_ms, expires_ms = planned.lease
+        folder = planned.folder
+        now_ms = self._clock.now_ms()
+        with self._lock:
+            for key, each in list(self._leases.items()):
+                if not each.readers and each.due_ms + each.ttl_ms < now_ms:
+                    del self._leases[key]
+            found = self._leases.get((folder, job))
+            if found is None:
+                found = self._leases[folder, job] = _ReadLease(folder, job)
+            if expires_ms > found.expires_ms:  # a stream replaces its lease
+                # The owner's clock may be another one: never later than a third from now.
+                found.due_ms = min(expires_ms - ttl_ms + ttl_ms // 3, now_ms + ttl_ms // 3)
+                found.ttl_ms, found.expires_ms, found.is_over = ttl_ms, expires_ms, False
+            found.readers += 1
+            self._arm(found)
+        return found
+
+    def _arm(self, lease: _ReadLease) -> None:
+        """The lock is held."""
+        if not lease.readers or lease.timer or lease.thread or lease.is_over:
+            return
+        if lease.due_ms > self._clock.now_ms():
+            lease.timer = self._clock.call_at(lease.due_ms, lambda: self._fire(lease))
+            return
+        # Not by a timer: many short reads would each cancel it before it fires.
+        lease.thread = threading.Thread(target=self._renew, args=(lease,), name="pulsarx-lease")
+        lease.thread.daemon = True
+        lease.thread.start()
+
+    def _fire(self, lease: _ReadLease) -> None:
+        with self._lock:
+            lease.timer = None
+            self._arm(lease)
+
+    def _renew(self, lease: _ReadLease) -> None:
+        from pulsarx.broker.scan.lease import renew_lease
+
+        failure: Exception | None = None
+        try:
+            renew_lease(lease.folder, lease.job, lease.ttl_ms, timeout_ms=_TIMEOUT_MS)
+        except Exception as error:
+            failure = error
+        with self._lock:
+            lease.is_over = isinstance(failure, errors.NotAllowedError)
+            wait_ms = lease.ttl_ms // 3 if failure is None else max(lease.ttl_ms // 12, 1000)
+            lease.due_ms = self._clock.now_ms() + wait_ms
+            is_first = failure is not None and not lease.has_failed
+            lease.has_failed = failure is not None
+            lease.thread = None
+            self._arm(lease)
+        if is_first:
+            import logging
+
+            logging.getLogger("pulsarx").warning(
+                "the lease of job %s on ledgers in %s is not renewed from host %s: %s; what is "
+                "not read before it ends may be removed by retention",
+                lease.job, lease.folder, os.uname().nodename, failure,
+            )  # fmt: skip
+
+    def wait(self) -> None:
+        """For tests: until nothing is being renewed."""
+        for lease in list(self._leases.values()):
+            thread = lease.thread
+            if thread is not None:
+                thread.join()
+
+
+class _ReadLease:
+    """A lease some ranges are read under. The lock of LeaseRenewals is held."""
+
+    __slots__ = (
+        "folder", "job", "ttl_ms", "expires_ms", "due_ms", "readers", "timer", "thread", "is_over",
+        "has_failed",
+    )  # fmt: skip
+
+    def __init__(self, folder: str, job: str) -> None:
+        self.folder = folder
+        self.job = job
+        self.ttl_ms = 0
+        self.expires_ms = -1  # as the newest range bears it
+        self.due_ms = 0  # of the next renewal
+        self.readers = 0
+        self.timer: Timer | None = None
+        self.thread: threading.Thread | None = None  # that is asking the owner
+        self.is_over = False
+        self.has_failed = False
+
+
+renewals = LeaseRenewals(system_clock())
+os.register_at_fork(after_in_child=renewals.reset)

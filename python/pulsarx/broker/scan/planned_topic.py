@@ -1,0 +1,51 @@
+"""A topic that is being planned, and what may come in between. Used by Planner alone."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pulsarx.broker.catalogue.state import LedgerRecord
+    from pulsarx.broker.ledgers.ledger_list import LedgerList
+    from pulsarx.broker.scan.offsets import Position
+
+
+class Moved(Exception):
+    """The owner changed the ledgers since they were looked at: look again."""
+
+
+class PlannedTopic:
+    """How one topic ends: its open ledgers, newest first, and what is before them."""
+
+    __slots__ = ("name", "ledgers", "open_ledgers", "sealed_end")
+
+    def __init__(
+        self, name: str, ledgers: LedgerList, removed: Position, sealed_only: bool
+    ) -> None:
+        self.name = name
+        self.ledgers = ledgers
+        self.open_ledgers: list[LedgerRecord] = []
+        self.sealed_end = removed
+        there = ledgers.ledgers()
+        if sealed_only:
+            # Nothing behind an open one either: its turn comes when that is sealed.
+            sealed = [ledger.state == "sealed" for ledger in there]
+            there = there[: sealed.index(False)] if False in sealed else there
+        for ledger in reversed(there):
+            if ledger.state != "sealed":
+                self.open_ledgers.append(ledger)
+            elif ledger.message_count:
+                self.sealed_end = (ledger.ledger_id, ledger.message_count)
+                break
+
+
+def lost(text: str) -> errors.DataLossError:
+    return errors.DataLossError(f"{text}. Set failOnDataLoss to false to go on with what is left")
+
+
+def unknown(name: str, known: list[str]) -> errors.TopicNotFound:
+    import difflib
+
+    near = difflib.get_close_matches(name, known, 1, 0.8)
+    return errors.TopicNotFound(f"{name}; did you mean {near[0]}?" if near else name)

@@ -1,0 +1,108 @@
+"""Reads a ledger range into Arrow columns: the file alone, no catalogue, no owner, any process."""
+
+from __future__ import annotations
+
+import os
+
+from pulsarx import errors
+from pulsarx._pycore.ledger.ledger_file import LedgerFile
+from pulsarx._pycore.ranges.range_batch import check_columns
+from pulsarx._pycore.ranges.range_reader import RangeReader
+from pulsarx.compression import decompress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pulsarx._pycore.ranges.range_batch import RangeBatch
+    from pulsarx.broker.scan.ledger_range import LedgerRange
+
+MAX_ROWS = 65536
+MAX_BYTES = 8 << 20
+# What one compressed payload may become: as for clients opened read_only.
+_DECOMPRESSED_SIZE_MAX = 1 << 27
+
+
+def read_range(
+    planned: LedgerRange,
+    columns: Sequence[str] | None = None,
+    max_rows: int = MAX_ROWS,
+    max_bytes: int = MAX_BYTES,
+    *,
+    pass_damage: bool = False,
+) -> Iterator[RangeBatch]:
+    """The messages of a range as objects with the Arrow PyCapsule interface, checksums verified.
+
+    columns: names of RangeBatch columns in the order wanted, only these are decoded; None: those of
+        the plan.
+    max_rows, max_bytes: whichever a batch reaches first; a larger message has a batch of its own.
+    pass_damage: what cannot be read is logged and left out.
+    The lease of the range, if it has one, is renewed until the last batch was taken.
+    Errors of the file come at once, before the first batch is asked for. FolderError: it is not
+    there, or not the one that was planned. CorruptDataError: it is damaged, says where.
+    """
+    file = open_ledger(planned)
+    reader: Iterator[RangeBatch] = RangeReader(
+        file,
+        ledger_id=planned.ledger_id,
+        offset=planned.offset,
+        end=planned.end,
+        first_message=planned.first_message,
+        end_message=planned.end_message,
+        topic=planned.topic,
+        partition=planned.partition,
+        columns=check_columns(planned.columns if columns is None else columns),
+        rows_max=max_rows,
+        bytes_max=max_bytes,
+        decompress=decompress,
+        decompressed_size_max=_DECOMPRESSED_SIZE_MAX,
+        pass_damage=pass_damage,
+        from_ms=planned.from_ms,
+        until_ms=planned.until_ms,
+    )
+    return reader if planned.lease is None else _leased(reader, planned)
+
+
+def _leased(reader: Iterator[RangeBatch], planned: LedgerRange) -> Iterator[RangeBatch]:
+    from pulsarx.broker.scan.lease_renewal import renewals
+
+    with renewals.reading(planned):
+        yield from reader
+
+
+def open_ledger(planned: LedgerRange) -> LedgerFile:
+    """The file of a range, mapped, if it is the one that was planned."""
+    where = f"ledger {planned.ledger_id} of {planned.topic} at {planned.path}"
+    try:
+        file = LedgerFile.open(planned.path, planned.ledger_id)
+    except errors.CorruptDataError:
+        raise
+    except errors.StorageError as error:
+        if os.path.exists(planned.path):
+            raise
+        raise errors.FolderError(_missing(planned, where)) from error
+    if file.folder_id and file.folder_id != planned.folder_id:
+        raise errors.FolderError(
+            f"read {where} on {os.uname().nodename}: the file belongs to data directory "
+            f"{file.folder_id}, planned was {planned.folder_id}. Another folder is mounted there; "
+            "mount the one that was planned at the same path"
+        )
+    if file.uuid.hex() != planned.uuid:
+        raise errors.FolderError(
+            f"read {where} on {os.uname().nodename}: the file is {file.uuid.hex()}, planned was "
+            f"{planned.uuid}. The folder was put back from a copy, or is another one; plan again"
+        )
+    return file
+
+
+def _missing(planned: LedgerRange, where: str) -> str:
+    host = os.uname().nodename
+    if os.path.isdir(planned.folder):
+        return (
+            f"read {where} on {host}: the file is gone, removed by retention since it was planned. "
+            "Plan again; a lease or a subscription holds it"
+        )
+    return (
+        f"read {where} on {host}: there is no folder {planned.folder} (data directory "
+        f"{planned.folder_id}). Mount the same path wherever ranges are planned and read"
+    )

@@ -1,0 +1,260 @@
+"""Attaching staged ledgers to topics, in the process that owns the data directory.
+
+In this order, so that a kill between any two steps leaves all of the ledgers or none:
+
+  1  is the batch attached already?             then its record is the answer
+  2  check every staged file                    nothing was touched until here
+  3  close the open ledger of each topic        the next publish opens one behind the new ledgers
+  4  link the files to their ledger names       a name nobody knows yet: an orphan after a kill
+  5  flush the folders of those names, and see that the names mean what was checked
+  6  one commit of the catalogue                from here on all of it is there
+  7  wake consumers, seal what was closed, take the staged names away
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from pulsarx import errors
+from pulsarx.broker.folder.directory_flush import flush_directories
+from pulsarx.broker.staging.staged_file import STAGING_NAME, StagedFile, identity, staged_path
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.catalogue.state import CatalogueState
+    from pulsarx.broker.topics.topic import Topic
+
+# An application that attached nothing for so long is forgotten; its batches would be new again.
+TRANSACTION_KEPT_MS = 30 * 24 * 3600 * 1000
+
+
+def attached_already(
+    state: CatalogueState, application: str, batch_id: int
+) -> dict[str, Any] | None:
+    """What attaching this batch has made, if it was attached. A later batch of the application
+    answers for earlier ones."""
+    record = state.transactions.get(application)
+    if record is None or record.batch_id < batch_id:
+        return None
+    found = {name: getattr(record, name) for name in record.__slots__}
+    return {**found, "already": True}
+
+
+def attach_ledgers(
+    broker: Broker, application: str, batch_id: int, files: list[StagedFile], thorough: bool
+) -> dict[str, Any]:
+    """Attach all of them or none. Any thread; after its files were checked, one attach at a time
+    goes on in a broker."""
+    broker.check_open()
+    known = attached_already(broker.catalogue.state, application, batch_id)
+    if known is not None:
+        return known
+    attachment = _Attachment(broker, application, batch_id, files)
+    failure: Exception | None = None
+    try:
+        attachment.check(thorough)
+    except Exception as error:
+        failure = error  # or another one of the same batch has taken the files meanwhile
+    with broker.attach_lock:
+        broker.check_open()
+        known = attached_already(broker.catalogue.state, application, batch_id)
+        if known is not None:
+            return known
+        if failure is not None:
+            raise failure
+        return attachment.run()
+
+
+class _Attachment:
+    """One attach on its way. One thread."""
+
+    def __init__(
+        self, broker: Broker, application: str, batch_id: int, files: list[StagedFile]
+    ) -> None:
+        self.broker = broker
+        self.application = application
+        self.batch_id = batch_id
+        self.files = files
+        self.topics: list[Topic] = []
+        self.linked: list[str] = []
+        self.checked: list[tuple[int, ...]] = []  # what each file was when it was checked
+
+    def check(self, thorough: bool) -> None:
+        """Everything about the files that can be told without a lock."""
+        self._check_named_once()
+        directory = self.broker.directory
+        path, store_id = directory.path, directory.folder_id
+        self.checked = [file.check(path, store_id, thorough) for file in self.files]
+
+    def run(self) -> dict[str, Any]:
+        for name in sorted({file.topic for file in self.files}):
+            self.topics.append(self.broker.topic(TopicName.of(name), create=False))
+        self._check_not_attached()
+        held: list[Topic] = []
+        try:
+            # In the order of the names, so that no two ever wait for each other.
+            for topic in self.topics:
+                topic.ledger.lock.acquire()
+                try:
+                    topic.ledger.begin_attach()
+                except BaseException:
+                    topic.ledger.lock.release()
+                    raise
+                held.append(topic)
+            self._attach()
+        finally:
+            for topic in reversed(held):
+                topic.ledger.end_attach()
+                topic.ledger.lock.release()
+        self._clean_up()
+        record = self.broker.catalogue.state.transactions[self.application]
+        return {**{name: getattr(record, name) for name in record.__slots__}, "already": False}
+
+    def _check_named_once(self) -> None:
+        seen: set[object] = set()
+        for file in self.files:
+            for key in (file.uuid, (file.job, file.name)):
+                if key in seen:
+                    raise errors.NotAllowedError(f"attach {file!r}: it is named twice")
+                seen.add(key)
+
+    def _check_not_attached(self) -> None:
+        for topic in self.topics:
+            known = {each.uuid: each.ledger_id for each in topic.ledger.ledgers()}
+            for file in self.files:
+                if file.topic == topic.name and file.uuid in known:
+                    raise errors.NotAllowedError(
+                        f"attach {file!r}: topic {topic.name} has it already, as ledger "
+                        f"{known[file.uuid]}; it was attached as another batch"
+                    )
+
+    def _attach(self) -> None:
+        ids = self.broker.catalogue.allocate_ids(len(self.files))
+        by_topic: dict[str, list[int]] = {topic.name: [] for topic in self.topics}
+        rows: dict[str, list[Any]] = {topic.name: [] for topic in self.topics}
+        for ledger_id, file in zip(ids, self.files):
+            by_topic[file.topic].append(ledger_id)
+            rows[file.topic].append(
+                [
+                    ledger_id, file.uuid, file.entry_count, file.message_count, file.size,
+                    file.first_publish_ms, file.last_publish_ms,
+                ]
+            )  # fmt: skip
+        for topic in self.topics:
+            topic.expect_ledgers(by_topic[topic.name])
+        came = False
+        try:
+            self._link(ids)
+            self.broker.catalogue.commit(lambda state: [self._operation(state, rows)])
+            came = True
+        except BaseException:
+            came = self._may_have_come()
+            if not came:
+                self._take_back()
+            raise
+        finally:
+            for topic in self.topics:
+                self._told(topic, by_topic[topic.name], came)
+
+    @staticmethod
+    def _told(topic: Topic, ids: list[int], came: bool) -> None:
+        """Whatever goes wrong here does not change what was committed."""
+        try:
+            topic.ledgers_came(ids, came)
+        except Exception:
+            import logging
+
+            logging.getLogger("pulsarx").exception("%s: tell of attached ledgers", topic.name)
+
+    def _may_have_come(self) -> bool:
+        """After an error: whether the commit was kept, as far as can be told."""
+        catalogue = self.broker.catalogue
+        try:
+            catalogue.refresh()
+        except errors.PulsarException:
+            return True
+        record = catalogue.state.transactions.get(self.application)
+        kept = record is not None and record.batch_id == self.batch_id
+        return kept or catalogue.outcome_unknown
+
+    def _operation(self, state: CatalogueState, rows: dict[str, list[Any]]) -> dict[str, Any]:
+        now_ms = self.broker.clock.now_ms()
+        forgotten = [
+            each.application
+            for each in state.transactions.values()
+            if each.attached_ms < now_ms - TRANSACTION_KEPT_MS
+            and each.application != self.application
+        ]
+        return {
+            "op": "attach_ledgers",
+            "application": self.application,
+            "batch_id": self.batch_id,
+            "attached_ms": now_ms,
+            "ledgers": rows,
+            "forgotten": forgotten,
+        }
+
+    def _link(self, ids: list[int]) -> None:
+        """Give each file its name as a ledger. Never takes a name away from another file."""
+        directory, files = self.broker.directory, self.broker.directory.files
+        try:
+            targets = directory.prepare_ledger_paths(ids)
+            for target, file in zip(targets, self.files):
+                self._link_one(staged_path(directory.path, file.job, file.name), target)
+                self.linked.append(target)
+            flush_directories(files, [os.path.dirname(target) for target in targets])
+            for target, file, checked in zip(targets, self.files, self.checked):
+                if identity(target) != checked:
+                    raise errors.CorruptDataError(
+                        f"attach {file!r}: it was changed while it was being attached. Nothing was "
+                        "attached"
+                    )
+        except OSError as error:
+            raise _refused(error) from error
+
+    def _link_one(self, source: str, target: str) -> None:
+        files = self.broker.directory.files
+        try:
+            files.link(source, target)
+        except FileExistsError:
+            # An attach before this one was killed, and the catalogue does not know the name; or
+            # there is another owner, which is told from the catalogue.
+            if not os.path.samefile(source, target):
+                self.broker.catalogue.refresh()
+                self.broker.directory.set_aside(target)
+                files.link(source, target)
+
+    def _take_back(self) -> None:
+        for target in self.linked:
+            try:
+                self.broker.directory.files.unlink(target)
+            except OSError:
+                pass  # an orphan, which is set aside when its id comes again
+
+    def _clean_up(self) -> None:
+        """A courtesy: `collect_staging` finds what stays."""
+        path = self.broker.directory.path
+        for file in self.files:
+            try:
+                self.broker.directory.files.unlink(staged_path(path, file.job, file.name))
+            except OSError:
+                pass
+        for job in {file.job for file in self.files}:
+            try:
+                os.rmdir(f"{path}/{STAGING_NAME}/{job}")
+            except OSError:
+                pass  # another attempt of a task wrote something there
+
+
+def _refused(error: OSError) -> errors.StorageError:
+    kind, advice = errors.StorageError, ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        kind = errors.StorageFullError
+    elif error.errno in (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
+        advice = ". Staging area and ledgers must be on one file system that has hard links"
+    return kind(f"attach: {error}. Nothing was attached{advice}")

@@ -1,0 +1,27 @@
+"""Which partition of a topic a key belongs to, for those who write its ledgers without a producer.
+Anybody may call it."""
+
+from __future__ import annotations
+
+from pulsarx._pycore.publish.partition_hash import partition_hash
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def partitions_of_keys(
+    keys: Iterable[str | bytes], partition_count: int, hashing_scheme: int
+) -> list[int]:
+    """As the producers of that scheme choose them; -1 for an empty key, which is none.
+
+    hashing_scheme: a HashingScheme or its number. ValueError: another one, or a key that is not
+    UTF-8.
+    """
+    scheme = int(hashing_scheme)
+    return [
+        partition_hash(scheme, key if isinstance(key, str) else key.decode()) % partition_count
+        if key
+        else -1
+        for key in keys
+    ]

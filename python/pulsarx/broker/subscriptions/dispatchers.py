@@ -1,0 +1,59 @@
+"""Which dispatcher a subscription needs, by the type its consumers ask for."""
+
+from __future__ import annotations
+
+from pulsarx._pycore.dispatch.hash_range_selector import HashRangeSelector
+from pulsarx._pycore.dispatch.key_shared_dispatcher import KeySharedDispatcher
+from pulsarx._pycore.dispatch.shared_dispatcher import SharedDispatcher
+from pulsarx._pycore.dispatch.single_active_dispatcher import SingleActiveDispatcher
+from pulsarx.broker.subscriptions.subscribe_request import DispatchLimits
+from pulsarx.enumerations import ConsumerType, KeySharedMode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx._pycore.dispatch.receiver import Dispatcher
+    from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
+    from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
+    from pulsarx.broker.topics.topic import Topic
+
+HASH_RANGE, CONSISTENT_HASHING, STICKY = 1, 2, 3  # SelectorKind of the core
+SELECTOR_NAMES = {
+    HASH_RANGE: "auto-split hash range",
+    CONSISTENT_HASHING: "consistent hashing",
+    STICKY: "sticky ranges",
+}
+
+
+def selector_kind(request: SubscribeRequest, consistent_hashing: bool) -> int:
+    policy = request.key_shared
+    if policy is not None and policy.get_key_shared_mode() == KeySharedMode.Sticky:
+        return STICKY
+    return CONSISTENT_HASHING if consistent_hashing else HASH_RANGE
+
+
+def dispatch_kind(request: SubscribeRequest, consistent_hashing: bool) -> tuple[Any, ...]:
+    """What all consumers of a subscription must agree on."""
+    if request.type != ConsumerType.KeyShared:
+        return (request.type_name,)
+    policy = request.key_shared
+    out_of_order = policy is not None and policy.is_allow_out_of_order_delivery()
+    return (request.type_name, selector_kind(request, consistent_hashing), out_of_order)
+
+
+def make_dispatcher(
+    core: SubscriptionCore, topic: Topic, kind: tuple[Any, ...], partition_index: int
+) -> Dispatcher:
+    """kind: of dispatch_kind."""
+    tail, limit = topic.ledger.tail, topic.decompressed_size_max
+    if kind[0] in ("Exclusive", "Failover"):
+        exclusive = kind[0] == "Exclusive"
+        return SingleActiveDispatcher(core, tail, topic.name, limit, exclusive, partition_index)
+    limits = DispatchLimits(topic.broker.options)
+    if kind[0] == "Shared":
+        return SharedDispatcher(core, tail, topic.name, limit, limits)
+    _, selector, out_of_order = kind
+    return KeySharedDispatcher(
+        core, tail, topic.name, limit, limits, HashRangeSelector(selector), not out_of_order
+    )

@@ -1,0 +1,95 @@
+"""What a consumer asks the broker for: values that go down from the API layer to a subscription."""
+
+from __future__ import annotations
+
+from pulsarx.enumerations import ConsumerType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx.broker.ledgers.ledger_list import Position
+    from pulsarx.options.consumer_policies import KeySharedPolicy
+
+
+class ReceiverSettings:
+    """How one consumer receives. A value; the core reads it once."""
+
+    __slots__ = (
+        "receiver_queue_size", "priority_level", "nack_delay_ms", "nack_backoff",
+        "ack_timeout_ms", "ack_timeout_tick_ms", "ack_timeout_backoff", "properties",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        receiver_queue_size: int = 1000,
+        priority_level: int = 0,
+        nack_delay_ms: int = 60_000,
+        nack_backoff: Any = None,
+        ack_timeout_ms: int = 0,
+        ack_timeout_tick_ms: int = 1000,
+        ack_timeout_backoff: Any = None,
+        properties: dict[str, str] | None = None,
+    ) -> None:
+        """backoffs: None, or an object with next(redelivery_count) -> ms."""
+        self.receiver_queue_size = receiver_queue_size
+        self.priority_level = priority_level
+        self.nack_delay_ms = nack_delay_ms
+        self.nack_backoff = nack_backoff
+        self.ack_timeout_ms = ack_timeout_ms
+        self.ack_timeout_tick_ms = max(1, min(ack_timeout_tick_ms, ack_timeout_ms or 1))
+        self.ack_timeout_backoff = ack_timeout_backoff
+        self.properties = properties
+
+
+class SubscribeRequest:
+    """One consumer of one topic. A value."""
+
+    __slots__ = (
+        "subscription_name", "type", "durable", "start", "schema", "consumer_name", "settings",
+        "key_shared", "made_subscription",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        subscription_name: str,
+        type: ConsumerType,
+        schema: object,
+        consumer_name: str,
+        start: Callable[[], Position],
+        settings: ReceiverSettings | None = None,
+        durable: bool = True,
+        key_shared: KeySharedPolicy | None = None,
+    ) -> None:
+        """start: where a new subscription begins. key_shared: None for the defaults."""
+        self.subscription_name = subscription_name
+        self.type = type
+        self.schema = schema
+        self.consumer_name = consumer_name
+        self.start = start
+        self.settings = settings or ReceiverSettings()
+        self.durable = durable
+        self.key_shared = key_shared
+        self.made_subscription = False  # set by the topic: the durable subscription is new
+
+    @property
+    def type_name(self) -> str:
+        """As Pulsar's statistics call it."""
+        return "Key_Shared" if self.type == ConsumerType.KeyShared else self.type.name
+
+
+class DispatchLimits:
+    """What the broker's options say about dispatch. A value; the core reads it once."""
+
+    __slots__ = (
+        "unacknowledged_per_consumer", "unacknowledged_per_subscription", "delayed_delivery",
+        "early_ms",
+    )  # fmt: skip
+
+    def __init__(self, options: Any) -> None:
+        self.unacknowledged_per_consumer = options.max_unacked_messages_per_consumer
+        self.unacknowledged_per_subscription = options.max_unacked_messages_per_subscription
+        self.delayed_delivery = options.delayed_delivery_enabled
+        strict = options.is_delayed_delivery_deliver_at_time_strict
+        self.early_ms = 0 if strict else options.delayed_delivery_tick_time_millis

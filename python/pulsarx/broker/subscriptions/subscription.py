@@ -1,0 +1,427 @@
+"""A subscription: its cursor, its dispatcher, its consumers.
+
+state         holds                                          left by
+IDLE          no consumer; a durable cursor holds ledgers    attach, remove
+ATTACHED      consumers of one type                          detach of the last, remove
+REMOVED       the cursor is deleted                          -
+
+The type is undefined without consumers: the first to come decides it. A durable and a non-durable
+subscription of one name have nothing to do with each other.
+"""
+
+from __future__ import annotations
+
+import weakref
+from functools import partial
+
+from pulsarx import errors
+from pulsarx._pycore.consume.consumer_core import ConsumerCore
+from pulsarx._pycore.cursor.ack_tracker import AckTracker
+from pulsarx._pycore.cursor.entry_backlog import open_entries
+from pulsarx._pycore.dispatch.receiver import Receiver
+from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
+from pulsarx._pycore.message.entry_view import EntryContext
+from pulsarx._pycore.message.message_id import MessageId
+from pulsarx.broker.ledgers.ledger_list import LedgerTrimmed
+from pulsarx.broker.subscriptions.dispatchers import SELECTOR_NAMES, dispatch_kind, make_dispatcher
+from pulsarx.clock import Deadline
+from pulsarx.compression import decompress
+from pulsarx.enumerations import KeySharedMode
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx._pycore.dispatch.receiver import Dispatcher
+    from pulsarx.broker.catalogue.state import LedgerRecord, SubscriptionRecord
+    from pulsarx.broker.ledgers.ledger_list import Position
+    from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
+    from pulsarx.broker.topics.topic import Topic
+
+    MakeConsumer = Callable[[Receiver, "Subscription"], Any]
+
+
+class Subscription:
+    """One subscription of a topic. Any thread may call; topic.lock orders who comes and goes."""
+
+    __slots__ = (
+        "__weakref__", "_consumers", "_kind", "_partition_index", "core", "dispatcher", "name",
+        "record", "removed", "topic", "tracker",
+    )  # fmt: skip
+
+    def __init__(
+        self, topic: Topic, name: str, record: SubscriptionRecord | None, tracker: AckTracker
+    ) -> None:
+        """record: None for a non-durable one."""
+        self.topic = topic
+        self.record = record
+        self.name = name
+        self.tracker = tracker
+        self.core = SubscriptionCore(tracker, topic.broker.clock)
+        self._kind: tuple[Any, ...] = ("Exclusive",)
+        self._partition_index = TopicName.of(topic.name).partition_index
+        self.dispatcher = self._make_dispatcher()
+        self.core.start(WeakCall(self, "deadlines_due"))
+        self.dispatcher.deadlines_due()  # of what fell due while nobody was here
+        self._consumers: dict[Receiver, weakref.ref[ConsumerCore]] = {}
+        self.removed = False
+
+    @property
+    def durable(self) -> bool:
+        return self.record is not None
+
+    def deadlines_due(self) -> None:
+        if not self.removed:
+            self.dispatcher.deadlines_due()
+
+    # Consumers ------------------------------------------------------------------------------------
+
+    def consumers(self) -> list[ConsumerCore]:
+        """Who is attached, in the order they came."""
+        found = [reference() for reference in list(self._consumers.values())]
+        return [each for each in found if each is not None and each.is_open]
+
+    def attach(self, request: SubscribeRequest, make: MakeConsumer) -> ConsumerCore:
+        """Make one more consumer. A refused one leaves no trace.
+
+        ConsumerBusy: others are attached that are of another type, or it is Exclusive.
+        ConsumerAssignError: sticky ranges that overlap with another's.
+        """
+        self.detach_forgotten()
+        self._take_type(request)
+        context = EntryContext(self.topic.name, request.schema, self.topic.ledger.tail, decompress)
+        receiver = Receiver(self.dispatcher, context, request.consumer_name, request.settings)
+        consumer: ConsumerCore = make(receiver, self)
+        reference = weakref.ref(consumer, ForgetLater(self, receiver))
+        receiver.consumer = reference
+        if self._kind[0] == "Key_Shared":
+            self.dispatcher.join(receiver, sticky_ranges(request))
+        else:
+            self.dispatcher.join(receiver)
+        self._consumers[receiver] = reference
+        return consumer
+
+    def _take_type(self, request: SubscribeRequest) -> None:
+        options = self.topic.broker.options
+        wanted = dispatch_kind(request, options.subscription_key_shared_use_consistent_hashing)
+        if wanted == self._kind and (self._consumers or wanted[0] in ("Exclusive", "Failover")):
+            return
+        if self._consumers:
+            raise errors.ConsumerBusy(
+                f"subscription {self.name} of {self.topic.name} is {described(self._kind)} and has "
+                f"{len(self._consumers)} consumers; a consumer of {described(wanted)} can attach "
+                "when they have left"
+            )
+        self._kind = wanted
+        self.dispatcher = self._make_dispatcher()
+
+    def _make_dispatcher(self) -> Dispatcher:
+        made = make_dispatcher(self.core, self.topic, self._kind, self._partition_index)
+        # It has read what is kept; whether anybody will acknowledge something is not known.
+        self.core.locked(self.tracker.rest)
+        return made
+
+    def detach_forgotten(self) -> None:
+        """Let go of consumers nobody refers to any more; a non-durable one may go with them."""
+        for receiver, reference in list(self._consumers.items()):
+            if reference() is None:
+                self.detach(receiver)
+
+    def detach(self, receiver: Receiver) -> None:
+        """A consumer is gone: what it did not acknowledge goes to the others, or the next one."""
+        with self.topic.lock:
+            if self._consumers.pop(receiver, None) is None:
+                return
+            if not self.removed:
+                receiver.dispatcher.leave(receiver)
+            if not self._consumers and not self.durable:
+                self.topic.drop_non_durable(self)
+            elif not self._consumers and not self.removed:
+                self.core.locked(self.tracker.rest)
+        receiver.dispatcher.settled()
+        self.topic.trim()
+
+    # Positions ------------------------------------------------------------------------------------
+
+    def locate(self, message_id: object) -> tuple[int, int, int]:
+        """For an acknowledgement by id; see LedgerList.locate. What was trimmed is acknowledged.
+
+        NotAllowedError: the topic never had such a message.
+        """
+        if not isinstance(message_id, MessageId):
+            raise TypeError(
+                f"a Message or a MessageId is acknowledged, not a {type(message_id).__name__}"
+            )
+        ledger = self.topic.ledger
+        found = ledger.locate(message_id)
+        if not found[2] and not ledger.may_have_had(message_id.ledger_id()):
+            raise errors.NotAllowedError(
+                f"acknowledge {message_id}: {self.topic.name} has no such message; an id is "
+                "acknowledged on the topic it was published to or received from"
+            )
+        return found
+
+    def seek(self, find: Callable[[], Position]) -> None:
+        """Everything before the position found counts as acknowledged, everything from it on as
+        not. Durable on return."""
+        with self.topic.lock:  # so that the position is not trimmed before it is taken
+            position = find()
+            self.ledger_changed(0)  # it may be in a ledger that came a moment ago
+            if self.topic.ledger.ledgers():
+                self.dispatcher.reset(*position)
+            else:  # nothing was published that could count as acknowledged
+                self.dispatcher.move(*position)
+        self.dispatcher.settled()
+        self.topic.ledger.tail.wake()
+
+    def acknowledge_before(self, position: Position) -> bool:
+        """Everything before the position counts as acknowledged, durably; False: it did already.
+
+        For a subscription without consumers. NotAllowedError: a position the topic has not.
+        """
+        ledger_id, ordinal = position
+        record = self.topic.broker.catalogue.state.topics[self.topic.name]
+        # What retention removed needs nobody's acknowledgement.
+        gone = (record.removed_ledger_id, record.removed_messages)
+        if position <= self.mark_delete() or position <= gone:
+            return False
+        if self.removed or not 0 <= ordinal <= self.topic.ledger.messages_in(ledger_id):
+            raise errors.NotAllowedError(
+                f"{self.topic.name} has no message {ordinal} in ledger {ledger_id}"
+            )
+
+        def acknowledge() -> bool:
+            moved = bool(self.tracker.acknowledge_messages_through(ledger_id, ordinal))
+            self.tracker.flush()
+            return moved
+
+        return bool(self.core.locked(acknowledge))
+
+    def ledger_changed(self, ledger_id: int) -> None:
+        """A ledger was added, sealed or removed."""
+
+        def change() -> None:
+            if not self.tracker.closed:  # unsubscribed meanwhile
+                sync_tracker(self.tracker, self.topic)
+                ledgers = self.topic.ledger.ledgers()
+                if ledgers:
+                    self.dispatcher.forget_before(ledgers[0].ledger_id)
+
+        self.core.locked(change)
+        self.topic.ledger.tail.wake()  # what was trimmed away may have kept others waiting
+
+    def expect_ledgers(self, ledger_ids: list[int]) -> None:
+        """These are about to come, whole; what is read of them may be acknowledged at once."""
+
+        def add() -> None:
+            for ledger_id in () if self.tracker.closed else ledger_ids:
+                self.tracker.add_ledger(ledger_id)
+
+        self.core.locked(add)
+
+    def expect_no_more(self, ledger_ids: list[int]) -> None:
+        """They never will: nothing of them is waited for."""
+
+        def end() -> None:
+            known = () if self.tracker.closed else set(self.tracker.ledger_ids)
+            for ledger_id in known and known.intersection(ledger_ids):
+                self.tracker.seal_ledger(ledger_id, 0)
+
+        self.core.locked(end)
+
+    def ledger_acknowledged(self) -> None:
+        """The last message of a ledger was acknowledged: it may be trimmed."""
+        self.topic.trim_soon()
+
+    def arm_flush(self, consumer: ConsumerCore) -> None:
+        """Make acknowledgements durable before the flush interval is over."""
+        reference = weakref.ref(consumer)
+
+        def flush() -> None:
+            found = reference()
+            if found is not None:
+                found.flushed()
+            if not self.removed:
+                self.tracker.flush()
+
+        self.topic.broker.after_flush_interval(flush)
+
+    def deadline(self, timeout_millis: int | None) -> Deadline:
+        """How long a caller waits is real time, whatever clock the broker has."""
+        return Deadline(timeout_millis)
+
+    def log_damage(self) -> None:
+        import logging
+
+        logging.getLogger("pulsarx").error(
+            "%s: a damaged entry was passed over by receive_many on subscription %s",
+            self.topic.name,
+            self.name,
+            exc_info=True,
+        )
+
+    def mark_delete(self) -> Position:
+        """The first message that is not acknowledged."""
+        position: Position = self.core.locked(self.tracker.mark_delete)
+        return position
+
+    def backlog(self) -> tuple[int, int]:
+        """(entries, messages): messages that are not acknowledged, and entries that hold one."""
+        ledger_list = self.topic.ledger
+
+        def count() -> tuple[int, int]:
+            # All but one that is being added right now; one below the first is being removed.
+            known = self.tracker.ledger_ids
+            counts = [
+                self._open_counts(ledger, ledger.ledger_id in known)
+                for ledger in ledger_list.ledgers()
+                if not known or ledger.ledger_id >= known[0]
+            ]
+            return sum(each[0] for each in counts), sum(each[1] for each in counts)
+
+        found: tuple[int, int] = self.core.locked(count)
+        return found
+
+    def _open_counts(self, ledger: LedgerRecord, known: bool) -> tuple[int, int]:
+        """(entries, messages) of one ledger; mutex held. known: the tracker was told of it."""
+        ledger_list = self.topic.ledger
+        entries, messages = ledger_list.published_counts(ledger)
+        if not known:
+            return entries, messages
+        span = partial(ledger_list.span, ledger)
+        acknowledged = self.tracker.acknowledged_count(ledger.ledger_id)
+        try:
+            entries = open_entries(self.tracker, span, ledger.ledger_id, entries, messages)
+        except LedgerTrimmed:
+            return 0, 0
+        return entries, max(messages - acknowledged, 0)
+
+    def statistics(self) -> dict[str, Any]:
+        """As Pulsar's subscription stats, in snake_case. Key_Shared: which keys are held back, by
+        whom, since when."""
+        entries, messages = self.backlog()
+        found: dict[str, Any] = {
+            "type": self._kind[0] if self._consumers else "",
+            "is_durable": self.durable,
+            "msg_backlog": messages,
+            "backlog_entries": entries,
+            "mark_delete_position": self.mark_delete(),
+        }
+        found |= self.dispatcher.statistics()
+        return found
+
+    # Life -----------------------------------------------------------------------------------------
+
+    def require_last(self, receiver: Receiver) -> None:
+        """BrokerMetadataError: other consumers are attached, so this one may not unsubscribe."""
+        with self.topic.lock:
+            self.detach_forgotten()
+            others = len(self._consumers.keys() - {receiver})
+        if others:
+            raise errors.BrokerMetadataError(
+                f"unsubscribe {self.name} of {self.topic.name}: {others} other consumers are "
+                "attached; close them first"
+            )
+
+    def unsubscribe(self, receiver: Receiver) -> None:
+        """A consumer deletes the subscription. See require_last."""
+        with self.topic.lock:
+            self.require_last(receiver)
+            if self.durable:
+                self.topic.unsubscribe(self.name)
+            else:
+                self.topic.drop_non_durable(self)
+
+    def remove(self) -> None:
+        """Unsubscribe: the position is gone, messages are no longer held for it."""
+        self.removed = True
+        self.core.stop()
+        for consumer in self.consumers():
+            consumer.shut()
+        self.dispatcher.release()
+        self.core.locked(self.tracker.delete)
+
+    def close(self) -> None:
+        self.core.stop()
+        for consumer in self.consumers():
+            consumer.shut()
+        self.dispatcher.release()
+        if not self.removed:
+            self.tracker.flush()
+            self.core.close()
+
+    def abandon(self) -> None:
+        """In a forked child: touch nothing."""
+        self.removed = True
+        for reference in list(self._consumers.values()):
+            consumer = reference()
+            if consumer is not None:
+                consumer.abandon()
+        self.tracker.abandon()
+
+
+class WeakCall:
+    """Calls a method of an object as long as somebody else refers to the object."""
+
+    __slots__ = ("_name", "_reference")
+
+    def __init__(self, target: object, name: str) -> None:
+        self._reference = weakref.ref(target)
+        self._name = name
+
+    def __call__(self) -> None:
+        found = self._reference()
+        if found is not None:
+            getattr(found, self._name)()
+
+
+class ForgetLater:
+    """A consumer that nobody refers to any more leaves: in the background, for the collector may
+    run anywhere."""
+
+    __slots__ = ("_broker", "_receiver", "_subscription")
+
+    def __init__(self, subscription: Subscription, receiver: Receiver) -> None:
+        self._subscription = weakref.ref(subscription)
+        self._receiver = receiver
+        self._broker = subscription.topic.broker
+
+    def __call__(self, _: object) -> None:
+        # In a forked child nothing of it may be touched.
+        if self._broker.state == "OPEN":
+            self._broker.background.put(self._leave)
+
+    def _leave(self) -> None:
+        found = self._subscription()
+        if found is not None and self._receiver in found._consumers:
+            found.detach(self._receiver)
+
+
+def sync_tracker(tracker: AckTracker, topic: Topic) -> None:
+    """Tell the tracker which ledgers the topic has; what it knows already changes nothing."""
+    ledgers = topic.ledger.ledgers()
+    if ledgers:
+        tracker.forget_ledgers(ledgers[0].ledger_id)
+    for ledger in ledgers:
+        tracker.add_ledger(ledger.ledger_id)
+        if ledger.state == "sealed":
+            tracker.seal_ledger(ledger.ledger_id, ledger.message_count)
+
+
+def sticky_ranges(request: SubscribeRequest) -> list[tuple[int, int]] | None:
+    """First and last slot of each range a consumer asks for; None: the mapping decides."""
+    policy = request.key_shared
+    if policy is None or policy.get_key_shared_mode() != KeySharedMode.Sticky:
+        return None
+    return policy.get_sticky_ranges()
+
+
+def described(kind: tuple[Any, ...]) -> str:
+    """A type of subscription in words."""
+    if len(kind) == 1:
+        return str(kind[0])
+    _, selector, out_of_order = kind
+    mapping = SELECTOR_NAMES[selector]
+    return f"Key_Shared ({mapping}{', out of order' if out_of_order else ''})"

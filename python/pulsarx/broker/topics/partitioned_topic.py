@@ -1,0 +1,160 @@
+"""Partitioned topics: their names, how they are created, and how they grow.
+
+The partitions are topics of their own, `x-partition-0` and so on. The partitioned topic itself
+holds no messages, only how many partitions there are.
+"""
+
+from __future__ import annotations
+
+import weakref
+
+from pulsarx import errors
+from pulsarx.broker_options import PARTITION_COUNT_MAX
+from pulsarx.topic_name import PARTITION_SUFFIX, TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.catalogue.state import CatalogueState, TopicRecord
+    from pulsarx.broker.topics.topic import Topic
+
+    Operations = list[dict[str, Any]]
+
+
+class PartitionedTopic:
+    """One partitioned topic of an owned data directory. Any thread may call. The broker has one
+    object a topic, and `partition_count` grows with it."""
+
+    def __init__(self, broker: Broker, record: TopicRecord) -> None:
+        self.broker = broker
+        self.topic_name = TopicName.of(record.name)
+        self.name: str = record.name
+        self.partition_count: int = record.partition_count
+        self._watchers: list[weakref.WeakMethod[Callable[[int], None]]] = []
+
+    def partition(self, index: int) -> Topic:
+        """One partition; TopicNotFound when there are not so many."""
+        return self.broker.topic(self.topic_name.partition(index), create=False)
+
+    def watch(self, grown: Callable[[int], None]) -> None:
+        """Call the method grown(partition count) after the topic has grown, without a lock held.
+
+        It is held weakly: the watcher may simply go.
+        """
+        with self.broker.lock:
+            self._watchers = [each for each in self._watchers if each() is not None]
+            self._watchers.append(weakref.WeakMethod(grown))
+
+    def has_grown(self, partition_count: int) -> None:
+        """Told by the broker."""
+        with self.broker.lock:
+            # Two that let it grow may come here in the other order.
+            self.partition_count = max(self.partition_count, partition_count)
+            watchers = [each() for each in self._watchers]
+            self._watchers = [each for each in self._watchers if each() is not None]
+        for watcher in watchers:
+            if watcher is not None:
+                watcher(partition_count)
+
+
+def partition_names(name: TopicName, partition_count: int) -> list[str]:
+    return [str(name.partition(index)) for index in range(partition_count)]
+
+
+def partition_count_of(state: CatalogueState, name: TopicName) -> int:
+    """How many partitions a topic has; 0: it is not partitioned, or does not exist."""
+    record = state.topics.get(str(name))
+    return 0 if record is None else record.partition_count
+
+
+def check_partition_count(partitions: object, name: TopicName) -> int:
+    """A number of partitions somebody asks for, if it is one."""
+    if not isinstance(partitions, int) or isinstance(partitions, bool):
+        raise ValueError(f"partitions must be int, not {type(partitions).__name__}")
+    if not 1 <= partitions <= PARTITION_COUNT_MAX:
+        raise ValueError(
+            f"{name}: partitions is {partitions}; it must be from 1 to {PARTITION_COUNT_MAX}"
+        )
+    if name.partition_index >= 0:
+        raise errors.NotAllowedError(
+            f"{name} is the name of a partition and cannot have partitions itself"
+        )
+    return partitions
+
+
+def check_is_whole(state: CatalogueState, name: TopicName) -> None:
+    """Refuse a partitioned name where a topic is needed that holds messages itself."""
+    count = partition_count_of(state, name)
+    if count:
+        raise errors.OperationNotSupported(
+            f"{name} has {count} partitions, and this is done with one of them: "
+            f"{name.partition(0)} and so on"
+        )
+
+
+def check_may_be_created(state: CatalogueState, name: TopicName) -> None:
+    """Refuse to create a partition that its topic has not got."""
+    if name.partition_index < 0:
+        return
+    count = partition_count_of(state, TopicName.of(name.partitioned_name))
+    if count:
+        raise errors.TopicNotFound(f"{name}: {name.partitioned_name} has {count} partitions")
+
+
+def creation(broker: Broker, name: TopicName, partition_count: int) -> Operations:
+    """The operations that create a partitioned topic and its partitions."""
+    topics = broker.catalogue.state.topics
+    if str(name) in topics:
+        raise errors.NotAllowedError(f"create {name} with partitions: it exists already")
+    prefix = f"{name}{PARTITION_SUFFIX}"
+    for other in topics:
+        if other.startswith(prefix) and TopicName.of(other).partition_index >= 0:
+            raise errors.NotAllowedError(
+                f"create {name} with partitions: there is a topic {other} already"
+            )
+    allocate = broker.catalogue.allocate_id
+    head = {"op": "create_topic", "topic": str(name), "topic_id": allocate()}
+    return [
+        {**head, "partition_count": partition_count},
+        *(
+            {"op": "create_topic", "topic": each, "topic_id": allocate()}
+            for each in partition_names(name, partition_count)
+        ),
+    ]
+
+
+def growth(broker: Broker, record: TopicRecord, partition_count: int) -> Operations:
+    """The operations that add partitions.
+
+    Each begins with the durable subscriptions of partition 0, at its first message: so no
+    subscription misses what is sent there before its consumers have come.
+    """
+    if partition_count < record.partition_count:
+        raise errors.NotAllowedError(
+            f"{record.name} has {record.partition_count} partitions; they cannot become "
+            f"{partition_count}, only more"
+        )
+    name = TopicName.of(record.name)
+    catalogue = broker.catalogue
+    subscriptions = catalogue.state.topics[str(name.partition(0))].subscriptions.values()
+    operations: Operations = []
+    for each in partition_names(name, partition_count)[record.partition_count :]:
+        topic_id = catalogue.allocate_id()
+        operations.append({"op": "create_topic", "topic": each, "topic_id": topic_id})
+        for subscription in subscriptions:
+            operations.append(
+                {
+                    "op": "create_subscription",
+                    "topic": each,
+                    "name": subscription.name,
+                    "cursor_id": catalogue.allocate_id(),
+                    "type": subscription.type,
+                    "created_ms": broker.clock.now_ms(),
+                    "properties": subscription.properties,
+                }
+            )
+    setting = {"op": "set_partition_count", "topic": record.name}
+    return [*operations, {**setting, "partition_count": partition_count}]

@@ -1,0 +1,66 @@
+"""What `admin.topics.stats` tells of a topic. Names as in Pulsar's topic stats, in snake_case."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.broker.topics.read_only_topic import ForeignTopic
+    from pulsarx.broker.topics.topic import Topic
+
+
+def topic_statistics(topic: Topic | ForeignTopic) -> dict[str, Any]:
+    """storage_size: bytes of the ledgers up to their published ends. A foreign topic has no live
+    counts: None there."""
+    ledgers = []
+    for ledger in topic.ledger.ledgers():
+        entries, messages = topic.ledger.published_counts(ledger)
+        size = topic.ledger.size_of(ledger)
+        ledgers.append(
+            {
+                "ledger_id": ledger.ledger_id,
+                "state": ledger.state,
+                "entries": entries,
+                "messages": messages,
+                "size": size,
+            }
+        )
+    return {
+        "topic": topic.name,
+        "storage_size": sum(each["size"] for each in ledgers),
+        "entries": sum(each["entries"] for each in ledgers),
+        "messages": sum(each["messages"] for each in ledgers),
+        "ledgers": ledgers,
+        "publishers": topic.publisher_count(),
+        "subscriptions": topic.subscription_statistics(),
+    }
+
+
+def partitioned_statistics(name: str, partitions: list[dict[str, Any]]) -> dict[str, Any]:
+    """Numbers of the partitions added up. Producers are counted once, as each has the same name on
+    all partitions."""
+    subscriptions: dict[str, dict[str, Any]] = {}
+    for each in partitions:
+        for subscription, figures in each["subscriptions"].items():
+            _add(subscriptions.setdefault(subscription, {}), figures)
+    publishers = [each["publishers"] for each in partitions if each["publishers"] is not None]
+    return {
+        "topic": name,
+        "metadata": {"partitions": len(partitions)},
+        "storage_size": sum(each["storage_size"] for each in partitions),
+        "entries": sum(each["entries"] for each in partitions),
+        "messages": sum(each["messages"] for each in partitions),
+        "publishers": max(publishers, default=None),
+        "subscriptions": subscriptions,
+        "partitions": {each["topic"]: each for each in partitions},
+    }
+
+
+def _add(total: dict[str, Any], figures: dict[str, Any]) -> None:
+    """Add numbers; texts and flags are those of the first partition, positions are left out."""
+    for name, value in figures.items():
+        if isinstance(value, (bool, str)):
+            total.setdefault(name, value)
+        elif isinstance(value, int | float):
+            total[name] = total.get(name, 0) + value

@@ -1,0 +1,133 @@
+"""The consumer of several topics: of a list, of the partitions of a topic, of a topic and its retry
+letters."""
+
+from __future__ import annotations
+
+import threading
+
+from pulsarx import errors
+from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
+from pulsarx.clock import Deadline
+from pulsarx.consumer import Consumer
+from pulsarx.message_id import MessageId
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx._pycore.message.message import Message
+    from pulsarx.consuming.partition_follower import PartitionFollower
+    from pulsarx.consuming.topic_consumer import TopicConsumer
+    from pulsarx.listening.listener_pool import ListenerPool
+    from pulsarx.options.base import ConsumerOptions
+
+LATEST_LEDGER_ID = 2**63 - 1
+
+
+class MultiTopicsConsumer(MultiConsumerCore, Consumer):
+    """A Consumer made of one TopicConsumer a topic. Any thread may call.
+
+    It takes from its topics in turn, and keeps the order within each. A message is acknowledged on
+    its own topic; so is everything before it by acknowledge_cumulative.
+    """
+
+    _left = False
+
+    def __init__(self, topic: str, options: ConsumerOptions, name: str, pool: ListenerPool) -> None:
+        """topic: what it is called; its topics are added afterwards."""
+        super().__init__(Deadline)
+        self._topic = topic
+        self._growing = threading.RLock()
+        self.followers: list[PartitionFollower] = []  # of its partitioned topics
+        self._prepare(options, name, pool)
+
+    def topic(self) -> str:
+        return self._topic
+
+    @property
+    def has_left(self) -> bool:
+        """Whether it was closed, or unsubscribed by itself or by others: it gets no more topics."""
+        return self._left or (bool(self.members()) and not self.is_open)
+
+    def grow(self, member: TopicConsumer) -> None:
+        """Receive from one topic more; its consumer is closed when this one is by now."""
+        with self._growing:
+            if self._left:
+                member.close()
+                return
+            self.add(member)
+
+    def redeliver_unacknowledged_messages(self) -> None:
+        self.require_open()
+        self._with_each(lambda member: member.redeliver_unacknowledged_messages())
+
+    def get_last_message_id(self) -> MessageId:
+        self.require_open()
+        raise errors.OperationNotSupported(
+            f"get_last_message_id of {len(self.members())} topics; ask a consumer or reader of one"
+        )
+
+    def seek(self, messageid: MessageId | int) -> None:
+        self.require_open()
+        if not isinstance(messageid, (MessageId, int)):
+            raise ValueError(f"invalid seek_arg type {type(messageid)}")
+        if isinstance(messageid, MessageId):
+            ledger_id = messageid.ledger_id()
+            if 0 <= ledger_id != LATEST_LEDGER_ID:
+                member = self.member_with_ledger(ledger_id)
+                if member is None:
+                    raise errors.OperationNotSupported(
+                        f"seek to {messageid}: ledger {ledger_id} is of none of the topics of "
+                        "this consumer, or is gone; seek to a time"
+                    )
+                member.seek(messageid)
+                return
+        self._with_each(lambda member: member.seek(messageid))
+
+    def _receiver_of(self, message: Message) -> TopicConsumer | None:
+        return next((each for each in self.members() if each.owns(message)), None)
+
+    def _require_last(self) -> None:
+        for member in self.members():
+            if member.is_open:
+                member._require_last()
+
+    def _remove_subscription(self) -> None:
+        with self._growing:
+            self._left = True
+            self.shut()
+            self.silence()
+            self._with_each(lambda member: member.unsubscribe())
+
+    def take_back(self) -> None:
+        """Some topic refused it: leave the others as they were."""
+        with self._growing:
+            self._left = True
+            self.shut()
+            self.silence()
+            self._with_each(lambda member: member.take_back())
+
+    def _leave(self) -> None:
+        with self._growing:
+            self._left = True
+            if self.shut():
+                self.silence()
+                self._with_each(lambda member: member.close())
+
+    def _with_each(self, step: Callable[[Any], object]) -> None:
+        """Do it on all topics that still have this consumer, even when one fails; then say so."""
+        failure: Exception | None = None
+        for member in self.members():
+            if member.is_open:
+                try:
+                    step(member)
+                except Exception as error:
+                    failure = failure or error
+        if failure is not None:
+            raise failure
+
+    def __del__(self) -> None:
+        # Forgotten: its topics must not keep ringing for it.
+        if getattr(self, "_growing", None) is not None:
+            self.silence()

@@ -1,0 +1,47 @@
+"""Lets a consumer have the partitions that its topic gets while it is open."""
+
+from __future__ import annotations
+
+import threading
+
+from pulsarx.listening.listener_pool import log_exception
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
+    from pulsarx.topic_name import TopicName
+
+
+class PartitionFollower:
+    """One partitioned topic of one consumer, which keeps it alive; the topic does not. Any thread
+    may call."""
+
+    def __init__(
+        self, topic: PartitionedTopic, attach: Callable[[TopicName, bool], object]
+    ) -> None:
+        """attach: called with each partition once, and whether it came after the consumer did."""
+        self._topic = topic
+        self._attach = attach
+        self._lock = threading.Lock()
+        self._attached_count = 0
+
+    def start(self) -> None:
+        """Attach the partitions there are, and watch for more. Raises what attaching raises."""
+        self._topic.watch(self.grown)
+        self._attach_up_to(self._topic.partition_count, False)
+
+    def grown(self, partition_count: int) -> None:
+        """Told by the topic, in the thread of whoever let it grow; no lock is held."""
+        try:
+            self._attach_up_to(partition_count, True)
+        except Exception:
+            log_exception("%s: a consumer did not get its new partitions", self._topic.name)
+
+    def _attach_up_to(self, partition_count: int, is_new: bool) -> None:
+        with self._lock:
+            while self._attached_count < partition_count:
+                name = self._topic.topic_name.partition(self._attached_count)
+                self._attach(name, is_new)
+                self._attached_count += 1

@@ -1,0 +1,104 @@
+"""Publishes letters to one topic. Belongs to a consumer; see letter_rules.
+
+state      holds                                              left by
+UNMADE     no letter was sent yet                             send
+MADE       a producer                                         close; its client closed
+FAILED     making it failed; not tried before a while is over send, then
+CLOSED     -                                                  -
+"""
+
+from __future__ import annotations
+
+import threading
+
+from pulsarx import errors
+from pulsarx.options.redelivery_backoff import MultiplierRedeliveryBackoff
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    from pulsarx._pycore.message.message import Message
+    from pulsarx.broker.broker import Broker
+    from pulsarx.clock import Clock
+    from pulsarx.message_id import MessageId
+    from pulsarx.producer import Producer
+    from pulsarx.producing.partitioned_producer import PartitionedProducer
+
+    AnyProducer: TypeAlias = Producer | PartitionedProducer
+
+# As Pulsar's clients wait before they try to connect again.
+CREATION_BACKOFF = MultiplierRedeliveryBackoff(100, 60_000, 2)
+
+
+class LetterProducer:
+    """Any thread may call. The producer is made with the first letter."""
+
+    def __init__(self, topic: str, clock: Clock, make: Callable[[], AnyProducer]) -> None:
+        self.topic = topic
+        self._clock = clock
+        self._make = make
+        self._lock = threading.Lock()
+        self._producer: AnyProducer | None = None
+        self._closed = False
+        self._failure: Exception | None = None
+        self._failure_count = 0
+        self._try_again_ms = 0
+
+    def send(self, message: Message, properties: dict[str, str], delay_ms: int = 0) -> MessageId:
+        """Publish a copy of a message with these properties; as durable on return as any send.
+
+        delay_ms: how long the copy waits before it is delivered.
+        ProducerNotInitialized: making the producer failed a moment ago.
+        """
+        sent: MessageId = self._open().send(
+            None if message.has_null_value() else message.data(),
+            properties=properties,
+            partition_key=message.partition_key() or None,
+            ordering_key=message.ordering_key() or None,
+            event_timestamp=message.event_timestamp() or None,
+            deliver_at=self._clock.now_ms() + delay_ms if delay_ms > 0 else None,
+        )
+        return sent
+
+    def close(self) -> None:
+        """Idempotent. Nothing is on its way: a send waits."""
+        with self._lock:
+            self._closed = True
+            producer, self._producer = self._producer, None
+        if producer is not None and producer.is_connected():
+            producer.close()
+
+    def _open(self) -> AnyProducer:
+        with self._lock:
+            if self._closed:
+                raise errors.AlreadyClosed("consumer")
+            if self._producer is not None and self._producer.is_connected():
+                return self._producer
+            if self._failure is not None and self._clock.now_ms() < self._try_again_ms:
+                raise errors.ProducerNotInitialized(
+                    f"{self.topic}: tried again from {self._try_again_ms} ms on; {self._failure}"
+                )
+            try:
+                self._producer = self._make()
+            except Exception as error:
+                self._failure = error
+                delay_ms = CREATION_BACKOFF.next(self._failure_count)
+                self._try_again_ms = self._clock.now_ms() + delay_ms
+                self._failure_count += 1
+                raise
+            self._failure, self._failure_count = None, 0
+            return self._producer
+
+
+def make_letter_topic(broker: Broker, topic: str) -> None:
+    """A letter topic that does not exist gets no partitions, whatever other new topics get."""
+    name = TopicName.of(topic)
+    if str(name) in broker.catalogue.state.topics or not broker.options.allow_auto_topic_creation:
+        return  # if it may not be made, whoever opens it says so
+    try:
+        broker.create_non_partitioned_topic(name)
+    except errors.NotAllowedError:
+        pass  # another consumer was quicker

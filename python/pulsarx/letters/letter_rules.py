@@ -1,0 +1,125 @@
+"""Where a subscription's letters go: messages that were given up, and those to be tried later.
+
+  letter     a message goes there when                    topic, unless the policy names one
+  dead       it was redelivered too often                 <topic>-<subscription>-DLQ
+  retry      Consumer.reconsume_later asks for it         <topic>-<subscription>-RETRY
+
+Names are made of the parent of a partition. The first topic names those of a consumer of several
+topics with retry_enable; without it each topic has a dead letter topic of its own.
+"""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.options.consumer_policies import MAX_REDELIVER_COUNT_DEFAULT
+from pulsarx.topic_name import TopicName, check_subscription_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pulsarx._pycore.message.message import Message
+    from pulsarx.options.consumer_policies import DeadLetterPolicy
+
+# Pulsar's names; the third is an old misspelling that other clients still look for.
+REAL_TOPIC = "REAL_TOPIC"
+ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
+ORIGIN_MESSAGE_ID_LEGACY = "ORIGIN_MESSAGE_IDY_TIME"
+REAL_SUBSCRIPTION = "REAL_SUBSCRIPTION"
+RECONSUMETIMES = "RECONSUMETIMES"
+DELAY_TIME = "DELAY_TIME"
+
+
+class LetterRules:
+    """What one consumer does with letters. Immutable by custom; any thread may ask."""
+
+    def __init__(
+        self,
+        topics: Sequence[str],
+        subscription_name: str,
+        policy: DeadLetterPolicy | None,
+        retry_enable: bool = False,
+    ) -> None:
+        """topics: what the consumer subscribes to, the first one first; empty for a pattern.
+
+        InvalidTopicName: the subscription's name makes no topic name and the policy gives none.
+        InvalidConfiguration: a letter would come back to the topic it came from.
+        """
+        self.subscription_name = subscription_name
+        self.retry_enable = retry_enable
+        self.max_redeliver_count = (
+            MAX_REDELIVER_COUNT_DEFAULT if policy is None else policy.getMaxRedeliverCount()
+        )
+        self.initial_subscription_name = (
+            "" if policy is None else policy.getInitialSubscriptionName()
+        )
+        if self.initial_subscription_name:
+            check_subscription_name(self.initial_subscription_name)
+        first = parent_of(topics[0]) if topics else ""
+        dead = "" if policy is None else policy.getDeadLetterTopic()
+        retry = "" if policy is None else policy.getRetryLetterTopic()
+        if retry_enable and not first and not (dead and retry):
+            raise errors.InvalidConfiguration(
+                "a pattern of topics has no first topic that could name the letter topics: give "
+                "ConsumerDeadLetterPolicy both dead_letter_topic and retry_letter_topic"
+            )
+        self._dead_letter_topic = ""  # of the topic a message came from
+        if dead:
+            self._dead_letter_topic = str(TopicName.of(dead))
+        elif retry_enable:
+            self._dead_letter_topic = self._named_after(first, "DLQ")
+        self.retry_letter_topic = ""
+        if retry_enable:
+            self.retry_letter_topic = (
+                str(TopicName.of(retry)) if retry else self._named_after(first, "RETRY")
+            )
+        self._refuse_circles([parent_of(topic) for topic in topics])
+
+    def dead_letter_topic(self, topic: str) -> str:
+        """Where the dead letters of a topic or partition go."""
+        return self._dead_letter_topic or self._named_after(parent_of(topic), "DLQ")
+
+    def dead_letter_producer_name(self, topic: str, consumer_name: str) -> str:
+        return f"{parent_of(topic)}-{self.subscription_name}-{consumer_name}-DLQ"
+
+    def properties(self, message: Message) -> dict[str, str]:
+        """Those of the message, and where it first came from."""
+        found = message.properties()
+        place = message.message_id()
+        origin = f"{place.ledger_id()}:{place.entry_id()}:{place.partition()}:{place.batch_index()}"
+        # A letter of a letter keeps what the first one said.
+        found.setdefault(REAL_TOPIC, parent_of(message.topic_name()))
+        found.setdefault(ORIGIN_MESSAGE_ID, origin)
+        found.setdefault(ORIGIN_MESSAGE_ID_LEGACY, origin)
+        found.setdefault(REAL_SUBSCRIPTION, self.subscription_name)
+        return found
+
+    def _named_after(self, topic: str, ending: str) -> str:
+        try:
+            return str(TopicName.of(f"{topic}-{self.subscription_name}-{ending}"))
+        except errors.InvalidTopicName as error:
+            raise errors.InvalidTopicName(
+                f"subscription {self.subscription_name!r} cannot be part of the name of a topic "
+                f"for letters; name it in ConsumerDeadLetterPolicy ({error})"
+            ) from None
+
+    def _refuse_circles(self, topics: list[str]) -> None:
+        """A letter topic that the consumer subscribes to would feed itself."""
+        if self.retry_enable and self.retry_letter_topic == self._dead_letter_topic:
+            raise errors.InvalidConfiguration(
+                f"{self.retry_letter_topic} cannot be both retry letter topic and dead letter topic"
+            )
+        for topic in topics:
+            if topic == self.dead_letter_topic(topic):
+                raise errors.InvalidConfiguration(
+                    f"{topic} cannot be its own dead letter topic: what is given up would come back"
+                )
+            if topic == self.retry_letter_topic:
+                raise errors.InvalidConfiguration(
+                    f"{topic} is subscribed to and cannot be its own retry letter topic"
+                )
+
+
+def parent_of(topic: str) -> str:
+    """Full name of a topic, or of the topic that a partition is of."""
+    return TopicName.of(topic).partitioned_name

@@ -1,0 +1,78 @@
+"""What a consumer has to do with letters, in one piece: made by subscribe, kept by the consumer."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.enumerations import ConsumerType
+from pulsarx.letters.dead_letter import DeadLetters
+from pulsarx.letters.letter_producer import make_letter_topic
+from pulsarx.letters.letter_rules import LetterRules
+from pulsarx.letters.retry_letter import RetryLetters, check_reconsume_arguments
+
+__all__ = ["Letters", "check_reconsume_arguments", "refuse_reconsuming"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pulsarx._pycore.message.message import Message
+    from pulsarx.broker.broker import Broker
+    from pulsarx.client import Client
+    from pulsarx.letters.dead_letter import Core
+    from pulsarx.letters.retry_letter import Receiver
+    from pulsarx.options.base import ConsumerOptions
+
+
+class Letters:
+    """The dead and the retry letters of one consumer. Any thread may call."""
+
+    def __init__(
+        self, client: Client, broker: Broker, options: ConsumerOptions, consumer_name: str
+    ) -> None:
+        """InvalidTopicName, InvalidConfiguration: see LetterRules."""
+        policy = options.dead_letter_policy
+        topics = options.topic if isinstance(options.topic, list) else [options.topic]
+        self.rules = rules = LetterRules(
+            [each for each in topics if isinstance(each, str)],  # a pattern names none
+            options.subscription_name,
+            None if policy is None else policy.policy(),
+            options.retry_enable,
+        )
+        self._dead = DeadLetters(client, broker, rules, consumer_name)
+        self._retry: RetryLetters | None = None
+        if rules.retry_enable:
+            make_letter_topic(broker, rules.retry_letter_topic)
+            self._retry = RetryLetters(client, broker, rules, self._dead)
+
+    def retry_options(self, options: ConsumerOptions) -> ConsumerOptions:
+        """How to subscribe to the retry topic beside topics with these options: where a delay
+        counts."""
+        if options.consumer_type == ConsumerType.KeyShared:
+            return options
+        values = options.as_dict() | {"consumer_type": ConsumerType.Shared}
+        return type(options)(**values)
+
+    def attach(self, core: Core) -> None:
+        """Let what the core of one topic gives up go to the dead letter topic."""
+        self._dead.attach(core)
+
+    def reconsume_later(
+        self, receiver: Receiver, message: Message, delay_ms: int, properties: dict[str, str] | None
+    ) -> None:
+        """receiver: the consumer of the message's own topic. The arguments were checked."""
+        if self._retry is None:
+            raise refuse_reconsuming()
+        self._retry.reconsume_later(receiver, message, delay_ms, properties)
+
+    def close(self) -> None:
+        """Before the consumer leaves its subscription. Idempotent."""
+        try:
+            self._dead.close()
+        finally:
+            if self._retry is not None:
+                self._retry.close()
+
+
+def refuse_reconsuming() -> errors.InvalidConfiguration:
+    return errors.InvalidConfiguration(
+        "reconsume_later needs a consumer that is subscribed to its retry topic as well: "
+        "subscribe(..., retry_enable=True)"
+    )

@@ -1,0 +1,13 @@
+"""Hands received columns out through the Arrow PyCapsule interface. Made by consumer_arrow."""
+
+from pulsarx._pycore.arrow.arrow_block cimport ArrowBlock
+
+
+cdef class ArrowMessages:
+    cdef ArrowBlock* c_block             # owned: one reference
+    cdef object topic                    # the LedgerTail the messages came from
+    cdef str topic_name
+
+
+cdef ArrowMessages arrow_messages_new(ArrowBlock* block, object topic, str topic_name)
+"""Takes over the caller's reference to a finished block, also when it raises."""

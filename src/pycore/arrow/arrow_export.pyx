@@ -1,0 +1,189 @@
+# cython: language_level=3
+"""Body of arrow_export.pxd.
+
+  column        type                                                  null
+  message_id    struct<ledger_id: int64, entry_id: int64,
+                       partition: int32, batch_index: int32>          never
+  key           string                                                without a key
+  value         binary                                                without a value
+  publish_time  timestamp[ms, UTC]                                    never
+  event_time    timestamp[ms, UTC]                                    without one
+  properties    map<string, string>                                   never; empty
+"""
+
+cimport cython
+from libc.errno cimport ENOMEM
+from libc.stdint cimport int64_t
+
+from pulsarx import errors
+from pulsarx._pycore.arrow.arrow_block cimport (
+    AckRun, ArrowBlock, arrow_block_hold, arrow_block_release,
+)
+from pulsarx._pycore.arrow.arrow_schema cimport ARROW_NULLABLE, ArrowArray, ArrowSchema
+from pulsarx._pycore.arrow.arrow_struct cimport *
+
+cdef enum:
+    COLUMN_COUNT = 6
+
+COLUMN_NAMES = ("message_id", "key", "value", "publish_time", "event_time", "properties")
+
+
+cdef int make_message_id_schema(ArrowSchema* self) noexcept nogil:
+    if arrow_make_schema(self, b"+s", b"message_id", 0, 4) != 0:
+        return ENOMEM
+    if (arrow_make_schema(self.children[0], b"l", b"ledger_id", 0, 0) != 0
+            or arrow_make_schema(self.children[1], b"l", b"entry_id", 0, 0) != 0
+            or arrow_make_schema(self.children[2], b"i", b"partition", 0, 0) != 0
+            or arrow_make_schema(self.children[3], b"i", b"batch_index", 0, 0) != 0):
+        return ENOMEM
+    return 0
+
+
+cdef int make_messages_schema(void* block, ArrowSchema* self) noexcept nogil:
+    if arrow_make_schema(self, b"+s", b"", 0, COLUMN_COUNT) != 0:
+        return ENOMEM
+    if (make_message_id_schema(self.children[0]) != 0
+            or arrow_make_schema(self.children[1], b"u", b"key", ARROW_NULLABLE, 0) != 0
+            or arrow_make_schema(self.children[2], b"z", b"value", ARROW_NULLABLE, 0) != 0
+            or arrow_make_schema(self.children[3], b"tsm:UTC", b"publish_time", 0, 0) != 0
+            or arrow_make_schema(self.children[4], b"tsm:UTC", b"event_time", ARROW_NULLABLE,
+                                 0) != 0
+            or arrow_make_properties_schema(self.children[5], b"properties", 0, 0) != 0):
+        self.release(self)
+        return ENOMEM
+    return 0
+
+
+cdef void hold_block(void* block) noexcept nogil:
+    arrow_block_hold(<ArrowBlock*>block)
+
+
+cdef void release_block(void* block) noexcept nogil:
+    arrow_block_release(<ArrowBlock*>block)
+
+
+cdef ArrowColumns columns_of(ArrowBlock* block) noexcept nogil:
+    cdef ArrowColumns columns
+    columns.it = block
+    columns.hold = hold_block
+    columns.release = release_block
+    columns.make_schema = make_messages_schema
+    columns.make_array = make_messages
+    columns.zeros = block.zeros
+    return columns
+
+
+cdef int make_message_ids(ArrowArray* self, const ArrowColumns* columns,
+                          ArrowBlock* block) noexcept nogil:
+    cdef int64_t rows = block.row_count
+    if arrow_make_array(self, columns, rows, 1, 4) != 0:
+        return ENOMEM
+    if (arrow_make_fixed(self.children[0], columns, rows, block.ledger_ids) != 0
+            or arrow_make_fixed(self.children[1], columns, rows, block.entry_ids) != 0
+            or arrow_make_fixed(self.children[2], columns, rows, block.partitions) != 0
+            or arrow_make_fixed(self.children[3], columns, rows, block.batch_indexes) != 0):
+        return ENOMEM
+    return 0
+
+
+cdef int make_columns(ArrowArray* self, const ArrowColumns* columns,
+                      ArrowBlock* block) noexcept nogil:
+    cdef int64_t rows = block.row_count
+    if (make_message_ids(self.children[0], columns, block) != 0
+            or arrow_make_text(self.children[1], columns, rows, block.key.offsets,
+                               block.key.data) != 0
+            or arrow_make_text(self.children[2], columns, rows, block.value_offsets,
+                               block.value_data) != 0
+            or arrow_make_fixed(self.children[3], columns, rows, block.publish_times) != 0
+            or arrow_make_fixed(self.children[4], columns, rows, block.event_times) != 0
+            or arrow_make_properties(self.children[5], columns, rows, block.property_offsets,
+                                     &block.property_key, &block.property_value) != 0):
+        return ENOMEM
+    arrow_set_nulls(self.children[1], columns, block.key_validity, rows - block.key.count)
+    if block.value_nulls:
+        arrow_set_nulls(self.children[2], columns, block.value_validity, block.value_nulls)
+    arrow_set_nulls(self.children[4], columns, block.event_validity, rows - block.event_count)
+    return 0
+
+
+cdef int make_messages(void* it, ArrowArray* self) noexcept nogil:
+    cdef ArrowBlock* block = <ArrowBlock*>it
+    cdef ArrowColumns columns = columns_of(block)
+    if arrow_make_array(self, &columns, block.row_count, 1, COLUMN_COUNT) != 0:
+        return ENOMEM
+    if make_columns(self, &columns, block) != 0:
+        self.release(self)
+        return ENOMEM
+    return 0
+
+
+@cython.final
+cdef class ArrowMessages:
+    """Received messages as columns: what `receive_arrow` and `read_arrow` return.
+
+    Everything that knows the Arrow PyCapsule interface takes it without a copy: `pyarrow.table(m)`,
+    `pyarrow.record_batch(m)`, `polars.DataFrame(m)`, DuckDB. Columns: message_id (ledger_id,
+    entry_id, partition, batch_index), key, value, publish_time, event_time, properties; in strings
+    what is not UTF-8 is U+FFFD. `consumer.acknowledge_many(m)` acknowledges all of it. It never
+    changes, any thread may use it, and it outlives consumer and client.
+    """
+
+    def __init__(self):
+        raise TypeError("ArrowMessages are received from a consumer or a reader")
+
+    def __dealloc__(self):
+        arrow_block_release(self.c_block)
+
+    def __len__(self) -> int:
+        return self.c_block.row_count
+
+    @property
+    def column_names(self) -> tuple:
+        """Names of the columns, in order."""
+        return COLUMN_NAMES
+
+    def __arrow_c_schema__(self):
+        """The types of the columns, as a capsule."""
+        cdef ArrowColumns columns = columns_of(self.c_block)
+        return arrow_export_schema(&columns)
+
+    def __arrow_c_array__(self, requested_schema=None):
+        """(schema, struct array) as capsules. requested_schema is not followed: cast afterwards."""
+        cdef ArrowColumns columns = columns_of(self.c_block)
+        return arrow_export_array(&columns)
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        """A stream of one record batch, as a capsule. requested_schema is not followed."""
+        cdef ArrowColumns columns = columns_of(self.c_block)
+        return arrow_export_stream(&columns)
+
+    def runs(self, topic) -> list:
+        """(ledger id, first ordinal, count) of all messages; for acknowledge_many.
+
+        topic: the LedgerTail of the consumer; NotAllowedError when they came from another.
+        """
+        cdef int64_t at
+        cdef AckRun* run
+        cdef list found = []
+        if topic is not self.topic:
+            raise errors.NotAllowedError(f"acknowledge {self!r}: it is not of the same topic")
+        for at in range(self.c_block.run_count):
+            run = self.c_block.runs + at
+            found.append((run.ledger_id, run.first, run.count))
+        return found
+
+    def __repr__(self) -> str:
+        return f"ArrowMessages(topic={self.topic_name!r}, rows={len(self)})"
+
+
+cdef ArrowMessages arrow_messages_new(ArrowBlock* block, object topic, str topic_name):
+    cdef ArrowMessages messages
+    try:
+        messages = ArrowMessages.__new__(ArrowMessages)
+    except BaseException:
+        arrow_block_release(block)
+        raise
+    messages.c_block = block
+    messages.topic = topic
+    messages.topic_name = topic_name
+    return messages

@@ -1,0 +1,193 @@
+# cython: language_level=3
+"""Body of consumer_arrow.pxd."""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from pulsarx import errors
+from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
+from pulsarx._core.single_metadata cimport METADATA_BATCH
+from pulsarx._core.status cimport STATUS_NO_MEMORY, STATUS_OK, STATUS_TOO_LARGE
+from pulsarx._pycore.arrow.arrow_block cimport (
+    ArrowBlock, BlockEntry, arrow_block_finish, arrow_block_new, arrow_block_release,
+    arrow_block_reserve, arrow_block_take_batch, arrow_block_take_single,
+)
+from pulsarx._pycore.arrow.arrow_export cimport ArrowMessages, arrow_messages_new
+from pulsarx._pycore.consume.consumer_core cimport CONSUMER_OPEN, ConsumerCore
+from pulsarx._pycore.message.entry_view cimport EntryView
+from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
+from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.dispatch.receiver cimport Receiver
+
+cdef enum:
+    GIL_KEPT_UP_TO = 4096        # bytes: smaller entries are over before another could take it
+    STOP = 1                     # what collect_entry answers when the block is full
+    RESERVE_MAX = 67108864       # bytes of values to make room for before they are seen
+
+
+cdef class ConsumerArrow(ConsumerCore):
+    """receive_arrow."""
+
+    def receive_arrow(self, max_messages: int, timeout_millis: int | None = None) -> ArrowMessages:
+        """Up to max_messages messages as columns: waits for the first like receive, then takes what
+        is there. Returns it empty when none came in time.
+
+        The result speaks the Arrow PyCapsule interface (see ArrowMessages); acknowledge it with
+        acknowledge_many. It holds at most 2 GiB of values, keys and properties each.
+        """
+        cdef int64_t wanted = max_messages
+        cdef ArrowBlock* block
+        cdef object deadline = None
+        if wanted < 1:
+            raise ValueError(f"max_messages is {wanted}; it must be at least 1")
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
+        block = arrow_block_new()
+        if block == NULL:
+            raise MemoryError("the columns of messages")
+        try:
+            while True:
+                mutex_lock(&self.core.mutex)
+                try:
+                    self.collect(block, wanted)
+                except errors.CorruptDataError:
+                    # What was taken before the damage must not be lost, as in receive_many.
+                    if not block.row_count:
+                        raise
+                    self.subscription.log_damage()
+                finally:
+                    mutex_unlock(&self.core.mutex)
+                self.after()
+                if block.row_count:
+                    break
+                if deadline is None:
+                    deadline = self.deadline(timeout_millis)
+                if not self.wait(deadline):
+                    self.stop_asking()
+                    break
+            self.stop_asking()
+            if arrow_block_finish(block, self.dispatcher.tail.partition) != STATUS_OK:
+                raise MemoryError(f"the columns of {block.row_count} messages")
+        except BaseException:
+            arrow_block_release(block)
+            raise
+        return arrow_messages_new(
+            block, self.dispatcher.tail, self.dispatcher.topic_name)
+
+    cdef int collect(self, ArrowBlock* block, int64_t wanted) except -1:
+        """Append what is there, up to wanted rows. Subscription's mutex held."""
+        cdef Receiver receiver = self.receiver
+        while block.row_count < wanted:
+            if receiver.view is None or receiver.view_generation != self.dispatcher.generation:
+                if not receiver.fill():
+                    return 0
+            if block.row_count == 0:
+                self.reserve(block, receiver.view, wanted)
+            if self.collect_entry(block, receiver.view, wanted - block.row_count) == STOP:
+                return 0
+        return 0
+
+    cdef int reserve(self, ArrowBlock* block, EntryView view, int64_t wanted) except -1:
+        """Make room for what is wanted and likely there, to spare the block its growing."""
+        cdef int64_t left = 0
+        cdef int64_t each = view.payload_size // max(view.message_count, 1) + 1
+        cdef int64_t rows = view.message_count
+        left = self.dispatcher.bytes_ahead()
+        if left > 0:
+            rows += left // each
+        if rows > RESERVE_MAX // each:
+            rows = RESERVE_MAX // each
+        if rows > wanted:
+            rows = wanted
+        if arrow_block_reserve(block, rows, rows * each) != STATUS_OK:
+            raise MemoryError(f"the columns of {rows} messages")
+        return 0
+
+    cdef int collect_entry(self, ArrowBlock* block, EntryView view, int64_t wanted) except -1:
+        """Append the rest of the current slice, at most wanted rows of it."""
+        cdef Receiver receiver = self.receiver
+        cdef BlockEntry entry
+        cdef uint32_t at = receiver.view_at
+        cdef uint32_t index = receiver.view_index
+        cdef uint32_t until = receiver.view_end
+        cdef int status
+        entry.payload = view.c_payload
+        entry.metadata = view.c_encoded_metadata
+        entry.payload_size = view.payload_size
+        entry.metadata_size = view.encoded_metadata_size
+        entry.flags = view.metadata_flags
+        entry.message_count = view.message_count
+        entry.ledger_id = view.ledger_id
+        entry.entry_id = view.entry_id
+        entry.first_message = view.first_message
+        entry.publish_time_ms = view.publish_time_ms
+        if receiver.view_filtered:
+            return self.collect_claimed(block, &entry, wanted)
+        if view.metadata_flags & METADATA_BATCH == 0:
+            status = arrow_block_take_single(block, &entry)
+            index = 1
+        else:
+            if <int64_t>(until - index) > wanted:
+                until = index + <uint32_t>wanted
+            if view.payload_size > GIL_KEPT_UP_TO:
+                with nogil:
+                    status = arrow_block_take_batch(block, &entry, &at, &index, until)
+            else:
+                status = arrow_block_take_batch(block, &entry, &at, &index, until)
+        if status == STATUS_TOO_LARGE and block.row_count:
+            # The entry stays the current one; its next message goes into the next block.
+            receiver.view_at = at
+            receiver.view_index = index if view.metadata_flags & METADATA_BATCH else 0
+            return STOP
+        if status != STATUS_OK:
+            if status != STATUS_NO_MEMORY:
+                receiver.drop_view()
+            raise_status(status, 0, f"read message {index} of entry {view.entry_id} "
+                                    f"of ledger {view.ledger_id}")
+        receiver.view_at = at
+        receiver.view_index = index
+        if index == receiver.view_end:
+            receiver.drop_view()
+        return 0
+
+    cdef int collect_claimed(self, ArrowBlock* block, const BlockEntry* entry,
+                             int64_t wanted) except -1:
+        """As collect_entry, of a slice whose messages are claimed one by one."""
+        cdef Receiver receiver = self.receiver
+        cdef EntryView view = receiver.view
+        cdef BatchMessage passed
+        cdef uint32_t at
+        cdef uint32_t index
+        cdef uint32_t here
+        cdef bint claimed
+        cdef int status
+        while receiver.view is not None and wanted > 0:
+            receiver.locate_next(&at, &index)
+            here = index
+            claimed = self.dispatcher.claim(receiver, view, index) >= 0
+            if claimed:
+                if view.metadata_flags & METADATA_BATCH == 0:
+                    status = arrow_block_take_single(block, entry)
+                else:
+                    status = arrow_block_take_batch(block, entry, &at, &index, index + 1)
+                wanted -= 1
+                if status == STATUS_TOO_LARGE and block.row_count:
+                    self.dispatcher.unclaim(receiver, view, here)
+                    if self.dispatcher.shares:
+                        receiver.step(at, here)
+                    return STOP
+            elif view.metadata_flags & METADATA_BATCH:
+                status = batch_decode_next(entry.payload, entry.payload_size, &at, &passed)
+            else:
+                status = STATUS_OK
+            if status == STATUS_NO_MEMORY:
+                self.dispatcher.unclaim(receiver, view, here)
+            elif status != STATUS_OK:
+                if claimed:
+                    self.dispatcher.pass_over(receiver, view, here)
+                self.dispatcher.lose(receiver, view)
+                receiver.drop_view()
+            if status != STATUS_OK:
+                raise_status(status, 0, f"read message {here} of entry {view.entry_id} "
+                                        f"of ledger {view.ledger_id}")
+            receiver.step(at, here)
+        return 0

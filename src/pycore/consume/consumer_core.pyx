@@ -1,0 +1,476 @@
+# cython: language_level=3
+"""Body of consumer_core.pxd."""
+
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from pulsarx import errors
+from pulsarx._core.cursor_state cimport LedgerAcks
+from pulsarx._core.status cimport (
+    STATUS_DUPLICATE, STATUS_FOLD, STATUS_INTERRUPTED, STATUS_OK, STATUS_TIMEOUT,
+)
+from pulsarx._core.wait_event cimport (
+    WaitEvent, wait_event_enter, wait_event_leave, wait_event_sleep,
+)
+from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
+from pulsarx._pycore.message.entry_view cimport EntryView
+from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
+from pulsarx._pycore.message.message cimport Message
+from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
+from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.dispatch.receiver cimport Receiver
+from pulsarx._pycore.ground.signals cimport signals_check
+
+
+cdef class ConsumerCore:
+    """Receives and acknowledges for one consumer or reader. Any thread may call."""
+
+    def __init__(self, Receiver receiver not None, object subscription):
+        self.receiver = receiver
+        self.dispatcher = receiver.dispatcher
+        self.core = receiver.dispatcher.core
+        self.zero_queue = receiver.queue_size == 0
+        self.subscription = subscription
+        self.state = CONSUMER_OPEN
+
+    def receive(self, timeout_millis=None) -> Message:
+        """The next message; waits for one.
+
+        timeout_millis: how long at most, in real milliseconds; None: for ever; 0 or less: not at
+            all.
+        Raises Timeout, AlreadyClosed, CorruptDataError (a damaged entry; the next call goes on
+        behind it),
+        Interrupted (a signal arrived; InterruptedByKeyboard for Ctrl-C).
+        """
+        cdef Message message
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
+        if timeout_millis is not None and self.zero_queue:
+            raise errors.InvalidConfiguration("receive with a timeout needs a receiver queue")
+        mutex_lock(&self.core.mutex)
+        try:
+            message = self.receiver.take()
+        finally:
+            mutex_unlock(&self.core.mutex)
+        if self.dispatcher.wakes or self.dispatcher.dead is not None:
+            self.dispatcher.settle()
+        if message is not None:
+            return message
+        return self.receive_later(timeout_millis)
+
+    def receive_later(self, object timeout_millis):
+        """The slow half of receive: nothing is there yet."""
+        cdef object deadline = self.deadline(timeout_millis)
+        try:
+            while self.wait(deadline):
+                mutex_lock(&self.core.mutex)
+                try:
+                    message = self.receiver.take()
+                finally:
+                    mutex_unlock(&self.core.mutex)
+                if self.dispatcher.wakes or self.dispatcher.dead is not None:
+                    self.dispatcher.settle()
+                if message is not None:
+                    return message
+        finally:
+            self.stop_asking()
+        raise errors.Timeout(f"no message on {self.dispatcher.topic_name} within "
+                             f"{timeout_millis} ms")
+
+    def take_now(self) -> Message | None:
+        """The next message, None when there is none: receive that never waits."""
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
+        cdef Message message
+        mutex_lock(&self.core.mutex)
+        try:
+            message = self.receiver.take()
+            if message is None:
+                self.receiver.stop_asking()
+        finally:
+            mutex_unlock(&self.core.mutex)
+        if self.dispatcher.wakes or self.dispatcher.dead is not None:
+            self.dispatcher.settle()
+        return message
+
+    def watch(self, object notify not None) -> None:
+        """Call notify() whenever a message may have come, until unwatch or the consumer is shut.
+
+        In whatever thread and with whatever mutex held: it may only enqueue something or set an
+        event.
+        """
+        self.dispatcher.tail.watch(notify)
+
+    def unwatch(self, object notify not None) -> None:
+        self.dispatcher.tail.unwatch(notify)
+
+    def receive_many(self, max_messages: int, timeout_millis=None) -> list:
+        """Up to max_messages messages: waits for the first like receive, then takes what is there.
+
+        Returns an empty list when none came in time.
+        """
+        cdef Py_ssize_t wanted = max_messages
+        cdef Message message
+        cdef list found = []
+        if wanted < 1:
+            raise ValueError(f"max_messages is {wanted}; it must be at least 1")
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
+        cdef object deadline = None
+        while True:
+            mutex_lock(&self.core.mutex)
+            try:
+                while wanted > 0:
+                    message = self.receiver.take()
+                    if message is None:
+                        break
+                    found.append(message)
+                    wanted -= 1
+            except errors.CorruptDataError:
+                # What was taken before the damage must not be lost; the damage was passed over and
+                # is in the log.
+                if not found:
+                    raise
+                self.subscription.log_damage()
+            finally:
+                mutex_unlock(&self.core.mutex)
+            if self.dispatcher.wakes or self.dispatcher.dead is not None:
+                self.dispatcher.settle()
+            if found:
+                break
+            if deadline is None:
+                deadline = self.deadline(timeout_millis)
+            if not self.wait(deadline):
+                break
+        self.stop_asking()
+        return found
+
+    def has_message(self) -> bool:
+        """Whether receive would return at once."""
+        cdef bint found = self.look()
+        if not found:
+            self.stop_asking()
+        return found
+
+    cdef bint look(self) except -1:
+        """Whether there is a message; who has no queue asks for one by this."""
+        cdef bint found
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
+        mutex_lock(&self.core.mutex)
+        try:
+            found = self.dispatcher.is_ready(self.receiver)
+        finally:
+            mutex_unlock(&self.core.mutex)
+        self.after()
+        return found
+
+    cdef int stop_asking(self) except -1:
+        if self.zero_queue:
+            mutex_lock(&self.core.mutex)
+            self.receiver.stop_asking()
+            mutex_unlock(&self.core.mutex)
+        return 0
+
+    cdef object deadline(self, object timeout_millis):
+        if timeout_millis is not None and not isinstance(timeout_millis, int):
+            raise ValueError("Argument timeout_millis is expected to be of type 'int' "
+                             f"and not '{type(timeout_millis).__name__}'")
+        return self.subscription.deadline(timeout_millis)
+
+    cdef bint wait(self, object deadline) except -1:
+        """Sleep until something may have changed; False when the deadline has passed. No mutex
+        held."""
+        cdef int64_t left_ns = -1
+        cdef int status
+        cdef object left = deadline.remaining_seconds()
+        if left is not None:
+            left_ns = <int64_t>(left * 1e9)
+            if left_ns <= 0:
+                return False
+        # A look for messages may find that the topic now grows elsewhere, and switch the event.
+        cdef LedgerTail tail = self.dispatcher.tail
+        cdef object owner = tail.event_owner
+        cdef WaitEvent* event = tail.c_event
+        cdef uint32_t seen = wait_event_enter(event)
+        try:
+            if self.look() or tail.c_event != event:
+                return True
+            if tail.poll_ms > 0 and (left_ns < 0 or left_ns > <int64_t>tail.poll_ms * 1000000):
+                left_ns = <int64_t>tail.poll_ms * 1000000
+            with nogil:
+                status = wait_event_sleep(event, seen, left_ns)
+        finally:
+            wait_event_leave(event)
+            del owner
+        if status == STATUS_INTERRUPTED or status == STATUS_TIMEOUT:
+            signals_check()
+        self.check_open()
+        return True
+
+    def acknowledge(self, message) -> None:
+        """Mark one message as processed: it is never delivered on this subscription again.
+
+        message: a Message of this topic or a MessageId; the id of a whole batch acknowledges all of
+            it.
+        A killed process keeps it; a power cut may lose what is younger than the flush interval.
+        """
+        cdef Message received
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t first = 0
+        cdef uint64_t count = 0
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
+        self.find(message, &ledger_id, &first, &count)
+        if count:
+            self.record(ledger_id, first, count)
+
+    def acknowledge_cumulative(self, message) -> None:
+        """Mark this message and every one before it on the topic as processed. See acknowledge.
+
+        CumulativeAcknowledgementNotAllowedError: the subscription is Shared or Key_Shared.
+        """
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t first = 0
+        cdef uint64_t count = 0
+        # how far whole ledgers are acknowledged, then by how much that grew
+        cdef uint64_t below
+        cdef int status
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
+        if self.dispatcher.shares:
+            raise errors.CumulativeAcknowledgementNotAllowedError(
+                f"acknowledge cumulatively on {self.dispatcher.topic_name}: several consumers "
+                f"share the subscription; acknowledge messages one by one, or a list of them")
+        self.find(message, &ledger_id, &first, &count)
+        if not count:
+            return
+        while True:
+            mutex_lock(&self.core.mutex)
+            try:
+                below = self.core.tracker.c_state.acknowledged_below
+                status = self.core.tracker.acknowledge_through(ledger_id, first + count)
+                below = self.core.tracker.c_state.acknowledged_below - below
+                if status == STATUS_OK and (self.core.pending.count
+                                            or not self.dispatcher.shares):
+                    self.dispatcher.acknowledged_through(ledger_id, first + count)
+            finally:
+                mutex_unlock(&self.core.mutex)
+            if not self.settle(status, ledger_id, first + count):
+                if below:
+                    self.subscription.ledger_acknowledged()
+                return
+
+    cdef int find(self, object message, uint64_t* ledger_id, uint64_t* first,
+                  uint64_t* count) except -1:
+        """Where a Message of this topic or a MessageId is; count 0: nowhere any more."""
+        cdef Message received
+        if type(message) is Message:
+            received = <Message>message
+            if received.entry.context.topic is not self.dispatcher.tail:
+                self.refuse_foreign(received)
+            ledger_id[0] = received.entry.ledger_id
+            first[0] = received.entry.first_message + <uint32_t>(
+                received.batch_index if received.batch_index > 0 else 0)
+            count[0] = 1
+            return 0
+        ledger_id[0], first[0], count[0] = self.subscription.locate(message)
+        return 0
+
+    def negative_acknowledge(self, message) -> None:
+        """Have a message delivered again, after negative_ack_redelivery_delay_ms or as the backoff
+        says.
+
+        On Shared and Key_Shared subscriptions this message alone; on Exclusive and Failover ones
+        this and all later ones that are not acknowledged, in order. message: a Message or a
+        MessageId; a message that is acknowledged or was never delivered stays as it is.
+        """
+        self.refuse(message, -1)
+
+    def owns(self, Message message not None) -> bool:
+        """Whether the message is of this consumer's topic."""
+        return message.entry.context.topic is self.dispatcher.tail
+
+    def redeliver_at_once(self, message) -> None:
+        """negative_acknowledge without a delay."""
+        self.refuse(message, 0)
+
+    cdef int refuse(self, object message, int64_t delay_ms) except -1:
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t first = 0
+        cdef uint64_t count = 0
+        cdef uint64_t at
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
+        self.find(message, &ledger_id, &first, &count)
+        mutex_lock(&self.core.mutex)
+        try:
+            for at in range(first, first + count):
+                self.dispatcher.nack(self.receiver, ledger_id, at, delay_ms)
+        finally:
+            mutex_unlock(&self.core.mutex)
+        return self.after()
+
+    def redeliver_unacknowledged(self) -> None:
+        """Have everything delivered again that this consumer was given and did not acknowledge."""
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
+        mutex_lock(&self.core.mutex)
+        try:
+            self.dispatcher.redeliver(self.receiver)
+        finally:
+            mutex_unlock(&self.core.mutex)
+        self.after()
+
+    def set_dead_letters(self, max_redeliver_count: int, handler) -> None:
+        """Call handler(messages) instead of delivering a message more than 1 + max_redeliver_count
+        times.
+
+        handler: called with a list of Message, without any mutex, by whoever noticed. It keeps them
+        elsewhere and calls acknowledge for each, or receiver.revive.
+        """
+        mutex_lock(&self.core.mutex)
+        self.receiver.set_dead_letters(max_redeliver_count, handler)
+        mutex_unlock(&self.core.mutex)
+
+    cdef int after(self) except -1:
+        """No mutex held: do what a call left to be done."""
+        if self.dispatcher.wakes or self.dispatcher.dead is not None:
+            self.dispatcher.settle()
+        return 0
+
+    def acknowledge_many(self, messages) -> None:
+        """Acknowledge a list of messages or ids, or what receive_arrow returned; runs of neighbours
+        at once."""
+        cdef Py_ssize_t at
+        cdef Py_ssize_t size
+        cdef Message received
+        cdef EntryView entry = None
+        cdef uint64_t first = 0
+        cdef uint64_t count = 0
+        cdef uint64_t message
+        cdef object other
+        if self.state != CONSUMER_OPEN:
+            self.check_open()
+        if type(messages) is not list:
+            runs = getattr(messages, "runs", None)
+            if runs is not None:
+                for ledger_id, run_first, run_count in runs(self.dispatcher.tail):
+                    self.record(ledger_id, run_first, run_count)
+                return
+            messages = list(messages)
+        size = PyList_GET_SIZE(messages)
+        for at in range(size):
+            other = <object>PyList_GET_ITEM(messages, at)
+            if type(other) is not Message:
+                self.acknowledge(other)
+                continue
+            received = <Message>other
+            message = received.entry.first_message + <uint32_t>(received.batch_index
+                    if received.batch_index > 0 else 0)
+            if entry is not None and message == first + count and (
+                    received.entry is entry or received.entry.ledger_id == entry.ledger_id):
+                count += 1
+                continue
+            if count:
+                self.record(entry.ledger_id, first, count)
+                count = 0
+            entry = received.entry
+            if entry.context.topic is not self.dispatcher.tail:
+                self.refuse_foreign(received)
+            first = message
+            count = 1
+        if count:
+            self.record(entry.ledger_id, first, count)
+
+    cdef int record(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:
+        """Acknowledge a run of messages in memory and in the cursor's tail."""
+        cdef uint64_t newly
+        cdef int status
+        while True:
+            mutex_lock(&self.core.mutex)
+            try:
+                status = self.core.tracker.acknowledge(ledger_id, first, count, &newly)
+                # A duplicate too: a seek acknowledges what is on its way to the dead letters.
+                if (status == STATUS_OK or status == STATUS_DUPLICATE) and (
+                        self.core.pending.count or not self.dispatcher.shares):
+                    self.dispatcher.acknowledged(ledger_id, first, count)
+            finally:
+                mutex_unlock(&self.core.mutex)
+            self.after()
+            if status == STATUS_OK and self.flush_armed and not has_crossed(self.core.tracker):
+                return 0
+            if not self.settle(status, ledger_id, first):
+                return 0
+
+    cdef bint settle(self, int status, uint64_t ledger_id, uint64_t message) except -1:
+        """What an acknowledgement leaves to do with the GIL in hand; True: try it again."""
+        if status == STATUS_FOLD:
+            mutex_lock(&self.core.mutex)
+            try:
+                self.core.tracker.fold()
+            finally:
+                mutex_unlock(&self.core.mutex)
+            return True
+        if status != STATUS_OK and status != STATUS_DUPLICATE:
+            raise_status(status, 0, f"acknowledge message {message} of ledger {ledger_id} "
+                                    f"of {self.dispatcher.topic_name}")
+        if has_crossed(self.core.tracker):
+            self.subscription.ledger_acknowledged()
+        if not self.flush_armed and self.core.tracker.c_dirty:
+            self.flush_armed = True      # first: the flush may begin before arming it returns
+            try:
+                self.subscription.arm_flush(self)
+            except BaseException:
+                self.flush_armed = False
+                raise
+        return False
+
+    def flushed(self) -> None:
+        """The flush that was armed has begun: what is acknowledged from now on needs another."""
+        self.flush_armed = False
+
+    cdef int refuse_foreign(self, Message message) except -1:
+        raise errors.NotAllowedError(f"acknowledge {message!r}: it is not of topic "
+                                     f"{self.dispatcher.topic_name}")
+
+    cdef int check_open(self) except -1:
+        if self.state == CONSUMER_OPEN:
+            return 0
+        if self.state == CONSUMER_FORKED:
+            raise errors.ForkedError("the client was opened before this process was forked; open "
+                                     "one of its own")
+        raise errors.AlreadyClosed(f"consumer or reader on {self.dispatcher.topic_name}")
+
+    def require_open(self) -> None:
+        """AlreadyClosed (ForkedError in a forked child) unless it is open."""
+        self.check_open()
+
+    def shut(self) -> bool:
+        """Refuse further calls and wake whoever waits; False when it was shut already."""
+        if self.state != CONSUMER_OPEN:
+            self.check_open_or_closed()
+            return False
+        self.state = CONSUMER_CLOSED
+        self.dispatcher.tail.wake()
+        return True
+
+    cdef int check_open_or_closed(self) except -1:
+        if self.state == CONSUMER_FORKED:
+            self.check_open()
+        return 0
+
+    def abandon(self) -> None:
+        """In a forked child: refuse further calls; touch nothing."""
+        self.state = CONSUMER_FORKED
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == CONSUMER_OPEN
+
+
+cdef inline bint has_crossed(AckTracker tracker) noexcept:
+    """Whether the ledger acknowledged last is a sealed one with nothing left: it may be time to
+    trim."""
+    cdef LedgerAcks* ledger = tracker.c_state.last
+    return ledger != NULL and ledger.sealed and ledger.bits.contiguous == ledger.message_count

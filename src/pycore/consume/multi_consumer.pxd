@@ -1,0 +1,52 @@
+"""The hot calls of a consumer of several topics: takes from the consumers of single topics in turn.
+
+Nobody holds a mutex here. A source is looked at only when its bell has rung since it was last found
+empty; the bell is muted before the look, so that what comes meanwhile rings it again.
+"""
+
+from libc.stdint cimport uint32_t
+
+from pulsarx._core.wait_event cimport WaitEvent
+from pulsarx._pycore.message.message cimport Message
+
+
+cdef class Chime:
+    """What all bells of a consumer sound on: wakes its receivers, tells its watchers."""
+    cdef WaitEvent event
+    cdef list watchers
+
+
+cdef class Bell:
+    """Told by a topic that messages may have come. Refers to no consumer, so that a topic keeps
+    none alive."""
+    cdef Chime chime
+    cdef bint rung
+
+    cdef int ring(self) except -1
+
+
+cdef class Source:
+    """One topic of the consumer. Immutable."""
+    cdef readonly object consumer        # a ConsumerCore
+    cdef readonly Bell bell
+    cdef readonly object tail            # LedgerTail of its topic
+
+
+cdef class MultiConsumerCore:
+    cdef tuple sources                   # of Source; replaced when the consumer grows
+    cdef dict by_tail                    # LedgerTail: Source
+    cdef object new_deadline             # milliseconds or None -> Deadline
+    cdef dict by_ledger                  # ledger id: Source, as far as asked for
+    cdef Source last                     # whose message was asked about last
+    cdef Chime chime
+    cdef Py_ssize_t next_at              # the source that is looked at first
+    cdef uint32_t state                  # MultiConsumerState
+    cdef object __weakref__
+
+    cdef Message take(self)
+    cdef bint wait(self, object deadline) except -1
+    cdef object consumer_of(self, message)
+    cdef Source source_of_ledger(self, object ledger_id)
+    cdef int check_open(self) except -1
+    cdef int check_members(self) except -1
+    cdef int chime_all(self) except -1

@@ -1,0 +1,374 @@
+# cython: language_level=3
+"""Body of multi_consumer.pxd."""
+
+from libc.stdint cimport int64_t, uint32_t
+
+from pulsarx import errors
+from pulsarx._core.status cimport STATUS_INTERRUPTED, STATUS_TIMEOUT
+from pulsarx._core.wait_event cimport (
+    wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
+)
+from pulsarx._pycore.arrow.arrow_export cimport ArrowMessages
+from pulsarx._pycore.message.message cimport Message
+from pulsarx._pycore.message.message_id cimport MessageId
+from pulsarx._pycore.ground.signals cimport signals_check
+from pulsarx._pycore.ground.watchers cimport watchers_call, watchers_remove
+
+cdef enum MultiConsumerState:
+    MULTI_OPEN = 1
+    MULTI_CLOSED = 2
+
+cdef enum:
+    KNOWN_LEDGERS_MAX = 4096     # ids remembered before all are forgotten
+
+
+cdef class Chime:
+    def __cinit__(self):
+        self.event.event = 0
+        self.event.waiters = 0
+        self.watchers = []
+
+
+cdef class Bell:
+    def __init__(self, Chime chime not None):
+        self.chime = chime
+        self.rung = True
+
+    def __call__(self):
+        """In whatever thread and with whatever mutex held."""
+        self.ring()
+
+    cdef int ring(self) except -1:
+        self.rung = True
+        wait_event_wake(&self.chime.event)
+        return watchers_call(self.chime.watchers)
+
+
+cdef class Source:
+    def __init__(self, object consumer, Bell bell not None, object tail):
+        self.consumer = consumer
+        self.bell = bell
+        self.tail = tail
+
+
+cdef class MultiConsumerCore:
+    """Receives and acknowledges for one consumer of several topics. Any thread may call."""
+
+    def __init__(self, object new_deadline not None):
+        """new_deadline: makes a Deadline of a number of milliseconds or None."""
+        self.new_deadline = new_deadline
+        self.sources = ()
+        self.by_tail = {}
+        self.by_ledger = {}
+        self.chime = Chime()
+        self.state = MULTI_OPEN
+
+    def add(self, consumer) -> None:
+        """Receive from one topic more. One thread at a time."""
+        cdef Bell bell = Bell(self.chime)
+        cdef Source source = Source(consumer, bell, consumer.dispatcher.tail)
+        consumer.watch(bell)
+        self.by_tail[source.tail] = source
+        self.sources += (source,)
+        bell.ring()
+
+    def members(self) -> list:
+        """The consumers of the single topics, in the order they were added."""
+        return [(<Source>each).consumer for each in self.sources]
+
+    def silence(self) -> None:
+        """Let no topic ring any more."""
+        cdef Source source
+        for source in self.sources:
+            source.consumer.unwatch(source.bell)
+
+    def receive(self, timeout_millis=None) -> Message:
+        """The next message of any of the topics; as Consumer.receive."""
+        cdef Message message = self.take()
+        if message is not None:
+            return message
+        cdef object deadline = self.deadline(timeout_millis)
+        while self.wait(deadline):
+            message = self.take()
+            if message is not None:
+                return message
+        raise errors.Timeout(f"no message on {len(self.sources)} topics within "
+                             f"{timeout_millis} ms")
+
+    def take_now(self) -> Message | None:
+        """The next message, None when there is none: receive that never waits."""
+        return self.take()
+
+    def watch(self, object notify not None) -> None:
+        """As ConsumerCore.watch."""
+        self.chime.watchers.append(notify)
+
+    def unwatch(self, object notify not None) -> None:
+        watchers_remove(self.chime.watchers, notify)
+
+    def receive_many(self, max_messages: int, timeout_millis=None) -> list:
+        """As Consumer.receive_many."""
+        cdef Py_ssize_t wanted = max_messages
+        cdef Message message
+        cdef list found = []
+        cdef object deadline = None
+        if wanted < 1:
+            raise ValueError(f"max_messages is {wanted}; it must be at least 1")
+        while True:
+            try:
+                while wanted > 0:
+                    message = self.take()
+                    if message is None:
+                        break
+                    found.append(message)
+                    wanted -= 1
+            except errors.CorruptDataError:
+                # What was taken before the damage must not be lost; the damage was passed over.
+                if not found:
+                    raise
+                import logging
+                logging.getLogger("pulsarx").error(
+                    "a damaged entry was passed over by receive_many", exc_info=True)
+            if found:
+                return found
+            if deadline is None:
+                deadline = self.deadline(timeout_millis)
+            if not self.wait(deadline):
+                return found
+
+    def receive_arrow(self, max_messages: int, timeout_millis=None) -> ArrowMessages:
+        """As Consumer.receive_arrow; all rows of one call are of one topic."""
+        cdef Source source
+        cdef Py_ssize_t at
+        cdef Py_ssize_t count
+        cdef object found = None
+        cdef object deadline = self.deadline(timeout_millis)
+        while True:
+            self.check_open()
+            sources = self.sources
+            count = len(sources)
+            for at in range(self.next_at, self.next_at + count):
+                source = sources[at % count]
+                if not source.bell.rung and found is not None:
+                    continue
+                source.bell.rung = False
+                try:
+                    found = source.consumer.receive_arrow(max_messages, 0)
+                except errors.AlreadyClosed:
+                    continue
+                except BaseException:
+                    source.bell.ring()
+                    raise
+                if len(found):
+                    source.bell.ring()
+                    self.next_at = at % count + 1
+                    return found
+            if found is None:
+                self.check_members()
+            if not self.wait(deadline):
+                return found
+
+    cdef Message take(self):
+        """The next message or None: one of each topic in turn."""
+        cdef Message message
+        cdef Source source
+        cdef bint left = False
+        if self.state != MULTI_OPEN:
+            self.check_open()
+        cdef tuple sources = self.sources
+        cdef Py_ssize_t count = len(sources)
+        cdef Py_ssize_t at = self.next_at
+        for _ in range(count):
+            if at >= count:
+                at = 0
+            source = <Source>sources[at]
+            at += 1
+            if not source.bell.rung:
+                continue
+            source.bell.rung = False
+            try:
+                message = source.consumer.take_now()
+            except errors.AlreadyClosed:
+                left = True
+                continue
+            except BaseException:
+                source.bell.ring()
+                raise
+            if message is not None:
+                # Whoever found the bell muted meanwhile looks again.
+                source.bell.ring()
+                self.next_at = at
+                return message
+        if left:
+            self.check_members()  # the last one may have sent it away
+        return None
+
+    cdef int check_members(self) except -1:
+        """AlreadyClosed (a forked child: ForkedError) when no topic has this consumer any more."""
+        cdef Source source
+        self.check_open()
+        for source in self.sources:
+            if source.consumer.is_open:
+                return 0
+        for source in self.sources:
+            source.consumer.require_open()
+        return 0
+
+    cdef int chime_all(self) except -1:
+        """Make everybody who waits look again."""
+        wait_event_wake(&self.chime.event)
+        return watchers_call(self.chime.watchers)
+
+    cdef bint wait(self, object deadline) except -1:
+        """Sleep until something may have changed; False when the deadline has passed."""
+        cdef int64_t left_ns = -1
+        cdef int status
+        cdef Source source
+        self.check_members()
+        cdef object left = deadline.remaining_seconds()
+        if left is not None:
+            left_ns = <int64_t>(left * 1e9)
+            if left_ns <= 0:
+                return False
+        cdef WaitEvent* event = &self.chime.event
+        cdef uint32_t seen = wait_event_enter(event)
+        try:
+            for source in self.sources:
+                if source.bell.rung:
+                    return True
+            if self.state == MULTI_OPEN:
+                with nogil:
+                    status = wait_event_sleep(event, seen, left_ns)
+                if status == STATUS_INTERRUPTED or status == STATUS_TIMEOUT:
+                    signals_check()
+        finally:
+            wait_event_leave(event)
+        self.check_open()
+        return True
+
+    def has_message(self) -> bool:
+        """Whether receive would return at once."""
+        cdef Source source
+        self.check_members()
+        for source in self.sources:
+            if source.consumer.is_open and source.consumer.has_message():
+                return True
+        return False
+
+    def acknowledge(self, message) -> None:
+        """As Consumer.acknowledge, on the topic the message came from."""
+        if self.state != MULTI_OPEN:
+            self.check_open()
+        consumer = self.consumer_of(message)
+        if consumer is not None:
+            consumer.acknowledge(message)
+
+    def acknowledge_cumulative(self, message) -> None:
+        """As Consumer.acknowledge_cumulative, on the topic the message came from."""
+        self.check_open()
+        consumer = self.consumer_of(message)
+        if consumer is not None:
+            consumer.acknowledge_cumulative(message)
+
+    def acknowledge_many(self, messages) -> None:
+        """As Consumer.acknowledge_many."""
+        cdef Source source
+        self.check_open()
+        if type(messages) is ArrowMessages:
+            source = self.by_tail.get((<ArrowMessages>messages).topic)
+            if source is None:
+                raise errors.NotAllowedError(f"acknowledge {messages!r}: of another topic")
+            source.consumer.acknowledge_many(messages)
+            return
+        by_consumer = {}
+        for message in messages:
+            consumer = self.consumer_of(message)
+            if consumer is not None:
+                by_consumer.setdefault(id(consumer), (consumer, []))[1].append(message)
+        for consumer, of_topic in by_consumer.values():
+            consumer.acknowledge_many(of_topic)
+
+    def negative_acknowledge(self, message) -> None:
+        """As Consumer.negative_acknowledge, on the topic the message came from."""
+        self.check_open()
+        consumer = self.consumer_of(message)
+        if consumer is not None:
+            consumer.negative_acknowledge(message)
+
+    cdef object consumer_of(self, message):
+        """The consumer of the topic of a message or id; None: the id of a ledger that is gone."""
+        cdef Source source
+        cdef Message received
+        if type(message) is Message:
+            received = <Message>message
+            source = self.last
+            if source is None or received.entry.context.topic is not source.tail:
+                source = self.by_tail.get(received.entry.context.topic)
+                if source is None:
+                    raise errors.NotAllowedError(
+                        f"acknowledge {message!r}: it is of none of this consumer's topics")
+                self.last = source
+            return source.consumer
+        if not isinstance(message, MessageId):
+            raise TypeError("a Message or a MessageId is acknowledged, not a "
+                            f"{type(message).__name__}")
+        ledger_id = (<MessageId>message).c_ledger_id
+        source = self.source_of_ledger(ledger_id)
+        if source is not None:
+            return source.consumer
+        for source in self.sources:
+            if source.consumer.may_have_had_ledger(ledger_id):
+                return None
+        raise errors.NotAllowedError(
+            f"acknowledge {message}: none of this consumer's topics has such a message")
+
+    def member_with_ledger(self, ledger_id: int) -> object:
+        """The consumer of the topic that has a ledger; None when no topic has it."""
+        cdef Source source = self.source_of_ledger(ledger_id)
+        return None if source is None else source.consumer
+
+    cdef Source source_of_ledger(self, object ledger_id):
+        cdef Source source = self.by_ledger.get(ledger_id)
+        if source is not None:
+            return source
+        for source in self.sources:
+            if source.consumer.has_ledger(ledger_id):
+                if len(self.by_ledger) >= KNOWN_LEDGERS_MAX:
+                    self.by_ledger.clear()
+                self.by_ledger[ledger_id] = source
+                return source
+        return None
+
+    def deadline(self, timeout_millis):
+        if timeout_millis is not None and not isinstance(timeout_millis, int):
+            raise ValueError("Argument timeout_millis is expected to be of type 'int' "
+                             f"and not '{type(timeout_millis).__name__}'")
+        return self.new_deadline(timeout_millis)
+
+    def require_open(self) -> None:
+        """AlreadyClosed (ForkedError in a forked child) unless it is open."""
+        self.check_members()
+
+    cdef int check_open(self) except -1:
+        if self.state == MULTI_OPEN:
+            return 0
+        raise errors.AlreadyClosed(f"consumer of {len(self.sources)} topics")
+
+    def shut(self) -> bool:
+        """Refuse further calls and wake whoever waits; False when it was shut already."""
+        if self.state != MULTI_OPEN:
+            return False
+        self.state = MULTI_CLOSED
+        self.chime_all()
+        return True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether some topic still has this consumer."""
+        cdef Source source
+        if self.state != MULTI_OPEN:
+            return False
+        for source in self.sources:
+            if source.consumer.is_open:
+                return True
+        return False

@@ -1,0 +1,391 @@
+"""The file of one durable cursor, used by AckTracker with the subscription's mutex held; flush may
+come from anywhere.
+
+  state      holds                                        left by
+  no file    generation is 0, nothing is recorded          write_generation
+  OPEN       acknowledgements go to the mapped tail        abandon, close, delete
+  POISONED   OPEN, but a flush failed: what is on the      write_generation (OPEN), abandon, close,
+  delete
+             device is unknown, the page cache holds all
+  CLOSED     nothing is mapped                             -
+
+The one lock, c_flush_mutex, is taken after the subscription's mutex, only without the GIL, and
+never held while waiting
+for the GIL: a flush in another thread holds the descriptor by it while a new generation wants to
+replace it.
+"""
+
+import os
+from sys import intern
+
+from cpython.bytes cimport PyBytes_AS_STRING
+from libc.errno cimport ENOSPC, EDQUOT, errno
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+from posix.fcntl cimport O_CLOEXEC, O_RDWR, open as posix_open, posix_fallocate
+from posix.mman cimport MAP_FAILED, MAP_SHARED, PROT_READ, PROT_WRITE, madvise, mmap, munmap
+from posix.unistd cimport close as posix_close, fdatasync
+
+from pulsarx import errors
+from pulsarx._core.atomic cimport (
+    pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
+)
+from pulsarx._core.crc32c cimport crc32c
+from pulsarx._core.cursor_record cimport (
+    CURSOR_BLOCK_SIZE, CURSOR_IDENTITY_SIZE, CURSOR_SLOT_SIZE, CursorHeader, CursorTail,
+    cursor_header_decode,
+    cursor_header_encode, cursor_tail_end, cursor_tail_start,
+)
+from pulsarx._core.limits cimport CURSOR_HEADER_SIZE
+from pulsarx._core.status cimport (
+    STATUS_CORRUPT, STATUS_FOREIGN, STATUS_IO, STATUS_NO_SPACE, STATUS_OK, STATUS_POISONED,
+    STATUS_TRUNCATED,
+    STATUS_UNBORN, STATUS_UNSUPPORTED,
+)
+from pulsarx._pycore.ground.raise_status cimport raise_status
+
+cdef enum:
+    MADV_DONTNEED = 4
+    MADV_POPULATE_WRITE = 23
+    TAIL_SIZE_MIN = 4096
+    TAIL_SIZE_MAX = 1048576     # 65,536 records, which may hold 32 messages each
+
+cdef dict REASONS = {
+    STATUS_UNBORN: "it was never written",
+    STATUS_FOREIGN: "it is not a cursor file of PulsarX",
+    STATUS_TRUNCATED: "it is cut off",
+    STATUS_CORRUPT: "its checksum does not hold",
+}
+
+
+cdef int status_of(int error) noexcept nogil:
+    if error == 0:
+        return STATUS_OK
+    return STATUS_NO_SPACE if error == ENOSPC or error == EDQUOT else STATUS_IO
+
+
+cdef void fault_in(uint8_t* room, size_t size) noexcept nogil:
+    """Take the page faults now and not in acknowledgements."""
+    cdef volatile uint8_t* at = room
+    cdef size_t page = 0
+    if madvise(room, size, MADV_POPULATE_WRITE) == 0:
+        return
+    while page < size:
+        at[page] = at[page]
+        page += CURSOR_BLOCK_SIZE
+
+
+cdef int map_tail(const char* path, uint64_t offset, uint64_t size, int* file,
+                  uint8_t** room) noexcept nogil:
+    """Open the file, allocate and map its tail; answers an errno.
+
+    A full disk is met here, never by a store.
+    """
+    cdef int error
+    cdef void* mapped
+    file[0] = posix_open(path, O_RDWR | O_CLOEXEC)
+    if file[0] < 0:
+        return errno
+    error = posix_fallocate(file[0], <long long>offset, <long long>size)
+    if error == 0:
+        mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file[0], <long long>offset)
+        if mapped != MAP_FAILED:
+            room[0] = <uint8_t*>mapped
+            fault_in(room[0], size)
+            return 0
+        error = errno
+    posix_close(file[0])
+    file[0] = -1
+    return error
+
+
+cdef int refuse(object problem, str path) except -1:
+    """Raise what the operating system refused as ours; let anything else pass."""
+    if isinstance(problem, OSError):
+        error = problem.errno or 0
+        raise_status(status_of(error) or STATUS_IO, error, f"write cursor file {path}")
+    return 0
+
+
+cdef class CursorStore:
+    """Keeps one cursor in `<prefix>.<generation>`; belongs to one AckTracker.
+
+    files: a FileSystem. identity: 16 bytes that tell this cursor from all others, in every folder.
+    names: the files there are that begin with the prefix's name and a dot; None: list the folder.
+    """
+
+    def __cinit__(self, files: object, prefix: str, identity: bytes,
+                  names: list[str] | None = None) -> None:
+        if len(identity) != CURSOR_IDENTITY_SIZE:
+            raise ValueError(f"identity must be {CURSOR_IDENTITY_SIZE} bytes, not {len(identity)}")
+        self.files = files
+        directory, self.name = os.path.split(prefix)
+        self.directory = intern(directory)        # that of all cursors of a folder
+        self.identity = identity
+        self.names = names
+        self.c_file = -1
+        pthread_mutex_init(&self.c_flush_mutex, NULL)
+
+    def __dealloc__(self) -> None:
+        if not self.c_closed:
+            self.unmap()
+        pthread_mutex_destroy(&self.c_flush_mutex)
+
+    @property
+    def damage(self) -> tuple[str, ...]:
+        """What was found damaged, one sentence each."""
+        return tuple(self.damage_texts or ())
+
+    @property
+    def path(self) -> str:
+        return self.path_of(self.generation)
+
+    @property
+    def tail_size(self) -> int:
+        return self.c_map_size
+
+    cdef str path_of(self, uint64_t generation):
+        return os.path.join(self.directory, f"{self.name}.{generation}")
+
+    cdef int note_damage(self, str text) except -1:
+        if self.damage_texts is None:
+            self.damage_texts = []
+        self.damage_texts.append(text)
+        return 0
+
+    cdef list generations(self):
+        """Generations on disk, newest first."""
+        prefix = self.name + "."
+        found = []
+        names = self.names if self.names is not None else self.files.list(self.directory)
+        for name in names:
+            if name.startswith(prefix) and name[len(prefix):].isdecimal():
+                found.append(int(name[len(prefix):]))
+        return sorted(found, reverse=True)
+
+    cdef object load(self):
+        """Open the newest whole generation and answer its snapshot; None: there is none."""
+        cdef list found = self.generations()
+        self.names = None
+        snapshot = None
+        damaged = []
+        for generation in found:
+            if snapshot is not None:
+                self.files.unlink(self.path_of(generation))
+                continue
+            snapshot = self.load_generation(generation)
+            if snapshot is None:
+                damaged.append(generation)
+        for generation in damaged:
+            path = self.path_of(generation)
+            self.files.rename(path, path + ".damaged")
+            self.note_damage(
+                f"It is kept as {path}.damaged; what was acknowledged in it is delivered again.")
+        if found:
+            self.newest = found[0]
+        return snapshot
+
+    cdef object load_generation(self, uint64_t generation):
+        path = self.path_of(generation)
+        cdef bytes data = self.files.read(path)
+        cdef CursorHeader header
+        cdef int status = cursor_header_decode(<const uint8_t*>PyBytes_AS_STRING(data), len(data),
+                                               &header)
+        if status == STATUS_UNSUPPORTED:
+            raise_status(status, 0, f"open cursor file {path}")
+        if status == STATUS_OK:
+            status = self.check(data, &header, generation)
+        if status != STATUS_OK:
+            self.note_damage(
+                f"Cursor file {path} ({len(data)} bytes) is damaged: {REASONS[status]}.")
+            return None
+        if <uint64_t>len(data) < header.tail_offset + header.tail_size:
+            self.note_damage(
+                f"Cursor file {path} ends at {len(data)}, inside its tail:"
+                " the last acknowledgements are delivered again.")
+        self.map_existing(path, data, &header)
+        return data[CURSOR_HEADER_SIZE:CURSOR_HEADER_SIZE + header.snapshot_size]
+
+    cdef int check(self, bytes data, const CursorHeader* header, uint64_t generation):
+        cdef const uint8_t* snapshot = <const uint8_t*>PyBytes_AS_STRING(data) + CURSOR_HEADER_SIZE
+        if header.identity[:CURSOR_IDENTITY_SIZE] != self.identity:
+            return STATUS_FOREIGN
+        if header.generation != generation:
+            return STATUS_FOREIGN
+        if crc32c(0, snapshot, header.snapshot_size) != header.snapshot_checksum:
+            return STATUS_CORRUPT
+        return STATUS_OK
+
+    cdef int map_existing(self, str path, bytes data, const CursorHeader* header) except -1:
+        cdef uint8_t* room = NULL
+        cdef int file = -1
+        cdef int error = 0
+        cdef bytes encoded = os.fsencode(path)
+        if header.tail_size:
+            error = map_tail(encoded, header.tail_offset, header.tail_size, &file, &room)
+        if error:
+            raise_status(status_of(error), error, f"map the tail of cursor file {path}")
+        self.take_over(header, file, room)
+        return 0
+
+    cdef int take_over(self, const CursorHeader* header, int file, uint8_t* room) except -1:
+        """Go on with this generation; whatever was mapped is given back."""
+        cdef uint8_t* old_map
+        cdef size_t old_size
+        cdef int old_file
+        with nogil:
+            pthread_mutex_lock(&self.c_flush_mutex)
+            old_map, old_size, old_file = self.c_map, self.c_map_size, self.c_file
+            self.c_map = room
+            self.c_map_size = header.tail_size
+            self.c_file = file
+            self.c_poisoned = 0
+            pthread_mutex_unlock(&self.c_flush_mutex)
+            self.c_header = header[0]
+            cursor_tail_start(&self.c_tail, header, <uint64_t*>room,
+                              header.tail_size // CURSOR_SLOT_SIZE)
+            if old_map != NULL:
+                munmap(old_map, old_size)
+            if old_file >= 0:
+                posix_close(old_file)
+        self.generation = header.generation
+        if self.newest < header.generation:
+            self.newest = header.generation
+        return 0
+
+    cdef int write_generation(self, bytes snapshot, uint64_t base_ledger_id) except -1:
+        """Write the next generation and go on with it; durable when it returns.
+
+        After a failure either nothing changed, or (`generation` moved on) the state is kept but its
+        name may not survive a power cut; then the older generation stays too and the next call
+        tries again.
+        """
+        cdef CursorHeader header
+        cdef uint8_t* room = NULL
+        cdef int file = -1
+        cdef int error
+        cdef uint64_t old = self.generation
+        path = self.path_of(self.newest + 1)
+        unfinished = path + ".unfinished"
+        cdef bytes data = self.encode(snapshot, base_ledger_id, &header)
+        cdef bytes encoded = os.fsencode(unfinished)
+        cdef const char* c_path = encoded
+        try:
+            # One left by a killed process may be longer, and its end would be our tail.
+            self.discard(unfinished)
+            self.files.create(unfinished, data, True)
+            with nogil:
+                error = map_tail(c_path, header.tail_offset, header.tail_size, &file, &room)
+                if error == 0 and fdatasync(file) != 0:
+                    error = errno
+            if error:
+                raise_status(status_of(error), error, f"write cursor file {path}")
+            self.files.rename(unfinished, path)
+        except BaseException as problem:
+            if file >= 0:
+                munmap(room, header.tail_size)
+                posix_close(file)
+            self.discard(unfinished)
+            refuse(problem, path)
+            raise
+        self.take_over(&header, file, room)
+        try:
+            self.files.flush_directory(self.directory)
+        except BaseException as problem:
+            self.c_poisoned = 1
+            refuse(problem, path)
+            raise
+        if old:
+            self.discard(self.path_of(old))
+        return 0
+
+    cdef bytes encode(self, bytes snapshot, uint64_t base_ledger_id, CursorHeader* header):
+        cdef uint64_t tail_size = TAIL_SIZE_MIN
+        cdef uint64_t blocks
+        cdef bytearray head = bytearray(CURSOR_HEADER_SIZE)
+        cdef uint8_t* room = head
+        if self.generation:
+            tail_size = self.c_header.tail_size
+            if self.c_tail.used >= self.c_tail.capacity:
+                tail_size = min(16 * tail_size, <uint64_t>TAIL_SIZE_MAX)
+        memset(header, 0, sizeof(CursorHeader))
+        memcpy(header.identity, PyBytes_AS_STRING(self.identity), CURSOR_IDENTITY_SIZE)
+        header.generation = self.newest + 1
+        header.base_ledger_id = base_ledger_id
+        header.snapshot_size = len(snapshot)
+        header.snapshot_checksum = crc32c(0, <const uint8_t*>PyBytes_AS_STRING(snapshot),
+                                          len(snapshot))
+        blocks = (header.snapshot_size + CURSOR_BLOCK_SIZE - 1) // CURSOR_BLOCK_SIZE
+        header.tail_offset = CURSOR_HEADER_SIZE + blocks * CURSOR_BLOCK_SIZE
+        header.tail_size = tail_size
+        cursor_header_encode(header, room)
+        return bytes(head) + snapshot + bytes(blocks * CURSOR_BLOCK_SIZE - header.snapshot_size)
+
+    cdef int discard(self, str path) except -1:
+        """Unlink what is not needed; the next open does it otherwise."""
+        try:
+            self.files.unlink(path)
+        except OSError:
+            pass
+        except errors.PulsarException:
+            pass
+        return 0
+
+    cdef int flush(self) except -1:
+        """Put every record on the device. Any thread, without the subscription's mutex."""
+        cdef int error = 0
+        cdef uint32_t poisoned
+        with nogil:
+            pthread_mutex_lock(&self.c_flush_mutex)
+            poisoned = self.c_poisoned
+            if not poisoned and self.c_file >= 0 and fdatasync(self.c_file) != 0:
+                error = errno
+                self.c_poisoned = 1
+            pthread_mutex_unlock(&self.c_flush_mutex)
+        if poisoned:
+            raise_status(STATUS_POISONED, 0, f"flush cursor file {self.path}")
+        if error:
+            raise_status(status_of(error), error, f"flush cursor file {self.path}")
+        return 0
+
+    cdef void rest(self) noexcept:
+        """Leave the pages of the tail to the page cache until they are touched again. What is
+        recorded in them stays in the file, flushed or not."""
+        if self.c_map != NULL:
+            madvise(self.c_map, self.c_map_size, MADV_DONTNEED)
+
+    cdef void unmap(self) noexcept:
+        cdef uint8_t* old_map
+        cdef int old_file
+        with nogil:
+            pthread_mutex_lock(&self.c_flush_mutex)
+            old_map, old_file = self.c_map, self.c_file
+            self.c_map = NULL
+            self.c_file = -1
+            pthread_mutex_unlock(&self.c_flush_mutex)
+            cursor_tail_end(&self.c_tail)
+            if old_map != NULL:
+                munmap(old_map, self.c_map_size)
+            if old_file >= 0:
+                posix_close(old_file)
+
+    cdef void abandon(self) noexcept:
+        """In a forked child: never touch the mapping again. No lock: its holder may be gone."""
+        self.c_closed = 1
+        cursor_tail_end(&self.c_tail)
+
+    cdef int close(self) except -1:
+        if not self.c_closed:
+            self.c_closed = 1
+            self.unmap()
+        return 0
+
+    cdef int delete(self) except -1:
+        """Close, and remove every file of this cursor."""
+        self.close()
+        prefix = self.name + "."
+        for name in self.files.list(self.directory):
+            if name.startswith(prefix) and name[len(prefix):].split(".")[0].isdecimal():
+                self.files.unlink(os.path.join(self.directory, name))
+        self.files.flush_directory(self.directory)
+        return 0

@@ -1,0 +1,52 @@
+# cython: language_level=3
+"""How many entries of a ledger hold a message that is not acknowledged. For statistics."""
+
+from libc.stdint cimport uint64_t
+
+from pulsarx._core.ack_bits cimport ack_bits_count, ack_bits_end
+from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
+from pulsarx._core.entry_frame cimport EntryFrame, entry_frame_span
+from pulsarx._core.ledger_read cimport ledger_read_frame
+from pulsarx._core.status cimport STATUS_OK
+from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
+from pulsarx._pycore.ledger.ledger_tail cimport LedgerSpan, ledger_span_end
+
+
+def open_entries(AckTracker tracker not None, object span_of, uint64_t ledger_id,
+                 uint64_t entry_count, uint64_t message_count) -> int:
+    """Entries of a ledger, of its first entry_count, with an unacknowledged message.
+
+    The subscription's mutex is held. span_of: called without arguments for the LedgerSpan if
+    frames must be read: those between the first hole in the acknowledgements and the last one.
+    """
+    cdef LedgerAcks* acks = cursor_state_find(&tracker.c_state, ledger_id)
+    cdef uint64_t acknowledged = min(ack_bits_count(&acks.bits), message_count) if acks else 0
+    if ledger_id < tracker.c_state.acknowledged_below or acknowledged == message_count:
+        return 0
+    if acknowledged == 0:
+        return entry_count
+    if entry_count == message_count:
+        return entry_count - acknowledged
+    return walk(tracker, span_of(), ledger_id, entry_count, ack_bits_end(&acks.bits))
+
+
+cdef uint64_t walk(AckTracker tracker, LedgerSpan span, uint64_t ledger_id, uint64_t entry_count,
+                   uint64_t acknowledged_end) except? 0:
+    """acknowledged_end: no message from there on is acknowledged. What cannot be read counts."""
+    cdef uint64_t first = tracker.next_unacknowledged(ledger_id, 0, acknowledged_end)
+    cdef uint64_t end = ledger_span_end(span)
+    cdef uint64_t offset = span.file.find_message(first, end)
+    cdef uint64_t message_end
+    cdef uint64_t passed = 0
+    cdef uint64_t total = 0
+    cdef EntryFrame frame
+    while ledger_read_frame(&span.file.c_read, offset, end, &frame) == STATUS_OK:
+        passed = frame.entry_id
+        if passed >= entry_count or frame.first_message >= acknowledged_end:
+            break
+        message_end = frame.first_message + frame.message_count
+        if tracker.next_unacknowledged(ledger_id, frame.first_message, message_end) < message_end:
+            total += 1
+        passed += 1
+        offset += entry_frame_span(frame.entry_size)
+    return total + entry_count - min(passed, entry_count)

@@ -1,0 +1,55 @@
+"""Key_Shared: each message to the consumer its key belongs to, the messages of a key in order.
+
+Which consumer a key belongs to, HashRangeSelector says; what may go out when, KeyOrder. What is
+read for a consumer without room waits in KeyOrder, so one that stalls holds back its own keys only.
+With the subscription's mutex held unless a method says otherwise.
+"""
+
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
+
+from pulsarx._core.key_order cimport KeyOrder
+from pulsarx._core.pending_acks cimport PendingAck
+from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
+from pulsarx._pycore.dispatch.hash_range_selector cimport HashRangeSelector
+from pulsarx._pycore.dispatch.receiver cimport Receiver, Slice, SliceItem
+from pulsarx._pycore.dispatch.shared_dispatcher cimport SharedDispatcher
+
+cdef enum:
+    ROUTED_AT_ONCE = 32
+
+cdef struct RoutedMessage:
+    uint32_t at                          # offset in the entry's payload
+    uint32_t key_hash
+    uint32_t key                         # what key_order_find said a moment ago
+
+cdef struct ItemList:
+    SliceItem* items                     # owned
+    uint32_t count
+    uint32_t capacity
+
+
+cdef class KeySharedDispatcher(SharedDispatcher):
+    cdef KeyOrder c_keys
+    cdef HashRangeSelector selector
+    cdef EntryContext any_context        # for entries nobody is given yet
+    cdef bint in_order
+    cdef ItemList* c_lists               # owned: of a mixed entry, what each receiver gets
+    cdef uint32_t list_count
+
+    cdef uint32_t key_of(self, uint32_t key_hash) except? 4294967295
+    cdef int64_t blocked_now_ms(self, uint32_t key) except -1
+    cdef int own(self, uint32_t key, int64_t now_ms) except -1
+    cdef int assign_all(self) except -1
+    cdef bint was_given(self, uint64_t ledger_id, uint64_t message) noexcept
+    cdef bint give_waiting(self, Receiver receiver) except -1
+    cdef bint route(self) except -1
+    cdef int route_key(self, uint32_t key_hash) except -1
+    cdef int let_wait(self, uint64_t ledger_id, uint64_t message, PendingAck* ack,
+                      uint32_t key_hash) except -1
+    cdef int route_mixed(self) except -1
+    cdef int route_some(self, uint32_t first, const RoutedMessage* found, uint32_t count,
+                        uint32_t tag) except -1
+    cdef int push_lists(self, EntryView view, uint32_t tag) except -1
+    cdef int recall_slice(self, uint16_t holder, uint32_t key_hash, uint64_t ledger_id,
+                          uint64_t message, const Slice* slice) except -1
+    cdef int list_item(self, uint16_t owner, uint32_t at, uint32_t index) except -1

@@ -1,0 +1,478 @@
+# cython: language_level=3
+"""Body of key_shared_dispatcher.pxd."""
+
+from cpython.list cimport PyList_GET_ITEM
+from cpython.mem cimport PyMem_Free, PyMem_Realloc
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
+from pulsarx._core.cursor_state cimport CursorState, LedgerAcks, cursor_state_find
+from pulsarx._core.entry_frame cimport ENTRY_MIXED_KEYS
+from pulsarx._core.key_order cimport (
+    KEY_NONE, KeyState, key_order_clear, key_order_delivered, key_order_expect,
+    key_order_find, key_order_forget, key_order_free, key_order_init, key_order_is,
+    key_order_is_new, key_order_key,
+    key_order_make_ready, key_order_may_pass, key_order_own, key_order_peek, key_order_returned,
+    key_order_take, key_order_wait,
+)
+from pulsarx._core.pending_acks cimport (
+    PENDING_COUNTED, PENDING_DEAD, PENDING_DUE, PENDING_GIVEN, PENDING_HELD, PENDING_NACKED,
+    PENDING_NOBODY, PENDING_NONE, PENDING_QUEUED, PendingAck, pending_acks_add, pending_acks_find,
+    pending_acks_next, pending_acks_set_state,
+)
+from pulsarx._core.status cimport STATUS_OK
+from pulsarx._core.sticky_key cimport sticky_key_of_encoded
+from pulsarx._pycore.message.entry_view cimport EntryView
+from pulsarx._pycore.dispatch.hash_range_selector cimport HashRangeSelector
+from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
+from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.dispatch.receiver cimport Receiver, Slice, SliceItem
+from pulsarx._pycore.dispatch.shared_dispatcher cimport (
+    SharedDispatcher, count_queued, is_acknowledged, queue_for,
+)
+from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
+
+
+cdef int read_keys(EntryView view, uint32_t* at, RoutedMessage* found, uint32_t* count) noexcept:
+    """Read the keys of the next messages; count: how many, out: how many could be read."""
+    cdef BatchMessage read
+    cdef uint32_t n
+    cdef int status
+    for n in range(count[0]):
+        found[n].at = at[0]
+        status = batch_decode_next(view.c_payload, view.payload_size, at, &read)
+        if status == STATUS_OK:
+            status = sticky_key_of_encoded(read.encoded_metadata, read.encoded_metadata_size,
+                                           &found[n].key_hash)
+        if status != STATUS_OK:
+            count[0] = n
+            return status
+    return STATUS_OK
+
+
+cdef class KeySharedDispatcher(SharedDispatcher):
+    """A Key_Shared subscription. Any thread may call; the mutex orders them."""
+
+    def __init__(self, SubscriptionCore core not None, LedgerTail tail not None,
+                 str topic_name not None, uint32_t decompressed_size_max, object limits,
+                 HashRangeSelector selector not None, bint in_order):
+        """selector: empty. in_order: False for allow_out_of_order_delivery."""
+        key_order_init(&self.c_keys, in_order)
+        self.in_order = in_order
+        self.selector = selector
+        self.has_keys = True
+        super().__init__(core, tail, topic_name, decompressed_size_max, limits)
+
+    def __dealloc__(self):
+        cdef uint32_t at
+        key_order_free(&self.c_keys)
+        for at in range(self.list_count):
+            PyMem_Free(self.c_lists[at].items)
+        PyMem_Free(self.c_lists)
+
+    # Who has which keys ---------------------------------------------------------------------------
+
+    cdef int joined(self, Receiver receiver, object key_shared) except -1:
+        self.selector.add(receiver.index, receiver.consumer_name, key_shared)
+        self.any_context = receiver.context
+        return self.assign_all()
+
+    cdef int left(self, Receiver receiver) except -1:
+        self.selector.remove(receiver.index)
+        return self.assign_all()
+
+    cdef int assign_all(self) except -1:
+        cdef int64_t now_ms = self.core.now_ms()
+        cdef uint32_t key
+        for key in range(self.c_keys.key_count):
+            if self.c_keys.keys[key].in_use:
+                self.own(key, now_ms)
+        self.wakes = True
+        return 0
+
+    cdef int keys_cleared(self) except -1:
+        key_order_clear(&self.c_keys)
+        return 0
+
+    cdef uint32_t key_of(self, uint32_t key_hash) except? 4294967295:
+        cdef uint32_t key = key_order_key(&self.c_keys, key_hash)
+        if key == KEY_NONE:
+            raise MemoryError("remember a key: out of memory")
+        if key_order_is_new(&self.c_keys, key):
+            self.own(key, 0)       # nothing waits yet
+        return key
+
+    cdef int64_t blocked_now_ms(self, uint32_t key) except -1:
+        """The time, if the key's next waiting message is the first that waits for another than its
+        owner; it is noted then, and not asked for otherwise."""
+        cdef KeyState* state = &self.c_keys.keys[key]
+        if not self.in_order or state.unacknowledged == 0 or state.holder == state.owner or (
+                state.blocked_since_ms):
+            return 0
+        return self.core.now_ms()
+
+    cdef int own(self, uint32_t key, int64_t now_ms) except -1:
+        if key_order_own(&self.c_keys, key, self.selector.select(self.c_keys.keys[key].hash),
+                         now_ms) != STATUS_OK:
+            raise MemoryError("assign a key to its consumer: out of memory")
+        return 0
+
+    # Dispatch -------------------------------------------------------------------------------------
+
+    cdef bint step(self) except -1:
+        cdef Receiver each
+        cdef uint64_t ledger_id
+        cdef uint64_t message
+        cdef bint anybody = False
+        cdef Py_ssize_t at
+        for at in range(len(self.receivers)):
+            if <object>PyList_GET_ITEM(self.receivers, at) is None:
+                continue
+            each = <Receiver>PyList_GET_ITEM(self.receivers, at)
+            if self.room(each):
+                anybody = True
+                if self.c_keys.waiting == 0:
+                    break
+                if key_order_peek(&self.c_keys, each.index, &ledger_id, &message) and (
+                        not self.blocked or self.was_given(ledger_id, message)):
+                    return self.give_waiting(each)
+        if not anybody or self.blocked:
+            return False
+        return self.route()
+
+    cdef bint was_given(self, uint64_t ledger_id, uint64_t message) noexcept:
+        """Whether it goes out again, so that the subscription's limit does not hold it."""
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        return ack == NULL or ack.flags & PENDING_GIVEN != 0
+
+    cdef bint give_waiting(self, Receiver receiver) except -1:
+        """Give the receiver what waited for it, as far as it is of one entry."""
+        cdef uint64_t room = self.room(receiver)
+        cdef uint64_t of_ledger = 0
+        cdef uint64_t end = 0
+        cdef uint64_t ledger_id
+        cdef uint64_t message
+        cdef PendingAck* ack
+        self.last_tag += 1
+        self.item_count = 0
+        while self.item_count < room and key_order_peek(&self.c_keys, receiver.index, &ledger_id,
+                                                        &message):
+            if self.item_count and (ledger_id != of_ledger or message >= end
+                                    or message < self.again_view.first_message):
+                break
+            if self.blocked and not self.was_given(ledger_id, message):
+                break
+            ack = pending_acks_find(&self.core.pending, ledger_id, message)
+            if not self.find_again(receiver.context, ledger_id, message):
+                self.push_items(receiver, self.again_view, self.last_tag)
+                self.lost(ledger_id, message)
+                return True
+            of_ledger = ledger_id
+            end = self.again_view.first_message + self.again_view.message_count
+            key_order_delivered(&self.c_keys, key_order_take(&self.c_keys, receiver.index))
+            self.enqueue(receiver, ledger_id, message, ack, ack.key_hash, self.last_tag)
+            self.add_item(self.again_at, self.again_index)
+        return self.push_items(receiver, self.again_view, self.last_tag) == 0
+
+    cdef bint route(self) except -1:
+        """Send the messages of the next entry to the owners of their keys."""
+        if not self.read_new(self.any_context):
+            return False
+        if self.view.entry_flags & ENTRY_MIXED_KEYS:
+            self.route_mixed()
+        else:
+            self.route_key(self.reader.c_frame.sticky_hash)
+        self.view = None
+        return True
+
+    cdef int route_key(self, uint32_t key_hash) except -1:
+        """All messages of the view have one key."""
+        cdef EntryView view = self.view
+        cdef uint32_t key = self.key_of(key_hash)
+        cdef uint16_t owner = self.c_keys.keys[key].owner
+        cdef uint64_t message = view.first_message
+        cdef uint64_t end = message + view.message_count
+        cdef PendingAck* ack
+        if key_order_may_pass(&self.c_keys, key):
+            receiver = <Receiver>PyList_GET_ITEM(self.receivers, owner)
+            if self.room(receiver):
+                self.give_run(receiver, key_hash)
+                if self.view is None:
+                    return 0
+                message += self.view_index
+        while message < end:
+            if not self.core.tracker.is_acknowledged(view.ledger_id, message):
+                ack = self.core.add(view.ledger_id, message)
+                if ack.state == PENDING_NONE or ack.state == PENDING_COUNTED:
+                    self.let_wait(view.ledger_id, message, ack, key_hash)
+            message += 1
+        return 0
+
+    cdef int let_wait(self, uint64_t ledger_id, uint64_t message, PendingAck* ack,
+                      uint32_t key_hash) except -1:
+        """A message that was read cannot go out yet."""
+        ack.key_hash = key_hash
+        ack.consumer = PENDING_NOBODY
+        pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_DUE)
+        return self.key_waits(key_hash, ledger_id, message, True)
+
+    cdef int route_mixed(self) except -1:
+        """The view is a batch of several keys: each message goes its own way."""
+        cdef EntryView view = self.view
+        cdef RoutedMessage[ROUTED_AT_ONCE] found
+        cdef uint32_t at = 0
+        cdef uint32_t first = 0
+        cdef uint32_t count
+        cdef uint32_t n
+        cdef uint32_t tag
+        cdef int status = STATUS_OK
+        self.last_tag += 1
+        tag = self.last_tag
+        while first < view.message_count and status == STATUS_OK:
+            count = min(view.message_count - first, <uint32_t>ROUTED_AT_ONCE)
+            status = read_keys(view, &at, found, &count)
+            # Looked up together, so that the memory is waited for once and not for each.
+            for n in range(count):
+                found[n].key = key_order_find(&self.c_keys, found[n].key_hash)
+            self.route_some(first, found, count, tag)
+            first += count
+        self.push_lists(view, tag)
+        return raise_status(status, 0, f"read message {first} of entry {view.entry_id} of ledger "
+                                       f"{view.ledger_id}") if status != STATUS_OK else 0
+
+    cdef int route_some(self, uint32_t first, const RoutedMessage* found, uint32_t count,
+                        uint32_t tag) except -1:
+        """Queue each message with the owner of its key, or let it wait."""
+        cdef EntryView view = self.view
+        cdef CursorState* state = &self.core.tracker.c_state
+        cdef LedgerAcks* acks = cursor_state_find(state, view.ledger_id)
+        cdef uint64_t message
+        cdef uint32_t at
+        cdef uint32_t key
+        cdef uint16_t owner
+        cdef PendingAck* ack
+        for at in range(count):
+            message = view.first_message + first + at
+            if is_acknowledged(state, acks, view.ledger_id, message):
+                continue
+            ack = pending_acks_add(&self.core.pending, view.ledger_id, message)
+            if ack == NULL:
+                raise MemoryError("remember a delivered message: out of memory")
+            if ack.state != PENDING_NONE and ack.state != PENDING_COUNTED:
+                continue
+            key = found[at].key
+            if not key_order_is(&self.c_keys, key, found[at].key_hash) or (
+                    key_order_is_new(&self.c_keys, key)):
+                key = self.key_of(found[at].key_hash)
+            owner = self.c_keys.keys[key].owner
+            if key_order_may_pass(&self.c_keys, key):
+                receiver = <Receiver>PyList_GET_ITEM(self.receivers, owner)
+                if self.room(receiver):
+                    queue_for(self, receiver, view.ledger_id, message, ack, found[at].key_hash, tag)
+                    count_queued(self, receiver, 1)
+                    key_order_delivered(&self.c_keys, key)
+                    self.list_item(owner, found[at].at, first + at)
+                    continue
+            self.let_wait(view.ledger_id, message, ack, found[at].key_hash)
+        return 0
+
+    cdef int list_item(self, uint16_t owner, uint32_t at, uint32_t index) except -1:
+        cdef ItemList* found
+        cdef void* grown
+        cdef uint32_t capacity
+        if owner >= self.list_count:
+            capacity = <uint32_t>len(self.receivers)
+            grown = PyMem_Realloc(self.c_lists, capacity * sizeof(ItemList))
+            if grown == NULL:
+                raise MemoryError(f"dispatch to {capacity} consumers")
+            self.c_lists = <ItemList*>grown
+            memset(&self.c_lists[self.list_count], 0,
+                   (capacity - self.list_count) * sizeof(ItemList))
+            self.list_count = capacity
+        found = &self.c_lists[owner]
+        if found.count == found.capacity:
+            capacity = max(2 * found.capacity, <uint32_t>64)
+            grown = PyMem_Realloc(found.items, capacity * sizeof(SliceItem))
+            if grown == NULL:
+                raise MemoryError(f"dispatch {capacity} messages of one entry")
+            found.items = <SliceItem*>grown
+            found.capacity = capacity
+        found.items[found.count].at = at
+        found.items[found.count].index = index
+        found.count += 1
+        return 0
+
+    cdef int push_lists(self, EntryView view, uint32_t tag) except -1:
+        """Queue what each receiver got of the view."""
+        cdef uint32_t owner
+        cdef ItemList* found
+        cdef Receiver receiver
+        for owner in range(self.list_count):
+            found = &self.c_lists[owner]
+            if found.count == 0:
+                continue
+            receiver = <Receiver>PyList_GET_ITEM(self.receivers, owner)
+            self.push_slice(receiver, view, tag, found.items, found.count)
+            found.count = 0
+        return 0
+
+    # What PendingDispatcher tells -----------------------------------------------------------------
+
+    cdef void key_held(self, uint32_t key_hash) noexcept:
+        key_order_expect(&self.c_keys, key_hash)
+
+    cdef int key_waits(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message,
+                       bint ready) except -1:
+        cdef uint32_t key = self.key_of(key_hash)
+        if key_order_wait(&self.c_keys, key, ledger_id, message, ready,
+                          self.blocked_now_ms(key)) != STATUS_OK:
+            raise MemoryError("keep a message for later: out of memory")
+        return 0
+
+    cdef int key_ready(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message) except -1:
+        self.key_of(key_hash)      # out of order it may be forgotten by now
+        if key_order_make_ready(&self.c_keys, key_hash, ledger_id, message, 0) != STATUS_OK:
+            raise MemoryError("keep a message for later: out of memory")
+        self.wakes = True
+        return 0
+
+    cdef int key_returned(self, uint32_t key_hash) except -1:
+        cdef uint32_t key
+        key_order_returned(&self.c_keys, key_hash, 0)
+        if self.c_keys.waiting:
+            key = key_order_find(&self.c_keys, key_hash)
+            if self.c_keys.keys[key].waiting and self.c_keys.keys[key].unacknowledged == 0:
+                self.wakes = True
+        return 0
+
+    cdef int key_given(self, uint32_t key_hash, uint32_t count) noexcept:
+        cdef uint32_t key = key_order_find(&self.c_keys, key_hash)
+        for _ in range(count):
+            key_order_delivered(&self.c_keys, key)
+        return 0
+
+    cdef int key_forgotten(self, uint32_t key_hash, uint64_t ledger_id,
+                           uint64_t message) except -1:
+        key_order_forget(&self.c_keys, key_hash, ledger_id, message, 0)
+        self.wakes = True
+        return 0
+
+    cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message) except -1:
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        cdef uint32_t at = 0
+        cdef uint32_t count = 1
+        cdef RoutedMessage found
+        if ack == NULL or ack.state != PENDING_DEAD:
+            return 0
+        # Who gave it up may have been of another type, and known nothing of keys.
+        if not self.again.read_message(ledger_id, message):
+            return self.lost(ledger_id, message)
+        ack.key_hash = self.again.c_frame.sticky_hash
+        if self.again.c_frame.flags & ENTRY_MIXED_KEYS:
+            if not self.find_again(receiver.context, ledger_id, message):
+                return self.lost(ledger_id, message)
+            at = self.again_at
+            if read_keys(self.again_view, &at, &found, &count) != STATUS_OK:
+                return self.lost(ledger_id, message)
+            ack.key_hash = found.key_hash
+        return SharedDispatcher.revive(self, receiver, ledger_id, message)
+
+    cdef int key_recalled(self, uint16_t holder, uint32_t key_hash, uint64_t ledger_id,
+                          uint64_t message) except -1:
+        cdef Receiver receiver
+        cdef Slice slice
+        cdef uint32_t number
+        cdef uint32_t key
+        if not self.in_order or self.all_go_back or holder >= len(self.receivers):
+            return 0
+        key = key_order_find(&self.c_keys, key_hash)
+        if key == KEY_NONE or self.c_keys.keys[key].unacknowledged == 0:
+            return 0           # nothing else of it was given to anybody: no queue need be walked
+        receiver = self.receivers[holder]
+        if receiver is None or receiver.queued == 0:
+            return 0
+        for number in range(receiver.slice_count + 1):
+            if receiver.slice_at(number, &slice):
+                self.recall_slice(holder, key_hash, ledger_id, message, &slice)
+        return 0
+
+    cdef int recall_slice(self, uint16_t holder, uint32_t key_hash, uint64_t ledger_id,
+                          uint64_t message, const Slice* slice) except -1:
+        cdef EntryView view = <EntryView>slice.view
+        cdef uint64_t at
+        cdef uint32_t number
+        cdef PendingAck* ack
+        for number in range(slice.first, slice.end):
+            at = view.first_message + (
+                slice.items[number].index if slice.items != NULL else number)
+            if view.ledger_id < ledger_id or (view.ledger_id == ledger_id and at <= message):
+                continue
+            ack = pending_acks_find(&self.core.pending, view.ledger_id, at)
+            if ack == NULL or ack.key_hash != key_hash or ack.state != PENDING_QUEUED or (
+                    ack.consumer != holder or ack.tag != slice.tag):
+                continue
+            self.let_go(ack)
+            ack.consumer = PENDING_NOBODY
+            pending_acks_set_state(&self.core.pending, view.ledger_id, at, ack, PENDING_DUE)
+            self.key_waits(key_hash, view.ledger_id, at, True)
+            self.key_returned(key_hash)
+        return 0
+
+    # For statistics -------------------------------------------------------------------------------
+
+    def key_statistics(self) -> dict:
+        """keys_held_back: keys that wait because another consumer than their owner has messages of
+        them: key_hash, held_by, since_ms, waiting_messages."""
+        cdef uint32_t key
+        cdef KeyState* state
+        cdef list found = []
+        for key in range(self.c_keys.key_count):
+            state = &self.c_keys.keys[key]
+            if state.in_use and state.waiting and state.blocked_since_ms and (
+                    state.holder < len(self.receivers)):
+                holder = self.receivers[state.holder]
+                found.append({
+                    "key_hash": state.hash,
+                    "held_by": (<Receiver>holder).consumer_name if holder is not None else "",
+                    "since_ms": state.blocked_since_ms,
+                    "waiting_messages": state.waiting,
+                })
+        ranges = [(start, end, (<Receiver>self.receivers[index]).consumer_name)
+                  for start, end, index in self.selector.ranges()]
+        return {"keys_held_back": found, "hash_ranges": ranges}
+
+    def check_keys(self) -> list:
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t message = 0
+        cdef uint32_t key
+        cdef PendingAck* ack
+        cdef KeyState* state
+        cdef dict delivered = {}
+        cdef dict waiting = {}
+        cdef dict holders = {}
+        cdef list found = []
+        while True:
+            ack = pending_acks_next(&self.core.pending, &ledger_id, &message)
+            if ack == NULL:
+                break
+            key_hash = ack.key_hash
+            if ack.state == PENDING_QUEUED or ack.state == PENDING_HELD:
+                delivered[key_hash] = delivered.get(key_hash, 0) + 1
+                holders.setdefault(key_hash, set()).add(ack.consumer)
+            elif ack.state == PENDING_DUE or (ack.state == PENDING_NACKED and self.in_order):
+                waiting[key_hash] = waiting.get(key_hash, 0) + 1
+            message += 1
+        for key in range(self.c_keys.key_count):
+            state = &self.c_keys.keys[key]
+            if not state.in_use:
+                continue
+            counts = (state.unacknowledged, state.waiting)
+            right = (delivered.pop(state.hash, 0), waiting.pop(state.hash, 0))
+            if counts != right:
+                found.append(f"key {state.hash}: delivered and waiting {counts}, not {right}")
+            if self.in_order and holders.get(state.hash, {state.holder}) != {state.holder}:
+                found.append(f"key {state.hash} is with {holders[state.hash]}")
+        if delivered or waiting:
+            found.append(f"keys nobody knows: {delivered} {waiting}")
+        return found

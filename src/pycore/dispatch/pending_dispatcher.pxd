@@ -1,0 +1,80 @@
+"""What happens to messages that were delivered one by one: received, acknowledged, delivered again,
+given up. The lower half of SharedDispatcher.
+
+The states are those of pulsarx._core.pending_acks. With the subscription's mutex held.
+"""
+
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
+
+from pulsarx._core.pending_acks cimport PendingAck
+from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
+from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
+from pulsarx._pycore.dispatch.receiver cimport Dispatcher, Receiver, SliceItem
+
+
+cdef class PendingDispatcher(Dispatcher):
+    cdef list receivers                  # by their index; None where nobody is
+    cdef LedgerReader again              # reads single messages again
+    cdef uint64_t unacknowledged         # of all receivers
+    cdef uint64_t unacknowledged_max     # of the subscription; 0: no limit
+    cdef uint64_t receiver_max           # of one receiver; 0: no limit
+    cdef bint all_go_back                # of one receiver: nothing is recalled one by one
+    cdef bint has_keys
+    cdef bint blocked                    # nothing that was never delivered until half of them are
+                                         # acknowledged
+
+    # what is delivered again: the entry read last, and how far it was walked
+    cdef EntryView again_view
+    cdef uint32_t again_at
+    cdef uint32_t again_index
+
+    cdef SliceItem* c_items              # owned: a slice being put together
+    cdef uint32_t item_count
+    cdef uint32_t item_capacity
+
+    cdef Receiver holder_of(self, PendingAck* ack)
+    cdef int let_go(self, PendingAck* ack) except -1
+    """Whoever has the message has it no more: permits and counts."""
+
+    cdef int give_back(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
+    """It goes out as soon as somebody may take it."""
+
+    cdef int postpone(self, uint64_t ledger_id, uint64_t message, int64_t delay_ms) except -1
+    """A message somebody has, or that waits already: it goes out again after a while."""
+
+    cdef int again_or_dead(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
+    """It goes out again, counted, or is given up when that was done often enough."""
+
+    cdef int delay_over(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
+    """The deliver-at time of a message has come."""
+
+    cdef int give_up(self, uint64_t ledger_id, uint64_t message, PendingAck* ack,
+                     Receiver receiver) except -1
+    cdef int drop(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
+    """It was acknowledged, or is gone."""
+
+    cdef int lost(self, uint64_t ledger_id, uint64_t message) except -1
+    """It was trimmed, or cannot be read any more."""
+
+    cdef bint find_again(self, EntryContext context, uint64_t ledger_id, uint64_t message) except -1
+    """Make again_view the entry that holds a message, walked to it; False: it is gone."""
+
+    cdef int add_item(self, uint32_t at, uint32_t index) except -1
+    cdef int push_items(self, Receiver receiver, EntryView view, uint32_t tag) except -1
+    cdef int push_slice(self, Receiver receiver, EntryView view, uint32_t tag,
+                        const SliceItem* items, uint32_t count) except -1
+    """Queue picked messages of a view; items are copied."""
+
+    # What Key_Shared adds; nothing here. has_keys False: key_held and
+    # key_returned need not be called.
+    cdef void key_held(self, uint32_t key_hash) noexcept
+    """A message of the key was received: it may be acknowledged soon."""
+
+    cdef int key_waits(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message,
+                       bint ready) except -1
+    cdef int key_ready(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message) except -1
+    cdef int key_returned(self, uint32_t key_hash) except -1
+    cdef int key_forgotten(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message) except -1
+    cdef int key_recalled(self, uint16_t holder, uint32_t key_hash, uint64_t ledger_id,
+                          uint64_t message) except -1
+    """Take later messages of the key out of the holder's queue: they go behind this one."""

@@ -1,0 +1,484 @@
+# cython: language_level=3
+"""Body of pending_dispatcher.pxd."""
+
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from pulsarx import errors
+from pulsarx._core.pending_acks cimport (
+    PENDING_DEAD, PENDING_DELAYED, PENDING_DUE, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY,
+    PENDING_NONE, PENDING_QUEUED, PendingAck, pending_acks_find, pending_acks_next,
+    pending_acks_remove, pending_acks_set_state,
+)
+from pulsarx._core.single_metadata cimport METADATA_BATCH
+from pulsarx._core.timer_wheel cimport TIMER_NONE
+from pulsarx._pycore.message.entry_view cimport (
+    EntryContext, EntryView, entry_view_new, entry_view_share,
+)
+from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
+from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
+from pulsarx._pycore.message.message cimport Message
+from pulsarx._pycore.message.message_at cimport message_at, message_place
+from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
+from pulsarx._pycore.dispatch.receiver cimport CLAIM_STALE, Dispatcher, Receiver, Slice, SliceItem
+from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
+
+
+cdef inline int let_go_of(PendingDispatcher self, PendingAck* ack) except -1:
+    """PendingDispatcher.let_go without a call: every acknowledgement comes here."""
+    cdef Receiver holder
+    if ack.state != PENDING_QUEUED and ack.state != PENDING_HELD and ack.state != PENDING_NACKED:
+        return 0
+    if ack.consumer >= PyList_GET_SIZE(self.receivers):
+        return 0
+    if <object>PyList_GET_ITEM(self.receivers, ack.consumer) is None:
+        return 0
+    holder = <Receiver>PyList_GET_ITEM(self.receivers, ack.consumer)
+    if ack.state == PENDING_QUEUED:
+        holder.queued -= 1
+        holder.give_permit()
+    holder.unacknowledged -= 1
+    if self.unacknowledged == self.unacknowledged_max and self.core.pending.due_count:
+        self.wakes = True      # there is room again for what goes out although it is blocked
+    self.unacknowledged -= 1
+    if holder.blocked and 2 * holder.unacknowledged <= self.receiver_max:
+        holder.blocked = False
+        self.wakes = True
+    if self.blocked and 2 * self.unacknowledged <= self.unacknowledged_max:
+        self.blocked = False
+        self.wakes = True
+    return 0
+
+
+cdef class PendingDispatcher(Dispatcher):
+    """Keeps account of what was delivered to whom."""
+
+    def __init__(self, SubscriptionCore core not None, LedgerTail tail not None,
+                 str topic_name not None, uint32_t decompressed_size_max, object limits):
+        """limits: a DispatchLimits of the broker."""
+        super().__init__(core, tail, topic_name, decompressed_size_max)
+        self.shares = True
+        self.again = LedgerReader(tail, topic_name)
+        self.receivers = []
+        self.receiver_max = limits.unacknowledged_per_consumer
+        self.unacknowledged_max = limits.unacknowledged_per_subscription
+
+    def __dealloc__(self):
+        PyMem_Free(self.c_items)
+
+    cdef Receiver holder_of(self, PendingAck* ack):
+        if ack.consumer >= len(self.receivers):
+            return None
+        return <Receiver>PyList_GET_ITEM(self.receivers, ack.consumer)
+
+    # Received -------------------------------------------------------------------------------------
+
+    cdef int claim(self, Receiver receiver, EntryView view, uint32_t index) except -2:
+        cdef uint64_t message = view.first_message + index
+        cdef uint32_t timer = TIMER_NONE
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, view.ledger_id, message)
+        if ack == NULL or ack.state != PENDING_QUEUED or ack.tag != receiver.tag or (
+                ack.consumer != receiver.index):
+            return CLAIM_STALE
+        if receiver.max_redeliver_count and ack.redelivery_count > receiver.max_redeliver_count:
+            # Counted under another policy, or before a restart: it was handed out often enough.
+            self.give_up(view.ledger_id, message, ack, receiver)
+            return CLAIM_STALE
+        if receiver.ack_timeout_ms:
+            # First, for it calls Python: what raises there leaves the message in the queue.
+            timer = self.core.arm(receiver.ack_due_ms(), view.ledger_id, message)
+        receiver.queued -= 1
+        receiver.taken += 1
+        # As Pulsar's clients: permits go back when half of the queue was taken.
+        if 2 * receiver.taken >= receiver.queue_size:
+            if receiver.queue_size:
+                receiver.permits += receiver.taken
+            receiver.taken = 0
+        ack.state = PENDING_HELD
+        ack.tag = timer
+        if self.has_keys:
+            self.key_held(ack.key_hash)
+        return ack.redelivery_count
+
+    cdef int unclaim(self, Receiver receiver, EntryView view, uint32_t index) except -1:
+        cdef uint64_t message = view.first_message + index
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, view.ledger_id, message)
+        return self.give_back(view.ledger_id, message, ack) if ack != NULL else 0
+
+    cdef int pass_over(self, Receiver receiver, EntryView view, uint32_t index) except -1:
+        return self.lost(view.ledger_id, view.first_message + index)
+
+    cdef int lose(self, Receiver receiver, EntryView view) except -1:
+        cdef uint64_t message
+        cdef PendingAck* ack
+        for message in range(view.first_message, view.first_message + view.message_count):
+            ack = pending_acks_find(&self.core.pending, view.ledger_id, message)
+            if ack != NULL and ack.state == PENDING_QUEUED and ack.tag == receiver.tag and (
+                    ack.consumer == receiver.index):
+                self.drop(view.ledger_id, message, ack)
+        if self.wakes:
+            self.wakes = False
+            self.tail.wake()       # now: the caller raises
+        return 0
+
+    cdef int lost(self, uint64_t ledger_id, uint64_t message) except -1:
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        if ack != NULL:
+            self.drop(ledger_id, message, ack)
+        return 0
+
+    # Acknowledged ---------------------------------------------------------------------------------
+
+    cdef int acknowledged(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:
+        cdef uint64_t at_ledger = ledger_id
+        cdef uint64_t at = first
+        cdef PendingAck* ack
+        if count == 1:
+            ack = pending_acks_find(&self.core.pending, ledger_id, first)
+            return self.drop(ledger_id, first, ack) if ack != NULL else 0
+        while True:
+            ack = pending_acks_next(&self.core.pending, &at_ledger, &at)
+            if ack == NULL or at_ledger != ledger_id or at - first >= count:
+                return 0
+            self.drop(at_ledger, at, ack)
+            at += 1
+
+    cdef int acknowledged_through(self, uint64_t ledger_id, uint64_t end) except -1:
+        cdef uint64_t at_ledger = 0
+        cdef uint64_t at = 0
+        cdef PendingAck* ack
+        while True:
+            ack = pending_acks_next(&self.core.pending, &at_ledger, &at)
+            if ack == NULL or at_ledger > ledger_id or (at_ledger == ledger_id and at >= end):
+                return 0
+            self.drop(at_ledger, at, ack)
+            at += 1
+
+    cdef int drop(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
+        cdef uint32_t key_hash = ack.key_hash
+        cdef uint8_t state = ack.state
+        let_go_of(self, ack)
+        if ack.tag != TIMER_NONE:
+            self.core.cancel_timer(ack)
+        pending_acks_remove(&self.core.pending, ledger_id, message)
+        if state == PENDING_HELD or state == PENDING_QUEUED:
+            if self.has_keys:
+                self.key_returned(key_hash)
+        elif state == PENDING_DUE or state == PENDING_NACKED:
+            self.key_forgotten(key_hash, ledger_id, message)
+        return 0
+
+    cdef int let_go(self, PendingAck* ack) except -1:
+        return let_go_of(self, ack)
+
+    def forget_before(self, uint64_t ledger_id) -> None:
+        """Ledgers below this one are gone. Mutex held."""
+        self.acknowledged_through(ledger_id, 0)
+
+    # Delivered again ------------------------------------------------------------------------------
+
+    cdef int nack(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+                  int64_t delay_ms) except -1:
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        # What went on to another consumer is that one's by now.
+        if ack == NULL or ack.consumer != receiver.index or (
+                ack.state != PENDING_HELD and ack.state != PENDING_QUEUED
+                and ack.state != PENDING_NACKED):
+            return 0
+        if delay_ms < 0:
+            delay_ms = receiver.redelivery_delay(ack.redelivery_count)
+        self.postpone(ledger_id, message, delay_ms)
+        return 0
+
+    cdef int postpone(self, uint64_t ledger_id, uint64_t message, int64_t delay_ms) except -1:
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        cdef Receiver holder
+        cdef uint32_t timer
+        if delay_ms == 0:
+            return self.again_or_dead(ledger_id, message, ack)
+        timer = self.core.arm(self.core.later_ms(delay_ms), ledger_id, message)
+        ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        self.core.cancel_timer(ack)
+        if ack.state == PENDING_QUEUED:
+            holder = self.holder_of(ack)
+            holder.queued -= 1
+            holder.give_permit()
+        if ack.state != PENDING_NACKED:
+            self.key_waits(ack.key_hash, ledger_id, message, False)
+            self.key_returned(ack.key_hash)
+            self.key_recalled(ack.consumer, ack.key_hash, ledger_id, message)
+        ack.state = PENDING_NACKED
+        ack.tag = timer
+        return 0
+
+    cdef int due(self, uint64_t ledger_id, uint64_t message) except -1:
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        cdef Receiver holder
+        cdef int64_t delay_ms
+        if ack == NULL or (ack.state != PENDING_HELD and ack.state != PENDING_NACKED
+                           and ack.state != PENDING_DELAYED):
+            return 0       # the tag of others is none of a timer
+        ack.tag = TIMER_NONE
+        if ack.state == PENDING_DELAYED:
+            return self.delay_over(ledger_id, message, ack)
+        if ack.state == PENDING_HELD:
+            holder = self.holder_of(ack)
+            delay_ms = holder.overdue_delay(ack.redelivery_count) if holder is not None else 0
+            if delay_ms:
+                return self.postpone(ledger_id, message, delay_ms)
+        return self.again_or_dead(ledger_id, message, ack)
+
+    cdef int delay_over(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
+        return self.give_back(ledger_id, message, ack)
+
+    cdef int again_or_dead(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
+        cdef Receiver holder = self.holder_of(ack)
+        self.core.count_redelivery(ledger_id, message, ack)
+        if holder is not None and holder.max_redeliver_count and (
+                ack.redelivery_count > holder.max_redeliver_count):
+            return self.give_up(ledger_id, message, ack, holder)
+        return self.give_back(ledger_id, message, ack)
+
+    cdef int give_back(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
+        cdef uint8_t state = ack.state
+        cdef uint16_t holder = ack.consumer
+        self.let_go(ack)
+        self.core.cancel_timer(ack)
+        ack.consumer = PENDING_NOBODY
+        pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_DUE)
+        self.wakes = True
+        if state == PENDING_NACKED:
+            return self.key_ready(ack.key_hash, ledger_id, message)
+        self.key_waits(ack.key_hash, ledger_id, message, True)
+        if state == PENDING_HELD or state == PENDING_QUEUED:
+            self.key_returned(ack.key_hash)
+            self.key_recalled(holder, ack.key_hash, ledger_id, message)
+        return 0
+
+    cdef int give_up(self, uint64_t ledger_id, uint64_t message, PendingAck* ack,
+                     Receiver receiver) except -1:
+        """It goes to the dead letters of the receiver, once the mutex is released."""
+        cdef uint8_t state = ack.state
+        # First: what raises there changes nothing.
+        cdef Message dead = message_at(self.again, receiver.context, ledger_id, message,
+                                       ack.redelivery_count, self.decompressed_size_max)
+        self.let_go(ack)
+        self.core.cancel_timer(ack)
+        pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_DEAD)
+        if state == PENDING_NACKED:
+            self.key_forgotten(ack.key_hash, ledger_id, message)
+        else:
+            self.key_returned(ack.key_hash)
+        if dead is not None:
+            self.bury(receiver, dead)
+        else:
+            pending_acks_remove(&self.core.pending, ledger_id, message)     # as lost
+        return 0
+
+    cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message) except -1:
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        if ack == NULL or ack.state != PENDING_DEAD:
+            return 0
+        if self.core.tracker.is_acknowledged(ledger_id, message):
+            pending_acks_remove(&self.core.pending, ledger_id, message)     # by a seek
+            return 0
+        delay_ms = receiver.redelivery_delay(ack.redelivery_count)
+        ack.consumer = PENDING_NOBODY
+        if delay_ms == 0:
+            return self.give_back(ledger_id, message, ack)
+        timer = self.core.arm(self.core.later_ms(delay_ms), ledger_id, message)
+        self.key_waits(ack.key_hash, ledger_id, message, False)
+        ack.state = PENDING_NACKED
+        ack.tag = timer
+        return 0
+
+    cdef int redeliver(self, Receiver receiver) except -1:
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t message = 0
+        cdef PendingAck* ack
+        if receiver.index == PENDING_NOBODY:
+            return 0
+        self.all_go_back = True
+        try:
+            while True:
+                ack = pending_acks_next(&self.core.pending, &ledger_id, &message)
+                if ack == NULL:
+                    break
+                if ack.consumer == receiver.index:
+                    if ack.state == PENDING_QUEUED:
+                        self.give_back(ledger_id, message, ack)    # nobody saw it: not counted
+                    elif ack.state == PENDING_HELD or ack.state == PENDING_NACKED:
+                        self.again_or_dead(ledger_id, message, ack)
+                message += 1
+        finally:
+            self.all_go_back = False
+        receiver.clear()
+        self.core.rearm()
+        return 0
+
+    cdef bint find_again(self, EntryContext context, uint64_t ledger_id,
+                         uint64_t message) except -1:
+        """Make again_view the entry that holds a message, walked to it; False: it is gone."""
+        cdef EntryView view = self.again_view
+        cdef uint32_t index
+        if view is None or view.ledger_id != ledger_id or message < view.first_message or (
+                message >= view.first_message + view.message_count):
+            self.again_view = None
+            if not self.again.read_message(ledger_id, message):
+                return False
+            try:
+                self.again_view = entry_view_new(
+                    self.again.span.file, context, ledger_id, &self.again.c_frame,
+                    self.again.c_entry, self.decompressed_size_max)
+            except errors.CorruptDataError:
+                return False
+            self.again_at = 0
+            self.again_index = 0
+            view = self.again_view
+        index = <uint32_t>(message - view.first_message)
+        if view.metadata_flags & METADATA_BATCH:
+            if index < self.again_index:
+                self.again_at = 0
+                self.again_index = 0
+            try:
+                message_place(view, index, &self.again_at, &self.again_index)
+            except errors.CorruptDataError:
+                return False
+        return True
+
+    cdef int add_item(self, uint32_t at, uint32_t index) except -1:
+        cdef SliceItem* grown
+        cdef uint32_t capacity
+        if self.item_count == self.item_capacity:
+            capacity = max(2 * self.item_capacity, <uint32_t>64)
+            grown = <SliceItem*>PyMem_Realloc(self.c_items, capacity * sizeof(SliceItem))
+            if grown == NULL:
+                raise MemoryError("deliver messages again")
+            self.c_items = grown
+            self.item_capacity = capacity
+        self.c_items[self.item_count].at = at
+        self.c_items[self.item_count].index = index
+        self.item_count += 1
+        return 0
+
+    cdef int push_items(self, Receiver receiver, EntryView view, uint32_t tag) except -1:
+        cdef uint32_t count = self.item_count
+        self.item_count = 0
+        return self.push_slice(receiver, view, tag, self.c_items, count) if count else 0
+
+    cdef int push_slice(self, Receiver receiver, EntryView view, uint32_t tag,
+                        const SliceItem* items, uint32_t count) except -1:
+        cdef Slice slice
+        memset(&slice, 0, sizeof(slice))
+        slice.items = <SliceItem*>PyMem_Malloc(count * sizeof(SliceItem))
+        if slice.items == NULL:
+            raise MemoryError(f"queue {count} messages for a consumer")
+        memcpy(slice.items, items, count * sizeof(SliceItem))
+        slice.item_count = count
+        slice.tag = tag
+        if view.context is not receiver.context:
+            view = entry_view_share(view, receiver.context)
+        Py_INCREF(view)
+        slice.view = <void*>view
+        return receiver.push(&slice)
+
+    def check(self) -> list:
+        """What its counts say wrong, recounted; for tests."""
+        cdef Receiver each
+        mutex_lock(&self.core.mutex)
+        try:
+            found = check_counts(self)
+            found += self.check_keys()
+        finally:
+            mutex_unlock(&self.core.mutex)
+        return found
+
+    def check_keys(self) -> list:
+        return []
+
+    # Key_Shared overrides these.
+
+    cdef void key_held(self, uint32_t key_hash) noexcept:
+        pass
+
+    cdef int key_waits(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message,
+                       bint ready) except -1:
+        return 0
+
+    cdef int key_ready(self, uint32_t key_hash, uint64_t ledger_id, uint64_t message) except -1:
+        return 0
+
+    cdef int key_returned(self, uint32_t key_hash) except -1:
+        return 0
+
+    cdef int key_forgotten(self, uint32_t key_hash, uint64_t ledger_id,
+                           uint64_t message) except -1:
+        return 0
+
+    cdef int key_recalled(self, uint16_t holder, uint32_t key_hash, uint64_t ledger_id,
+                          uint64_t message) except -1:
+        return 0
+
+
+cdef list check_counts(PendingDispatcher self):
+    """Permits, queues and what is unacknowledged, against the table and the queues themselves."""
+    cdef uint64_t ledger_id = 0
+    cdef uint64_t message = 0
+    cdef uint64_t due = 0
+    cdef uint64_t total = 0
+    cdef PendingAck* ack
+    cdef Receiver each
+    cdef list queued = [0] * len(self.receivers)
+    cdef list had = [0] * len(self.receivers)
+    cdef list found = []
+    while True:
+        ack = pending_acks_next(&self.core.pending, &ledger_id, &message)
+        if ack == NULL:
+            break
+        due += ack.state == PENDING_DUE
+        each = self.holder_of(ack)
+        if each is not None and ack.state in (PENDING_QUEUED, PENDING_HELD, PENDING_NACKED):
+            had[ack.consumer] += 1
+            queued[ack.consumer] += ack.state == PENDING_QUEUED
+        elif ack.state == PENDING_NONE or ack.state == PENDING_QUEUED or ack.state == PENDING_HELD:
+            found.append(f"{ledger_id}:{message} is in state {ack.state} of nobody")
+        message += 1
+    if due != self.core.pending.due_count:
+        found.append(f"{due} messages are due, not {self.core.pending.due_count}")
+    for each in self.receivers:
+        if each is None:
+            continue
+        total += each.unacknowledged
+        counts = (each.queued, queued_live(self, each), each.unacknowledged)
+        right = (queued[each.index], queued[each.index], had[each.index])
+        if counts != right:
+            found.append(f"{each.consumer_name}: queued, in slices, unacknowledged {counts}, "
+                         f"not {right}")
+        if each.permits + each.queued + each.taken != each.queue_size and each.queue_size:
+            found.append(f"{each.consumer_name}: {each.permits} permits + {each.queued} queued + "
+                         f"{each.taken} taken are not {each.queue_size}")
+    if total != self.unacknowledged:
+        found.append(f"{total} unacknowledged messages, not {self.unacknowledged}")
+    return found
+
+
+cdef uint64_t queued_live(PendingDispatcher self, Receiver receiver) except? 0:
+    """The messages in the receiver's slices that it will be handed."""
+    cdef uint64_t count = 0
+    cdef uint32_t at
+    cdef uint32_t number
+    cdef Slice slice
+    cdef PendingAck* ack
+    for at in range(receiver.slice_count + 1):
+        if not receiver.slice_at(at, &slice):
+            continue
+        view = <EntryView>slice.view
+        for number in range(slice.first, slice.end):
+            index = slice.items[number].index if slice.items != NULL else number
+            ack = pending_acks_find(&self.core.pending, view.ledger_id, view.first_message + index)
+            count += ack != NULL and ack.state == PENDING_QUEUED and ack.tag == slice.tag and (
+                ack.consumer == receiver.index)
+    return count

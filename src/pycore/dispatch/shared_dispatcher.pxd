@@ -1,0 +1,100 @@
+"""Several receivers share the messages one by one: Shared, and the ground Key_Shared stands on.
+
+Messages are pushed into receiver queues, as many as permits allow: what is to be delivered again
+first, then what became due, then new entries. That happens whenever somebody looks: a receiver
+whose queue is empty, or who comes or goes. The law it keeps: when something can be delivered and a
+receiver has permits, the next look delivers it. With the subscription's mutex held unless a method
+says otherwise.
+"""
+
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
+
+from pulsarx._core.ack_bits cimport ack_bits_has
+from pulsarx._core.cursor_state cimport CursorState, LedgerAcks
+from pulsarx._core.pending_acks cimport (
+    PENDING_GIVEN, PENDING_NONE, PENDING_QUEUED, PendingAck, pending_acks_set_state,
+)
+from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
+from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
+from pulsarx._pycore.dispatch.pending_dispatcher cimport PendingDispatcher
+from pulsarx._pycore.dispatch.receiver cimport Receiver
+
+
+cdef class SharedDispatcher(PendingDispatcher):
+    cdef readonly LedgerReader reader
+    cdef uint32_t receiver_count
+    cdef uint32_t turn                   # who was served last
+    cdef uint32_t last_tag
+    # the entry that is being handed out, and its next message; view None: the reader goes on
+    cdef EntryView view
+    cdef uint32_t view_at
+    cdef uint32_t view_index
+    cdef bint delayed_delivery
+    cdef int64_t early_ms                # how much before its time a message may be delivered
+
+    cdef int dispatch(self, Receiver target) except -1
+    cdef bint step(self) except -1
+    """Deliver something, or pass over something; False: nothing can be done."""
+
+    cdef int joined(self, Receiver receiver, object key_shared) except -1
+    cdef int left(self, Receiver receiver) except -1
+    cdef int give_all_back(self, Receiver receiver) except -1
+    cdef Receiver next_receiver(self)
+    cdef inline uint64_t room(self, Receiver receiver) noexcept
+    """How many messages may be pushed to it."""
+
+    cdef bint read_new(self, EntryContext context) except -1
+    """Make the next entry with something to deliver the view; False: there is none yet."""
+
+    cdef inline uint64_t next_open(self, uint64_t ledger_id, uint64_t message,
+                                   uint64_t end) noexcept
+    """The first message of [message, end) that nobody dealt with, else end."""
+
+    cdef int delay(self) except -1
+    cdef int skip_far(self) except -1
+    cdef bint give_due(self, Receiver receiver) except -1
+    cdef bint give_new(self, Receiver receiver) except -1
+    cdef uint32_t give_run(self, Receiver receiver, uint32_t key_hash) except? 4294967295
+    cdef int key_given(self, uint32_t key_hash, uint32_t count) noexcept
+    """Key_Shared: so many messages of one key were queued with its owner."""
+
+    cdef int enqueue(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+                     PendingAck* ack, uint32_t key_hash, uint32_t tag) except -1
+    cdef int restart(self) except -1
+
+    cdef int keys_cleared(self) except -1
+    """Key_Shared forgets what it knows of keys."""
+
+
+# What is done for each of many messages, without a call.
+
+cdef inline bint is_acknowledged(CursorState* state, LedgerAcks* acks, uint64_t ledger_id,
+                                 uint64_t message) noexcept:
+    """acks: what cursor_state_find says of the ledger."""
+    return ledger_id < state.acknowledged_below or (
+        acks != NULL and ack_bits_has(&acks.bits, message))
+
+
+cdef inline void queue_for(SharedDispatcher self, Receiver receiver, uint64_t ledger_id,
+                           uint64_t message, PendingAck* ack, uint32_t key_hash,
+                           uint32_t tag) noexcept:
+    """The message is in the receiver's queue from now on; call count_queued for it."""
+    if ack.state == PENDING_NONE:
+        ack.state = PENDING_QUEUED
+    else:
+        pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_QUEUED)
+    ack.tag = tag
+    ack.flags = PENDING_GIVEN
+    ack.consumer = receiver.index
+    ack.key_hash = key_hash
+
+
+cdef inline void count_queued(SharedDispatcher self, Receiver receiver, uint32_t count) noexcept:
+    receiver.permits -= count
+    receiver.queued += count
+    receiver.unacknowledged += count
+    if self.receiver_max and receiver.unacknowledged >= self.receiver_max:
+        receiver.blocked = True
+    self.unacknowledged += count
+    if self.unacknowledged_max and self.unacknowledged >= self.unacknowledged_max:
+        self.blocked = True

@@ -1,0 +1,492 @@
+# cython: language_level=3
+"""Body of shared_dispatcher.pxd."""
+
+from cpython.list cimport PyList_GET_ITEM
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport UINT32_MAX, uint32_t, uint64_t
+from libc.string cimport memset
+
+from pulsarx import errors
+from pulsarx._core.cursor_state cimport CursorState, LedgerAcks, cursor_state_find
+from pulsarx._core.key_order cimport KEY_CONSUMERS_MAX
+from pulsarx._core.pending_acks cimport (
+    PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_NOBODY, PENDING_NONE,
+    PENDING_RESTORED, PendingAck, pending_acks_add, pending_acks_next, pending_acks_next_absent,
+    pending_acks_next_due, pending_acks_set_state,
+)
+from pulsarx._core.single_metadata cimport METADATA_BATCH
+from pulsarx._pycore.message.entry_view cimport (
+    EntryContext, EntryView, entry_view_new, entry_view_share,
+)
+from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
+from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
+from pulsarx._pycore.message.message_at cimport message_place
+from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
+from pulsarx._pycore.dispatch.pending_dispatcher cimport PendingDispatcher
+from pulsarx._pycore.dispatch.receiver cimport Receiver, Slice
+from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
+
+cdef enum Tuning:
+    # messages and entries dispatched for one who already has something to do: more would only grow
+    # cold, or wait for the room of others
+    LOOK_AHEAD_MESSAGES = 64
+    LOOK_AHEAD_ENTRIES = 64
+    # a run of messages that were dealt with before: from so many on, searching beats reading
+    SKIP_MESSAGES_MIN = 1024
+
+
+cdef class SharedDispatcher(PendingDispatcher):
+    """A Shared subscription. Any thread may call; the mutex orders them."""
+
+    def __init__(self, SubscriptionCore core not None, LedgerTail tail not None,
+                 str topic_name not None, uint32_t decompressed_size_max, object limits):
+        """limits: a DispatchLimits of the broker."""
+        super().__init__(core, tail, topic_name, decompressed_size_max, limits)
+        self.reader = LedgerReader(tail, topic_name)
+        self.delayed_delivery = limits.delayed_delivery
+        self.early_ms = limits.early_ms
+        self.turn = UINT32_MAX     # the first one is next
+        mutex_lock(&self.core.mutex)
+        try:
+            self.core.dispatcher = self      # whole by now: a timer may fire at once
+            self.core.forget(False, False)
+            self.restart()
+        finally:
+            mutex_unlock(&self.core.mutex)
+
+    # Who receives ---------------------------------------------------------------------------------
+
+    def join(self, Receiver receiver not None, object key_shared=None) -> None:
+        """What is there by now goes to those who are there by now. Call `settled` afterwards.
+
+        key_shared: the policy of a Key_Shared consumer, else None.
+        """
+        mutex_lock(&self.core.mutex)
+        try:
+            self.dispatch_all()
+            index = 0
+            while index < len(self.receivers) and self.receivers[index] is not None:
+                index += 1
+            if index == KEY_CONSUMERS_MAX:
+                raise errors.ConsumerAssignError(
+                    f"the subscription of {self.topic_name} has {index} consumers; that is the most"
+                )
+            receiver.index = index
+            try:
+                self.joined(receiver, key_shared)
+            except BaseException:
+                receiver.index = PENDING_NOBODY
+                raise
+            if index == len(self.receivers):
+                self.receivers.append(None)
+            self.receivers[index] = receiver
+            self.receiver_count += 1
+            self.wakes = True
+        finally:
+            mutex_unlock(&self.core.mutex)
+
+    def leave(self, Receiver receiver not None) -> None:
+        """What it has goes to the others, uncounted. Call `settled` afterwards."""
+        mutex_lock(&self.core.mutex)
+        try:
+            if receiver.index == PENDING_NOBODY:
+                return
+            self.give_all_back(receiver)
+            receiver.clear()
+            self.receivers[receiver.index] = None
+            self.receiver_count -= 1
+            if self.receiver_count == 0:
+                self.view = None           # whoever comes next begins with a new dispatcher
+                self.again_view = None
+            self.left(receiver)
+            receiver.index = PENDING_NOBODY
+            self.wakes = True
+            self.core.rearm()
+        finally:
+            mutex_unlock(&self.core.mutex)
+
+    def release(self) -> None:
+        cdef Receiver each
+        mutex_lock(&self.core.mutex)
+        self.view = None
+        self.again_view = None
+        for each in self.receivers:
+            if each is not None:
+                each.clear()
+        mutex_unlock(&self.core.mutex)
+
+    cdef int give_all_back(self, Receiver receiver) except -1:
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t message = 0
+        cdef PendingAck* ack
+        self.all_go_back = True
+        try:
+            while True:
+                ack = pending_acks_next(&self.core.pending, &ledger_id, &message)
+                if ack == NULL:
+                    return 0
+                if ack.consumer == receiver.index and ack.state != PENDING_DEAD:
+                    self.give_back(ledger_id, message, ack)
+                message += 1
+        finally:
+            self.all_go_back = False
+
+    cdef int joined(self, Receiver receiver, object key_shared) except -1:
+        return 0
+
+    cdef int left(self, Receiver receiver) except -1:
+        return 0
+
+    cdef inline uint64_t room(self, Receiver receiver) noexcept:
+        cdef uint64_t room
+        if receiver.permits <= 0 or receiver.blocked:
+            return 0
+        room = <uint64_t>receiver.permits
+        if self.receiver_max and self.receiver_max - receiver.unacknowledged < room:
+            room = self.receiver_max - receiver.unacknowledged
+        if self.unacknowledged_max:
+            if self.unacknowledged >= self.unacknowledged_max:
+                return 0
+            if self.unacknowledged_max - self.unacknowledged < room:
+                room = self.unacknowledged_max - self.unacknowledged
+        return room
+
+    cdef Receiver next_receiver(self):
+        """Whose turn it is: the next of the highest level (the lowest number) that has room."""
+        cdef uint32_t count = <uint32_t>len(self.receivers)
+        cdef uint32_t at = self.turn
+        cdef uint32_t step
+        cdef Receiver each
+        cdef Receiver best = None
+        for step in range(count):
+            at += 1
+            if at >= count:
+                at = 0
+            if <object>PyList_GET_ITEM(self.receivers, at) is None:
+                continue
+            each = <Receiver>PyList_GET_ITEM(self.receivers, at)
+            if self.room(each) and (best is None or each.priority_level < best.priority_level):
+                best = each
+                if best.priority_level == 0:
+                    break
+        return best
+
+    # Where it reads -------------------------------------------------------------------------------
+
+    def reset(self, uint64_t ledger_id, uint64_t message) -> None:
+        """Seek: everything before the position is acknowledged, nothing from it on; durable on
+        return. Receiver queues are emptied."""
+        mutex_lock(&self.core.mutex)
+        try:
+            # Before the cursor is written, which keeps counts and due times.
+            self.core.forget(True, True)
+            try:
+                self.core.tracker.reset(ledger_id, message)
+            finally:
+                self.restart()
+        finally:
+            mutex_unlock(&self.core.mutex)
+
+    def move(self, uint64_t ledger_id, uint64_t message) -> None:
+        """Nothing was published that could be acknowledged: only read on from the first ledger."""
+        mutex_lock(&self.core.mutex)
+        try:
+            self.core.forget(True, True)
+            self.restart()
+        finally:
+            mutex_unlock(&self.core.mutex)
+
+    cdef int restart(self) except -1:
+        """Every queue is empty and reading begins at the first unacknowledged message."""
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t message = 0
+        cdef Receiver each
+        self.generation += 1
+        self.view = None
+        self.again_view = None
+        self.unacknowledged = 0
+        self.blocked = False
+        self.keys_cleared()
+        for each in self.receivers:
+            if each is not None:
+                each.clear()
+                each.permits = each.queue_size
+                each.queued = 0
+                each.taken = 0
+                each.unacknowledged = 0
+                each.blocked = False
+        self.core.tracker.mark_delete_position(&ledger_id, &message)
+        self.wakes = True
+        return self.reader.find(ledger_id, message)
+
+    def statistics(self) -> dict:
+        """Of the consumers, dispatched up to now; see Subscription.statistics."""
+        cdef Receiver each
+        mutex_lock(&self.core.mutex)
+        try:
+            self.dispatch_all()
+            found = [each.statistics(each.unacknowledged)
+                     for each in self.receivers if each is not None]
+            counts = {"consumers": found, "unacked_messages": self.unacknowledged,
+                      "blocked_subscription_on_unacked_msgs": bool(self.blocked)}
+            counts.update(self.key_statistics())
+        finally:
+            mutex_unlock(&self.core.mutex)
+        return counts
+
+    def key_statistics(self) -> dict:
+        return {}
+
+    def position(self) -> tuple:
+        """(ledger id, offset) of the next frame to be read; for statistics and tests."""
+        return (self.reader.passed_ledger_id if self.reader.span is None
+                else self.reader.span.ledger_id, self.reader.offset)
+
+    # Dispatch -------------------------------------------------------------------------------------
+
+    cdef int dispatch(self, Receiver target) except -1:
+        """Deliver what can be delivered, until the target has enough to do."""
+        cdef uint32_t steps = 0
+        # Slices alone say little: what is left of them may have been acknowledged or recalled.
+        while target.slice_count == 0 or target.queued == 0 or (
+                target.queued < LOOK_AHEAD_MESSAGES and steps < LOOK_AHEAD_ENTRIES):
+            if not self.step():
+                return 0
+            steps += 1
+        return 0
+
+    def dispatch_all(self) -> None:
+        """Deliver what fills the receivers' queues. Who asks is no receiver: damage is said in the
+        log, and Key_Shared looks no further for keys of those who have room."""
+        cdef Receiver each
+        cdef uint64_t steps = LOOK_AHEAD_ENTRIES
+        for each in self.receivers:
+            steps += self.room(each) if each is not None else 0
+        while steps:
+            steps -= 1
+            try:
+                if not self.step():
+                    return
+            except errors.CorruptDataError as error:
+                import logging
+
+                logging.getLogger("pulsarx").error("%s: passed over: %s", self.topic_name, error)
+
+    cdef bint supply(self, Receiver receiver) except -1:
+        if receiver.next_slice():
+            return True
+        receiver.drop_view()
+        if receiver.index == PENDING_NOBODY:
+            return False
+        if receiver.queue_size == 0 and receiver.queued == 0:
+            receiver.permits = 1
+        self.dispatch(receiver)
+        return receiver.next_slice()
+
+    cdef bint is_ready(self, Receiver receiver) except -1:
+        if receiver.queued == 0 and receiver.index != PENDING_NOBODY:
+            if receiver.queue_size == 0:
+                receiver.permits = 1
+            self.dispatch(receiver)
+        return receiver.queued != 0
+
+    cdef int keys_cleared(self) except -1:
+        return 0
+
+    cdef bint step(self) except -1:
+        cdef Receiver receiver = self.next_receiver()
+        if receiver is None:
+            return False
+        if self.core.pending.due_count:
+            return self.give_due(receiver)
+        if self.blocked:
+            return False
+        return self.give_new(receiver)
+
+    cdef bint read_new(self, EntryContext context) except -1:
+        cdef LedgerReader reader = self.reader
+        cdef uint64_t ledger_id
+        cdef uint64_t at
+        while reader.next_entry():
+            ledger_id = reader.span.ledger_id
+            at = self.next_open(ledger_id, reader.c_frame.first_message, reader.next_message)
+            if at == reader.next_message:
+                self.skip_far()
+                continue
+            if reader.c_frame.deliver_at_ms and self.delayed_delivery and (
+                    reader.c_frame.deliver_at_ms > self.core.now_ms() + self.early_ms):
+                self.delay()
+                continue
+            try:
+                self.view = entry_view_new(reader.span.file, context, ledger_id, &reader.c_frame,
+                                           reader.c_entry, self.decompressed_size_max)
+            except errors.CorruptDataError:
+                raise
+            except BaseException:      # Ctrl-C in a codec: nothing is wrong with the entry
+                reader.unread()
+                raise
+            self.view_at = 0
+            self.view_index = 0
+            return True
+        return False
+
+    cdef inline uint64_t next_open(self, uint64_t ledger_id, uint64_t message,
+                                   uint64_t end) noexcept:
+        """The first message of [message, end) nobody dealt with, else end."""
+        cdef uint64_t absent
+        while message < end:
+            message = self.core.tracker.next_unacknowledged(ledger_id, message, end)
+            if message == end or self.core.pending.count == 0:
+                return message
+            absent = pending_acks_next_absent(&self.core.pending, ledger_id, message, end)
+            if absent == message:
+                return message
+            message = absent
+        return end
+
+    cdef int skip_far(self) except -1:
+        """The entry read last was dealt with: if the same holds of many behind it, jump."""
+        cdef LedgerReader reader = self.reader
+        cdef uint64_t far
+        if reader.next_message & 63:
+            return 0       # look now and then
+        far = self.next_open(reader.span.ledger_id, reader.next_message,
+                             reader.next_message + SKIP_MESSAGES_MIN)
+        if far - reader.next_message < SKIP_MESSAGES_MIN:
+            return 0
+        far = self.next_open(reader.span.ledger_id, far, <uint64_t>1 << 37)
+        reader.skip_to(far)
+        return 0
+
+    cdef int delay(self) except -1:
+        """The entry read last is for later: remember when."""
+        cdef LedgerReader reader = self.reader
+        cdef uint64_t ledger_id = reader.span.ledger_id
+        cdef uint64_t message
+        cdef uint32_t timer
+        cdef PendingAck* ack
+        for message in range(reader.c_frame.first_message, reader.next_message):
+            if self.next_open(ledger_id, message, message + 1) != message:
+                continue
+            timer = self.core.arm(reader.c_frame.deliver_at_ms - self.early_ms, ledger_id, message)
+            ack = self.core.add(ledger_id, message)
+            pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_DELAYED)
+            ack.tag = timer
+            ack.key_hash = reader.c_frame.sticky_hash
+            self.core.delayed_changed += 1
+        return self.core.keep_delayed(False)
+
+    cdef int delay_over(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
+        cdef LedgerReader reader = self.reader
+        if ledger_id > reader.passed_ledger_id or (
+                ledger_id == reader.passed_ledger_id and message >= reader.next_message):
+            # Reading began anew meanwhile and will come to it, in its order.
+            self.wakes = True
+            return self.core.unread(ledger_id, message, ack)
+        if ack.flags & PENDING_RESTORED:
+            if not self.again.read_message(ledger_id, message):
+                return self.lost(ledger_id, message)
+            ack.key_hash = self.again.c_frame.sticky_hash
+            ack.flags = 0
+        return self.give_back(ledger_id, message, ack)
+
+    cdef bint give_new(self, Receiver receiver) except -1:
+        """Give the receiver the next entry, or as much of it as it has room for."""
+        if self.view is None and not self.read_new(receiver.context):
+            return False
+        self.turn = receiver.index
+        self.give_run(receiver, 0)
+        return True
+
+    cdef uint32_t give_run(self, Receiver receiver, uint32_t key_hash) except? 4294967295:
+        """Give the receiver the view's next messages, as many as it has room for; how many."""
+        cdef EntryView view = self.view
+        cdef uint64_t room = self.room(receiver)
+        cdef uint64_t ledger_id = view.ledger_id
+        cdef uint64_t message = view.first_message + self.view_index
+        cdef uint64_t end = view.first_message + view.message_count
+        cdef uint32_t tag
+        cdef uint32_t given = 0
+        cdef uint32_t walked
+        cdef PendingAck* ack
+        cdef EntryView shared
+        cdef Slice slice
+        cdef CursorState* state = &self.core.tracker.c_state
+        cdef LedgerAcks* acks = cursor_state_find(state, ledger_id)
+        self.last_tag += 1
+        tag = self.last_tag
+        memset(&slice, 0, sizeof(slice))
+        while message < end and given < room:
+            if not is_acknowledged(state, acks, ledger_id, message):
+                ack = pending_acks_add(&self.core.pending, ledger_id, message)
+                if ack == NULL:
+                    raise MemoryError("remember a delivered message: out of memory")
+                if ack.state == PENDING_NONE or ack.state == PENDING_COUNTED:
+                    queue_for(self, receiver, ledger_id, message, ack, key_hash, tag)
+                    given += 1
+            message += 1
+        count_queued(self, receiver, given)
+        slice.first = self.view_index
+        slice.at = self.view_at
+        slice.end = <uint32_t>(message - view.first_message)
+        slice.tag = tag
+        self.view = None
+        if given:
+            self.key_given(key_hash, given)
+            shared = view
+            if slice.first == 0 and message == end:
+                view.context = receiver.context      # nobody else has it
+            elif view.context is not receiver.context:
+                shared = entry_view_share(view, receiver.context)
+            Py_INCREF(shared)
+            slice.view = <void*>shared
+            receiver.push(&slice)
+        if message < end:
+            # Last: it may find that the rest of the batch is damaged.
+            walked = self.view_index
+            if view.metadata_flags & METADATA_BATCH:
+                message_place(view, slice.end, &self.view_at, &walked)
+            self.view_index = slice.end
+            self.view = view
+        return given
+
+    cdef int key_given(self, uint32_t key_hash, uint32_t count) noexcept:
+        return 0
+
+    cdef int enqueue(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+                     PendingAck* ack, uint32_t key_hash, uint32_t tag) except -1:
+        """The message is in the receiver's queue from now on; the caller pushes its slice."""
+        queue_for(self, receiver, ledger_id, message, ack, key_hash, tag)
+        count_queued(self, receiver, 1)
+        return 0
+
+    # Delivering again -----------------------------------------------------------------------------
+
+    cdef bint give_due(self, Receiver receiver) except -1:
+        """Give the receiver the first messages that are due, as far as they are of one entry."""
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t message = 0
+        cdef uint64_t room = self.room(receiver)
+        cdef uint64_t end
+        cdef uint64_t of_ledger
+        cdef PendingAck* ack = pending_acks_next_due(&self.core.pending, &ledger_id, &message)
+        if ack == NULL:
+            return False
+        of_ledger = ledger_id
+        if not self.find_again(receiver.context, ledger_id, message):
+            self.lost(ledger_id, message)
+            return True
+        self.turn = receiver.index
+        self.last_tag += 1
+        self.item_count = 0
+        end = self.again_view.first_message + self.again_view.message_count
+        while ack != NULL and ledger_id == of_ledger and message < end and self.item_count < room:
+            if not self.find_again(receiver.context, ledger_id, message):
+                self.push_items(receiver, self.again_view, self.last_tag)
+                self.lost(ledger_id, message)
+                return True
+            self.enqueue(receiver, ledger_id, message, ack, ack.key_hash, self.last_tag)
+            self.add_item(self.again_at, self.again_index)
+            message += 1
+            ack = pending_acks_next_due(&self.core.pending, &ledger_id, &message)
+        return self.push_items(receiver, self.again_view, self.last_tag) == 0

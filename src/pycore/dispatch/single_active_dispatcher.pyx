@@ -1,0 +1,484 @@
+# cython: language_level=3
+"""Body of single_active_dispatcher.pxd."""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from pulsarx import errors
+from pulsarx._core.ack_bits cimport ack_bits_count_below
+from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
+from pulsarx._core.pending_acks cimport (
+    PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY,
+    PendingAck, pending_acks_find, pending_acks_next, pending_acks_remove, pending_acks_set_state,
+)
+from pulsarx._core.timer_wheel cimport TIMER_NONE
+from pulsarx._pycore.message.entry_view cimport EntryView, entry_view_new
+from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
+from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail, ledger_span_end
+from pulsarx._pycore.message.message_at cimport message_at
+from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
+from pulsarx._pycore.dispatch.receiver cimport CLAIM_STALE, Dispatcher, Receiver
+from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
+
+
+cdef class SingleActiveDispatcher(Dispatcher):
+    """Exclusive, Failover or a reader. Any thread may call; the mutex orders them."""
+
+    def __init__(self, SubscriptionCore core not None, LedgerTail tail not None,
+                 str topic_name not None, uint32_t decompressed_size_max, bint exclusive,
+                 int partition_index=-1):
+        super().__init__(core, tail, topic_name, decompressed_size_max)
+        self.reader = LedgerReader(tail, topic_name)
+        self.receivers = []
+        self.exclusive = exclusive
+        self.partition_index = partition_index
+        if core.tracker is not None:
+            mutex_lock(&core.mutex)
+            core.dispatcher = self     # whole by now: a timer may fire at once
+            mutex_unlock(&core.mutex)
+
+    # Who reads ------------------------------------------------------------------------------------
+
+    def join(self, Receiver receiver not None, object key_shared=None) -> None:
+        """ConsumerBusy: it is Exclusive and somebody reads already. Call `settled` afterwards."""
+        mutex_lock(&self.core.mutex)
+        try:
+            if self.exclusive and self.receivers:
+                raise errors.ConsumerBusy(
+                    f"the subscription of {self.topic_name} is Exclusive and has a consumer, "
+                    f"{(<Receiver>self.receivers[0]).consumer_name}; close that one first")
+            self.receivers.append(receiver)
+            receiver.index = 0
+            try:
+                if not self.activate() and not self.exclusive:
+                    self.tell(receiver, False)
+            except BaseException:
+                self.receivers.remove(receiver)
+                receiver.index = PENDING_NOBODY
+                self.active = None       # whoever comes or goes next begins anew
+                raise
+        finally:
+            mutex_unlock(&self.core.mutex)
+
+    def leave(self, Receiver receiver not None) -> None:
+        """What it did not acknowledge goes to the next one. Call `settled` afterwards."""
+        mutex_lock(&self.core.mutex)
+        try:
+            if receiver in self.receivers:
+                self.receivers.remove(receiver)
+                receiver.index = PENDING_NOBODY
+                receiver.clear()
+                self.activate()
+        finally:
+            mutex_unlock(&self.core.mutex)
+
+    def release(self) -> None:
+        cdef Receiver each
+        mutex_lock(&self.core.mutex)
+        for each in self.receivers:
+            each.clear()
+        mutex_unlock(&self.core.mutex)
+
+    cdef Receiver choice(self):
+        """Highest priority first (the lowest number). A topic alone: who came first; partitions:
+        spread over the names."""
+        cdef Receiver each
+        if not self.receivers:
+            return None
+        best = min([(<Receiver>each).priority_level for each in self.receivers])
+        group = [each for each in self.receivers if (<Receiver>each).priority_level == best]
+        if self.partition_index < 0:
+            return group[0]
+        group.sort(key=name_of)
+        return group[self.partition_index % len(group)]
+
+    cdef int activate(self) except -1:
+        """Let the right one read; 1 when that is another than before."""
+        cdef Receiver chosen = self.choice()
+        cdef Receiver before = self.active
+        if chosen is before:
+            return 0
+        self.active = chosen
+        if before is not None and before in self.receivers:
+            self.tell(before, False)
+        if chosen is not None:
+            self.tell(chosen, True)
+        self.core.forget(True, False)
+        if self.core.tracker is not None:
+            self.rewind_to_mark_delete()
+        self.wakes = True
+        return 1
+
+    def tell(self, Receiver receiver, bint active) -> None:
+        if not self.exclusive:
+            if self.told is None:
+                self.told = []
+            self.told.append((receiver, active))
+
+    # Where it reads -------------------------------------------------------------------------------
+
+    def reset(self, uint64_t ledger_id, uint64_t message) -> None:
+        """Seek: everything before the position is acknowledged, nothing from it on; durable on
+        return."""
+        mutex_lock(&self.core.mutex)
+        try:
+            # Before the cursor is written, which keeps counts.
+            self.core.forget(True, True)
+            try:
+                self.core.tracker.reset(ledger_id, message)
+                self.go(ledger_id, message)
+            except BaseException:
+                self.rewind_to_mark_delete()     # what waited for its time is read again
+                raise
+        finally:
+            mutex_unlock(&self.core.mutex)
+
+    def move(self, uint64_t ledger_id, uint64_t message) -> None:
+        """Read on from this message of this ledger (a ledger that is gone: from the next one there
+        is).
+
+        ledger_id 0: from the first ledger. Entries handed out before are stale from now on.
+        """
+        span, offset = self.reader.locate(ledger_id, message)
+        mutex_lock(&self.core.mutex)
+        self.generation += 1
+        self.reader.go(span, offset, ledger_id, message)
+        self.skip_ledger_id = ledger_id
+        self.skip_messages = message
+        mutex_unlock(&self.core.mutex)
+
+    cdef int go(self, uint64_t ledger_id, uint64_t message) except -1:
+        self.generation += 1
+        self.skip_ledger_id = ledger_id
+        self.skip_messages = message
+        return self.reader.find(ledger_id, message)
+
+    cdef int rewind_to_mark_delete(self) except -1:
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t message = 0
+        self.core.tracker.mark_delete_position(&ledger_id, &message)
+        return self.go(ledger_id, message)
+
+    def statistics(self) -> dict:
+        """Of the consumers; see Subscription.statistics."""
+        cdef Receiver each
+        cdef uint64_t held = 0
+        cdef list found = []
+        mutex_lock(&self.core.mutex)
+        try:
+            if self.active is not None:
+                held = self.held_count()
+            for each in self.receivers:
+                found.append(each.statistics(held if each is self.active else 0))
+            active = self.active.consumer_name if self.active is not None else ""
+        finally:
+            mutex_unlock(&self.core.mutex)
+        return {"consumers": found, "unacked_messages": held, "active_consumer_name": active}
+
+    cdef uint64_t held_count(self) except? 0:
+        """Messages that were handed out and are not acknowledged."""
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t first = 0
+        cdef uint64_t end_ledger = 0
+        cdef uint64_t end = 0
+        cdef uint64_t total = 0
+        cdef LedgerAcks* acks
+        self.delivered_end(&end_ledger, &end)
+        for ledger_id in self.core.tracker.ledger_ids:
+            if ledger_id > end_ledger:
+                break
+            acks = cursor_state_find(&self.core.tracker.c_state, ledger_id)
+            handed_out = end if ledger_id == end_ledger else self.messages_in(acks)
+            total += handed_out - ack_bits_count_below(&acks.bits, handed_out)
+        return total
+
+    def forget_before(self, uint64_t ledger_id) -> None:
+        """Ledgers below this one are gone. Mutex held."""
+        self.acknowledged_through(ledger_id, 0)
+
+    def position(self) -> tuple:
+        """(ledger id, offset) of the next frame to be read; for statistics and tests."""
+        return (self.reader.passed_ledger_id if self.reader.span is None
+                else self.reader.span.ledger_id, self.reader.offset)
+
+    # Handing out ----------------------------------------------------------------------------------
+
+    cdef bint supply(self, Receiver receiver) except -1:
+        cdef EntryView view
+        if receiver is not self.active:
+            receiver.drop_view()
+            return False
+        view = self.next_view(receiver)
+        receiver.view = view
+        if view is None:
+            return False
+        receiver.view_generation = self.generation
+        receiver.view_at = 0
+        receiver.view_index = 0
+        receiver.view_end = view.message_count
+        receiver.view_filtered = (self.core.pending.count != 0 or receiver.ack_timeout_ms != 0
+                                  or not self.is_whole(view))
+        return True
+
+    cdef EntryView next_view(self, Receiver receiver):
+        """The next entry with something to deliver, None when nothing more is published."""
+        cdef LedgerReader reader = self.reader
+        cdef uint64_t last
+        while reader.next_entry():
+            last = reader.next_message
+            if self.core.tracker is not None:
+                if self.core.tracker.next_unacknowledged(
+                        reader.span.ledger_id, reader.c_frame.first_message, last) >= last:
+                    continue
+            if reader.span.ledger_id == self.skip_ledger_id and last <= self.skip_messages:
+                continue
+            try:
+                return entry_view_new(reader.span.file, receiver.context, reader.span.ledger_id,
+                                      &reader.c_frame, reader.c_entry, self.decompressed_size_max)
+            except errors.CorruptDataError:
+                raise
+            except BaseException:      # Ctrl-C in a codec: nothing is wrong with the entry
+                reader.unread()
+                raise
+        return None
+
+    cdef bint is_whole(self, EntryView view) noexcept:
+        """Whether every message of the view is wanted, so that none needs to be asked about."""
+        cdef LedgerAcks* acks
+        if view.ledger_id == self.skip_ledger_id and view.first_message < self.skip_messages:
+            return False
+        if self.core.tracker is None:
+            return True
+        acks = cursor_state_find(&self.core.tracker.c_state, view.ledger_id)
+        return acks == NULL or (acks.bits.beyond == 0
+                                and acks.bits.contiguous <= view.first_message)
+
+    cdef bint is_wanted(self, EntryView view, uint64_t message) noexcept:
+        if view.ledger_id == self.skip_ledger_id and message < self.skip_messages:
+            return False
+        return self.core.tracker is None or (
+            not self.core.tracker.is_acknowledged(view.ledger_id, message))
+
+    cdef int claim(self, Receiver receiver, EntryView view, uint32_t index) except -2:
+        cdef uint64_t message = view.first_message + index
+        cdef PendingAck* ack
+        if not self.is_wanted(view, message):
+            return CLAIM_STALE
+        if receiver.ack_timeout_ms:
+            ack = self.core.add(view.ledger_id, message)
+            if ack.state != PENDING_DEAD and ack.state != PENDING_NACKED:
+                self.core.cancel_timer(ack)
+                ack.tag = TIMER_NONE
+                pending_acks_set_state(&self.core.pending, view.ledger_id, message, ack,
+                                       PENDING_HELD)
+                ack.tag = self.core.arm(receiver.ack_due_ms(), view.ledger_id, message)
+        else:
+            ack = pending_acks_find(&self.core.pending, view.ledger_id, message)
+            if ack == NULL:
+                return 0
+        return CLAIM_STALE if ack.state == PENDING_DEAD else <int>ack.redelivery_count
+
+    cdef int64_t bytes_ahead(self) noexcept:
+        if self.reader.span is None:
+            return 0
+        return <int64_t>ledger_span_end(self.reader.span) - <int64_t>self.reader.offset
+
+    cdef bint is_ready(self, Receiver receiver) except -1:
+        while True:
+            if receiver.view is None or receiver.view_generation != self.generation:
+                if not self.supply(receiver):
+                    return False
+            if not receiver.view_filtered or self.has_wanted(receiver):
+                return True
+            receiver.drop_view()       # what is left of it was acknowledged, or is dead
+
+    cdef bint has_wanted(self, Receiver receiver) noexcept:
+        cdef EntryView view = receiver.view
+        cdef uint64_t message
+        cdef PendingAck* ack
+        for message in range(view.first_message + receiver.view_index,
+                             view.first_message + receiver.view_end):
+            if self.is_wanted(view, message):
+                ack = pending_acks_find(&self.core.pending, view.ledger_id, message)
+                if ack == NULL or ack.state != PENDING_DEAD:
+                    return True
+        return False
+
+    # Acknowledgements and redelivery --------------------------------------------------------------
+
+    cdef void ask_about_view(self, uint64_t ledger_id, uint64_t end) noexcept:
+        """Up to end something was acknowledged: maybe what the active one has yet to hand out."""
+        cdef Receiver active = self.active
+        if active is not None and active.view is not None and (
+                active.view.ledger_id < ledger_id
+                or (active.view.ledger_id == ledger_id
+                    and active.view.first_message + active.view_index < end)):
+            active.view_filtered = True
+
+    cdef int acknowledged(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:
+        cdef uint64_t at_ledger = ledger_id
+        cdef uint64_t at = first
+        cdef PendingAck* ack
+        self.ask_about_view(ledger_id, first + count)
+        while self.core.pending.count:
+            ack = pending_acks_next(&self.core.pending, &at_ledger, &at)
+            if ack == NULL or at_ledger != ledger_id or at >= first + count:
+                break
+            self.core.cancel_timer(ack)
+            pending_acks_remove(&self.core.pending, at_ledger, at)
+            at += 1
+        return 0
+
+    cdef int acknowledged_through(self, uint64_t ledger_id, uint64_t end) except -1:
+        cdef uint64_t at_ledger = 0
+        cdef uint64_t at = 0
+        cdef PendingAck* ack
+        self.ask_about_view(ledger_id, end)
+        while self.core.pending.count:
+            ack = pending_acks_next(&self.core.pending, &at_ledger, &at)
+            if ack == NULL or at_ledger > ledger_id or (at_ledger == ledger_id and at >= end):
+                break
+            self.core.cancel_timer(ack)
+            pending_acks_remove(&self.core.pending, at_ledger, at)
+            at += 1
+        return 0
+
+    cdef int nack(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+                  int64_t delay_ms) except -1:
+        # What a consumer had that is active no more went on to the one that is.
+        return self.redeliver_later(receiver, ledger_id, message, delay_ms) if (
+            receiver is self.active) else 0
+
+    cdef int redeliver_later(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+                             int64_t delay_ms) except -1:
+        cdef uint64_t end_ledger = 0
+        cdef uint64_t end = 0
+        cdef uint32_t timer
+        cdef PendingAck* ack
+        self.delivered_end(&end_ledger, &end)
+        if ledger_id > end_ledger or (ledger_id == end_ledger and message >= end) or (
+                self.core.tracker.is_acknowledged(ledger_id, message)):
+            return 0
+        ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        if ack != NULL and ack.state == PENDING_DEAD:
+            return 0
+        if delay_ms < 0:
+            delay_ms = receiver.redelivery_delay(ack.redelivery_count if ack != NULL else 0)
+        # First, for it calls Python: what raises there changes nothing.
+        timer = self.core.arm(self.core.later_ms(delay_ms), ledger_id, message) if (
+            delay_ms) else <uint32_t>TIMER_NONE
+        ack = self.core.add(ledger_id, message)
+        self.core.cancel_timer(ack)
+        ack.tag = timer
+        pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
+        return self.due(ledger_id, message) if delay_ms == 0 else 0
+
+    cdef int due(self, uint64_t ledger_id, uint64_t message) except -1:
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        cdef int64_t delay_ms
+        if ack == NULL:
+            return 0
+        ack.tag = TIMER_NONE
+        if ack.state == PENDING_DELAYED:
+            # Of the Shared consumers that were here before: it is read like any other now.
+            return self.core.unread(ledger_id, message, ack)
+        if ack.state != PENDING_NACKED and ack.state != PENDING_HELD:
+            return 0
+        if ack.state == PENDING_HELD and self.active is not None:
+            delay_ms = self.active.overdue_delay(ack.redelivery_count)
+            if delay_ms:
+                ack.tag = self.core.arm(self.core.later_ms(delay_ms), ledger_id, message)
+                pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
+                return 0
+        return self.rewind_from(ledger_id, message)
+
+    cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message) except -1:
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        if ack == NULL or ack.state != PENDING_DEAD:
+            return 0
+        if self.core.tracker.is_acknowledged(ledger_id, message):
+            pending_acks_remove(&self.core.pending, ledger_id, message)     # by a seek
+            return 0
+        pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_COUNTED)
+        return self.redeliver_later(receiver, ledger_id, message, -1)
+
+    cdef int redeliver(self, Receiver receiver) except -1:
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t message = 0
+        if receiver is not self.active:
+            return 0
+        self.core.tracker.mark_delete_position(&ledger_id, &message)
+        return self.rewind_from(ledger_id, message)
+
+    cdef int delivered_end(self, uint64_t* ledger_id, uint64_t* message) except -1:
+        """The first message that was not handed out."""
+        cdef Receiver active = self.active
+        if active is not None and active.view is not None and (
+                active.view_generation == self.generation):
+            ledger_id[0] = active.view.ledger_id
+            message[0] = active.view.first_message + active.view_index
+        elif self.reader.span is not None:
+            ledger_id[0] = self.reader.span.ledger_id
+            message[0] = self.reader.next_message
+        else:
+            ledger_id[0] = self.reader.passed_ledger_id + 1
+            message[0] = 0
+        return 0
+
+    cdef int rewind_from(self, uint64_t ledger_id, uint64_t message) except -1:
+        """Hand out again what was handed out from this message on and is not acknowledged."""
+        cdef uint64_t end_ledger = 0
+        cdef uint64_t end = 0
+        cdef uint64_t first
+        cdef uint64_t at
+        cdef LedgerAcks* acks
+        cdef list ledger_ids = self.core.tracker.ledger_ids
+        self.delivered_end(&end_ledger, &end)
+        if ledger_id > end_ledger or (ledger_id == end_ledger and message >= end):
+            return 0
+        try:
+            for at in ledger_ids:
+                if at < ledger_id or at > end_ledger:
+                    continue
+                acks = cursor_state_find(&self.core.tracker.c_state, at)
+                first = message if at == ledger_id else 0
+                self.count_again(at, first, end if at == end_ledger else self.messages_in(acks))
+        finally:
+            self.go(ledger_id, message)      # what is buried was read with the same reader
+        self.wakes = True
+        self.core.rearm()
+        return 0
+
+    cdef uint64_t messages_in(self, LedgerAcks* acks) except? 0:
+        """Of a ledger that was read to its end; the tracker may not know yet that it is sealed."""
+        if acks.sealed:
+            return acks.message_count
+        return self.tail.managed_ledger.messages_in(acks.ledger_id)
+
+    cdef int count_again(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1:
+        cdef Receiver active = self.active
+        cdef PendingAck* ack
+        cdef uint64_t at = first
+        while True:
+            at = self.core.tracker.next_unacknowledged(ledger_id, at, end)
+            if at >= end:
+                return 0
+            ack = self.core.add(ledger_id, at)
+            if ack.state != PENDING_DEAD:
+                self.core.cancel_timer(ack)
+                self.core.count_redelivery(ledger_id, at, ack)
+                if active is not None and active.max_redeliver_count and (
+                        ack.redelivery_count > active.max_redeliver_count):
+                    pending_acks_set_state(&self.core.pending, ledger_id, at, ack, PENDING_COUNTED)
+                    message = message_at(self.reader, active.context, ledger_id, at,
+                                         ack.redelivery_count, self.decompressed_size_max)
+                    if message is not None:
+                        pending_acks_set_state(&self.core.pending, ledger_id, at, ack,
+                                               PENDING_DEAD)
+                        self.bury(active, message)
+                else:
+                    pending_acks_set_state(&self.core.pending, ledger_id, at, ack, PENDING_COUNTED)
+            at += 1
+
+
+cdef str name_of(Receiver receiver):
+    return receiver.consumer_name

@@ -1,0 +1,59 @@
+"""What a subscription keeps whoever consumes it: its mutex, what is acknowledged, what is pending,
+its deadlines. A reader has one too, without acknowledgements.
+
+Lock order: this mutex, then whatever the core takes. Methods want it held unless they say
+otherwise.
+"""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from pulsarx._core.pending_acks cimport PendingAck, PendingAcks
+from pulsarx._core.timer_wheel cimport TimerWheel
+from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
+from pulsarx._pycore.ground.mutex cimport OwnedMutex
+from pulsarx._pycore.cursor.sections_source cimport SectionsSource
+
+
+cdef class SubscriptionCore(SectionsSource):
+    # guards everything here, the dispatcher, the tracker and the receivers
+    cdef OwnedMutex mutex
+    cdef readonly AckTracker tracker     # None: a reader, which remembers nothing
+    cdef PendingAcks pending
+    cdef TimerWheel wheel
+    cdef public object dispatcher        # the one in force; None: a reader's
+    cdef object clock
+    cdef object now_ns                   # of the system's clock: as now_ms, without Python code
+    cdef object timer                    # of the clock, for the earliest deadline; None: not armed
+    cdef uint64_t armed_ms               # when it is due
+    cdef object on_due               # what it calls
+    cdef uint64_t delayed_changed        # delayed messages found since the last snapshot
+    cdef int64_t fold_failed_ms          # when the cursor could not be written; 0: it could
+
+    cdef int64_t now_ms(self) except -1
+    cdef int64_t later_ms(self, int64_t delay_ms) except -1
+    """The time after a delay; the latest there is for one that is longer."""
+
+    cdef uint32_t arm(self, int64_t due_ms, uint64_t ledger_id, uint64_t message) except? 4294967295
+    """Let on_due be called when the time has come; answers the handle to cancel it by."""
+
+    cdef int rearm(self) except -1
+    cdef PendingAck* add(self, uint64_t ledger_id, uint64_t message) except NULL
+    cdef int unread(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) noexcept
+    """Nothing is known of the message but its redelivery count, if it has one."""
+
+    cdef int cancel_timer(self, PendingAck* ack) noexcept
+    """Take back the deadline of a message, if it has one."""
+
+    cdef bytes section(self, uint32_t tag)
+    cdef int restore(self) except -1
+    cdef int keep_delayed(self, bint every_one) except -1
+    """Write the delayed messages found so far, so that a restart does not look for them again."""
+
+    cdef int count_redelivery(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
+    """One redelivery more; survives a restart, unless the cursor cannot be written."""
+
+    cdef bint fold_for_counts(self) except -1
+    """Make room for counts in the cursor; False: it cannot be written now, said in the log."""
+
+    cdef int forget(self, bint delayed_too, bint counts_too) except -1
+    """Nobody has anything: every message is unread again, or acknowledged."""

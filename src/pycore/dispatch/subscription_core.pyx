@@ -1,0 +1,267 @@
+# cython: language_level=3
+"""Body of subscription_core.pxd."""
+
+from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+
+from pulsarx._core.cursor_record cimport CURSOR_SECTION_DUE, CURSOR_SECTION_REDELIVERY
+from pulsarx._core.cursor_sections cimport (
+    RestoredMessage, SectionWriter, section_writer_add, section_writer_free, section_writer_start,
+)
+from pulsarx._core.pending_acks cimport (
+    PENDING_COUNTED, PENDING_COUNT_MAX, PENDING_DEAD, PENDING_DELAYED, PENDING_HELD,
+    PENDING_NACKED, PENDING_NOBODY, PENDING_RESTORED, PendingAck,
+    pending_acks_add, pending_acks_free, pending_acks_init, pending_acks_next,
+    pending_acks_remove, pending_acks_set_state,
+)
+from pulsarx._core.status cimport STATUS_FOLD, STATUS_OK
+from pulsarx._core.timer_wheel cimport (
+    TIMER_NONE, timer_wheel_cancel, timer_wheel_due_ms, timer_wheel_free, timer_wheel_init,
+    timer_wheel_insert, timer_wheel_next_due,
+)
+from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
+from pulsarx._pycore.ground.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
+from pulsarx._pycore.cursor.sections_source cimport SectionsSource, take_section
+
+cdef enum:
+    DELAYED_KEPT_MIN = 50000     # so many delayed messages a killed process may have to find again
+    RETRY_MS = 1000              # after what failed
+
+
+cdef class SubscriptionCore(SectionsSource):
+    """The state of one subscription or reader. Any thread may call; the mutex orders them."""
+
+    def __cinit__(self):
+        mutex_init(&self.mutex)
+        pending_acks_init(&self.pending)
+        timer_wheel_init(&self.wheel)
+        self.armed_ms = UINT64_MAX
+
+    def __init__(self, AckTracker tracker, object clock):
+        """tracker: None for a reader. clock: of the broker."""
+        self.tracker = tracker
+        self.clock = clock
+        self.now_ns = getattr(clock, "now_ns", None)
+        if tracker is not None:
+            tracker.sections_source = self
+            self.restore()
+
+    def __dealloc__(self):
+        pending_acks_free(&self.pending)
+        timer_wheel_free(&self.wheel)
+        mutex_destroy(&self.mutex)
+
+    def locked(self, object work):
+        """Call work() with the mutex held: for what must see the tracker at rest."""
+        mutex_lock(&self.mutex)
+        try:
+            return work()
+        finally:
+            mutex_unlock(&self.mutex)
+
+    # What survives a restart ----------------------------------------------------------------------
+
+    cdef int restore(self) except -1:
+        """Take up what the cursor kept of single messages."""
+        cdef RestoredMessage* counts = NULL
+        cdef RestoredMessage* due = NULL
+        cdef size_t counted = 0
+        cdef size_t due_count = 0
+        cdef size_t at
+        cdef PendingAck* ack
+        cdef uint32_t timer
+        self.tracker.take_restored(&counts, &counted, &due, &due_count)
+        try:
+            for at in range(counted):
+                ack = self.add(counts[at].ledger_id, counts[at].message)
+                ack.redelivery_count = <uint16_t>min(counts[at].value, <uint64_t>PENDING_COUNT_MAX)
+                pending_acks_set_state(&self.pending, counts[at].ledger_id, counts[at].message,
+                                       ack, PENDING_COUNTED)
+            for at in range(due_count):
+                timer = self.arm(<int64_t>due[at].value, due[at].ledger_id, due[at].message)
+                ack = self.add(due[at].ledger_id, due[at].message)
+                pending_acks_set_state(&self.pending, due[at].ledger_id, due[at].message, ack,
+                                       PENDING_DELAYED)
+                ack.tag = timer
+                ack.flags = PENDING_RESTORED
+        finally:
+            free(counts)
+            free(due)
+        return 0
+
+    cdef bytes redelivery_section(self):
+        return self.section(CURSOR_SECTION_REDELIVERY)
+
+    cdef bytes due_section(self):
+        self.delayed_changed = 0
+        return self.section(CURSOR_SECTION_DUE)
+
+    cdef bytes section(self, uint32_t tag):
+        cdef SectionWriter writer
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t message = 0
+        cdef uint64_t value
+        cdef PendingAck* ack
+        section_writer_start(&writer, tag)
+        while True:
+            ack = pending_acks_next(&self.pending, &ledger_id, &message)
+            if ack == NULL:
+                return take_section(&writer)
+            value = ack.redelivery_count
+            if tag == CURSOR_SECTION_DUE:
+                value = 0
+                if ack.state == PENDING_DELAYED:
+                    value = timer_wheel_due_ms(&self.wheel, ack.tag)
+            if value and section_writer_add(&writer, ledger_id, message, value) != STATUS_OK:
+                section_writer_free(&writer)
+                raise MemoryError("write down what is known of single messages: out of memory")
+            message += 1
+
+    cdef int keep_delayed(self, bint every_one) except -1:
+        # Each time a quarter more, so that the snapshots together stay as large as the last few.
+        if self.delayed_changed == 0 or self.tracker is None or not self.tracker.is_kept:
+            return 0
+        if every_one or (self.delayed_changed >= DELAYED_KEPT_MIN
+                         and 4 * self.delayed_changed >= self.wheel.count):
+            self.tracker.fold()
+        return 0
+
+    def close(self) -> None:
+        """Keep what survives a restart and let go of the cursor."""
+        mutex_lock(&self.mutex)
+        try:
+            try:
+                self.keep_delayed(True)
+            finally:
+                self.tracker.close()
+        finally:
+            mutex_unlock(&self.mutex)
+
+    # Deadlines ------------------------------------------------------------------------------------
+
+    cdef int64_t now_ms(self) except -1:
+        cdef int64_t now_ns
+        if self.now_ns is None:
+            return self.clock.now_ms()
+        now_ns = self.now_ns()
+        return now_ns // 1000000
+
+    cdef int64_t later_ms(self, int64_t delay_ms) except -1:
+        cdef int64_t now_ms = self.now_ms()
+        return now_ms + delay_ms if delay_ms < INT64_MAX - now_ms else INT64_MAX
+
+    cdef uint32_t arm(self, int64_t due_ms, uint64_t ledger_id,
+                      uint64_t message) except? 4294967295:
+        cdef uint32_t timer = TIMER_NONE
+        if timer_wheel_insert(&self.wheel, <uint64_t>max(due_ms, 0), ledger_id, message,
+                              &timer) != STATUS_OK:
+            raise MemoryError("arm a timer for a message: out of memory")
+        if <uint64_t>due_ms < self.armed_ms:
+            self.rearm()
+        return timer
+
+    cdef int rearm(self) except -1:
+        """Have the clock call at the earliest deadline."""
+        cdef uint64_t due_ms = timer_wheel_next_due(&self.wheel)
+        if due_ms == self.armed_ms:
+            return 0
+        timer, self.timer = self.timer, None
+        self.armed_ms = UINT64_MAX
+        if timer is not None:
+            timer.cancel()
+        if due_ms != UINT64_MAX and self.on_due is not None:
+            self.timer = self.clock.call_at(due_ms, self.on_due)
+            self.armed_ms = due_ms
+        return 0
+
+    cdef PendingAck* add(self, uint64_t ledger_id, uint64_t message) except NULL:
+        cdef PendingAck* ack = pending_acks_add(&self.pending, ledger_id, message)
+        if ack == NULL:
+            raise MemoryError("remember a delivered message: out of memory")
+        return ack
+
+    cdef int unread(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) noexcept:
+        self.cancel_timer(ack)
+        ack.consumer = PENDING_NOBODY
+        ack.flags = 0
+        if ack.redelivery_count:
+            pending_acks_set_state(&self.pending, ledger_id, message, ack, PENDING_COUNTED)
+        else:
+            pending_acks_remove(&self.pending, ledger_id, message)
+        return 0
+
+    cdef int cancel_timer(self, PendingAck* ack) noexcept:
+        if (ack.state == PENDING_HELD or ack.state == PENDING_NACKED
+                or ack.state == PENDING_DELAYED) and ack.tag != TIMER_NONE:
+            timer_wheel_cancel(&self.wheel, ack.tag)
+            ack.tag = TIMER_NONE
+        return 0
+
+    cdef int count_redelivery(self, uint64_t ledger_id, uint64_t message,
+                              PendingAck* ack) except -1:
+        cdef int status
+        if ack.redelivery_count < PENDING_COUNT_MAX:
+            ack.redelivery_count += 1
+        while self.tracker is not None:
+            status = self.tracker.record_redelivery(ledger_id, message, ack.redelivery_count)
+            if status != STATUS_FOLD:
+                # Whatever else it is (the ledger is being trimmed, memory is out): the count alone
+                # may be lost by it.
+                return 0
+            if not self.fold_for_counts():
+                return 0
+        return 0
+
+    cdef bint fold_for_counts(self) except -1:
+        cdef int64_t now_ms
+        if self.fold_failed_ms:
+            now_ms = self.now_ms()
+            if 0 <= now_ms - self.fold_failed_ms < RETRY_MS:
+                return False
+        try:
+            self.tracker.fold()
+        except Exception:
+            import logging
+
+            self.fold_failed_ms = self.now_ms()
+            logging.getLogger("pulsarx").exception(
+                "redeliveries are not kept for a restart: the cursor could not be written")
+            return False
+        self.fold_failed_ms = 0
+        return True
+
+    cdef int forget(self, bint delayed_too, bint counts_too) except -1:
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t message = 0
+        cdef PendingAck* ack
+        while True:
+            ack = pending_acks_next(&self.pending, &ledger_id, &message)
+            if ack == NULL:
+                break
+            if ack.state != PENDING_DEAD and (delayed_too or ack.state != PENDING_DELAYED):
+                if counts_too:
+                    ack.redelivery_count = 0
+                self.unread(ledger_id, message, ack)
+            message += 1
+        self.rearm()
+        return 0
+
+    def start(self, object on_due not None) -> None:
+        """Have on_due called, by the clock, when a deadline has come."""
+        mutex_lock(&self.mutex)
+        try:
+            self.on_due = on_due
+            self.rearm()
+        finally:
+            mutex_unlock(&self.mutex)
+
+    def stop(self) -> None:
+        """No deadline is kept any more; the subscription is closed or removed."""
+        mutex_lock(&self.mutex)
+        self.on_due = None
+        self.dispatcher = None
+        timer, self.timer = self.timer, None
+        self.armed_ms = UINT64_MAX
+        mutex_unlock(&self.mutex)
+        if timer is not None:
+            timer.cancel()

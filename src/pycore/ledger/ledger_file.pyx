@@ -1,0 +1,348 @@
+"""LedgerFile: map, read entries, find, summary, recover.
+
+Every read takes the end below which it may look: of the slot for an open ledger, of the summary
+for a sealed one.
+"""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memset
+
+from pulsarx._core.atomic cimport atomic_load_u64
+from pulsarx._core.entry_frame cimport EntryFrame, entry_frame_span
+from pulsarx._core.file_ops cimport *
+from pulsarx._core.ledger_footer cimport *
+from pulsarx._core.ledger_index cimport *
+from pulsarx._core.ledger_read cimport *
+from pulsarx._core.limits cimport LEDGER_HEADER_SIZE
+from pulsarx._core.status cimport *
+from pulsarx._pycore.ledger.ledger_recovery cimport LedgerRecovery, ledger_recovery_scan
+from pulsarx._pycore.ledger.ledger_summary cimport LedgerSummary, ledger_summary
+from pulsarx._pycore.ground.raise_status cimport raise_status
+
+import os
+
+from pulsarx._pycore.ledger.ledger_recovery import seal_recovered
+from pulsarx.errors import CorruptDataError
+
+# Addresses only. The largest ledger that options allow, and its last entry, fit.
+cdef uint64_t GROWING_SIZE = <uint64_t>65 << 30
+
+
+cdef class LedgerFile:
+    """One ledger file, mapped read-only. Any number of threads may read; unmapped when the last
+    reference goes."""
+
+    def __cinit__(self):
+        memset(&self.c_read, 0, sizeof(self.c_read))
+        memset(&self.c_header, 0, sizeof(self.c_header))
+        self.c_index = NULL
+
+    def __dealloc__(self):
+        if self.c_read.base != NULL:
+            file_unmap(<uint8_t*>self.c_read.base, self.c_read.mapped_size)
+            self.c_read.base = NULL
+
+    @staticmethod
+    def open(path: str, ledger_id: int, growing: bool = False) -> LedgerFile:
+        """Map a file as it is. A foreign, newer or damaged header raises; an unborn file has no
+        entries.
+
+        growing: another process appends to it; addresses for GROWING_SIZE bytes are taken, so that
+        what comes later can be read. Such a map is not for recover.
+        """
+        cdef bytes name = os.fsencode(path)
+        cdef LedgerFile self
+        cdef uint64_t size = 0
+        cdef int fd = -1
+        cdef int error = file_open(name, FILE_READ, &fd)
+        if error:
+            raise_status(STATUS_IO, error, f"open ledger {ledger_id} at {path}")
+        try:
+            error = file_size(fd, &size)
+            if error:
+                raise_status(STATUS_IO, error, f"open ledger {ledger_id} at {path}")
+            if growing and size < GROWING_SIZE:
+                size = GROWING_SIZE
+            self = ledger_file_map(fd, size, ledger_id, path)
+        finally:
+            file_close(fd)
+        return self
+
+    @property
+    def uuid(self) -> bytes:
+        return PyBytes_FromStringAndSize(<char*>self.c_header.uuid, 16)
+
+    @property
+    def folder_id(self) -> str:
+        """Of the data directory it was written for, 32 hex digits; empty: the file does not say."""
+        cdef bytes found = PyBytes_FromStringAndSize(<char*>self.c_header.folder_id, 16)
+        return found.hex() if any(found) else ""
+
+    @property
+    def created_ms(self) -> int:
+        return self.c_header.created_ms
+
+    @property
+    def sealed(self) -> bool:
+        """Was the file sealed when it was mapped?"""
+        return bool(self.c_header.sealed)
+
+    @property
+    def header_damaged(self) -> bool:
+        """A part of the header block does not hold; another part replaced it."""
+        return bool(self.c_header.damaged)
+
+    @property
+    def mapped_size(self) -> int:
+        return self.c_read.mapped_size
+
+    cdef int c_raise(self, int status, object what) except -1:
+        return raise_status(status, 0,
+                            f"{what} of ledger {self.ledger_id} at {self.path or 'memory'}")
+
+    cdef int c_footer_load(self) except -1:
+        """Check footer, index and damage records once."""
+        cdef int status
+        if self.c_footer_known:
+            return 0
+        if self.unborn:
+            self.c_raise(STATUS_UNBORN, "summary")
+        if not self.c_header.sealed:
+            raise_status(STATUS_TORN, 0,
+                         f"summary of ledger {self.ledger_id} at {self.path}: not sealed")
+        with nogil:
+            status = ledger_footer_decode(self.c_read.base, self.c_read.mapped_size,
+                                          &self.c_header, &self.c_footer)
+        if status != STATUS_OK:
+            self.c_raise(status, f"footer at offset {self.c_header.footer_offset}")
+        ledger_index_map(&self.c_sealed_index, self.c_read.base + self.c_footer.index_offset,
+                         self.c_footer.index_count)
+        self.c_index = &self.c_sealed_index
+        self.c_footer_known = True
+        return 0
+
+    def summary(self) -> LedgerSummary:
+        """Counts, end and times of a sealed file."""
+        self.c_footer_load()
+        return ledger_summary(&self.c_footer)
+
+    def damage(self) -> list[tuple[int, int, int, int]]:
+        """What recovery found damaged before it sealed the file: (entry_id, entry_count, offset,
+        next_offset)."""
+        cdef const LedgerDamage* records
+        cdef uint32_t position
+        self.c_footer_load()
+        records = <const LedgerDamage*>(self.c_read.base + self.c_footer.index_offset
+                                        + self.c_footer.index_count * INDEX_RECORD_SIZE)
+        found = []
+        for position in range(self.c_footer.damage_count):
+            found.append((records[position].entry_id, records[position].entry_count,
+                          records[position].offset,
+                          records[position].next_offset))
+        return found
+
+    def index(self) -> list[tuple[int, int, int, int]]:
+        """The index of a sealed file: (offset, entry_id, first_message, greatest publish time
+        before) of some of its entries."""
+        cdef IndexRecord record
+        cdef uint64_t position
+        self.c_footer_load()
+        found = []
+        for position in range(self.c_footer.index_count):
+            ledger_index_record(self.c_index, position, &record)
+            found.append((record.offset, record.entry_id, record.first_message,
+                          record.publish_max_ms))
+        return found
+
+    def recover(self) -> LedgerRecovery:
+        """Scan a file whose owner died; nothing is changed. Not for the map of a writer."""
+        if self.growing:
+            self.c_raise(STATUS_OUT_OF_RANGE, "recover from the map of the writer")
+        return ledger_recovery_scan(self.c_read.base, self.c_read.mapped_size, self.ledger_id,
+                                    self.path)
+
+    def entry(self, offset: int, end: int) -> tuple[dict[str, int], bytes, int] | None:
+        """(frame, entry, next_offset) of the entry at offset; None at the end. Checksums
+        verified."""
+        cdef uint64_t at = offset
+        cdef uint64_t stop = end
+        cdef uint64_t next_offset = 0
+        cdef const uint8_t* entry = NULL
+        cdef EntryFrame frame
+        cdef int status
+        frame.entry_id = 0
+        with nogil:
+            status = ledger_read_entry(&self.c_read, at, stop, &frame, &entry, &next_offset)
+        if status == STATUS_END:
+            return None
+        if status != STATUS_OK:
+            which = f"entry {frame.entry_id}" if next_offset else "entry"
+            self.c_raise(status, f"{which} at offset {offset}")
+        return frame_dict(&frame), PyBytes_FromStringAndSize(<const char*>entry,
+                                                             frame.entry_size), next_offset
+
+    def frame(self, offset: int, end: int) -> dict[str, int] | None:
+        """The frame at offset alone; None at the end."""
+        cdef EntryFrame frame
+        cdef int status = ledger_read_frame(&self.c_read, offset, end, &frame)
+        if status == STATUS_END:
+            return None
+        if status != STATUS_OK:
+            self.c_raise(status, f"frame at offset {offset}")
+        return frame_dict(&frame)
+
+    def pass_damaged(self, offset: int, end: int) -> int:
+        """The offset of the next readable frame behind the damaged entry at offset, or end."""
+        cdef uint64_t at = offset
+        cdef uint64_t stop = end
+        cdef uint64_t next_offset = 0
+        cdef EntryFrame frame
+        cdef const uint8_t* entry = NULL
+        cdef int status
+        with nogil:
+            status = ledger_read_entry(&self.c_read, at, stop, &frame, &entry, &next_offset)
+            if next_offset == 0:
+                status = ledger_read_pass(&self.c_read, at, stop, &next_offset)
+            else:
+                status = STATUS_OK
+        if status == STATUS_END:
+            return end
+        if status != STATUS_OK:
+            self.c_raise(status, f"pass over offset {offset}")
+        return next_offset
+
+    def find_entry(self, entry_id: int, end: int) -> int:
+        """The offset of the first entry with this id or a later one; end when there is none."""
+        return find(self, FIND_ENTRY, entry_id, end)
+
+    def find_message(self, ordinal: int, end: int) -> int:
+        """The offset of the entry that holds the message with this ordinal in the file; end when
+        there is none."""
+        return find(self, FIND_MESSAGE, ordinal, end)
+
+    def find_publish_time(self, publish_time_ms: int, end: int) -> int:
+        """The offset of the first entry published at this time or later; end when there is none."""
+        return find(self, FIND_PUBLISH_TIME, <uint64_t><int64_t>publish_time_ms, end)
+
+    def end_of_times(self, publish_time_ms: int, end: int) -> tuple[int, int] | None:
+        """(offset, ordinal) behind the last entry published before this time; None: damage keeps
+        that from being found.
+
+        Publish times are not in order where several producers batch: every frame from the first
+        later one on is looked at.
+        """
+        cdef int64_t limit = publish_time_ms
+        cdef uint64_t stop = end
+        cdef uint64_t at = find(self, FIND_PUBLISH_TIME, <uint64_t>limit, stop)
+        cdef uint64_t offset = at
+        cdef uint64_t ordinal = 0
+        cdef EntryFrame frame
+        cdef int status = ledger_read_frame(&self.c_read, at, stop, &frame)
+        if status != STATUS_OK:
+            return None
+        ordinal = frame.first_message
+        with nogil:
+            while status == STATUS_OK:
+                at += entry_frame_span(frame.entry_size)
+                if frame.publish_time_ms < limit:
+                    offset = at
+                    ordinal = frame.first_message + frame.message_count
+                status = ledger_read_frame(&self.c_read, at, stop, &frame)
+        return (offset, ordinal) if status == STATUS_END else None
+
+    def cuts(self, begin: int, end: int, step: int) -> list[tuple[int, int]]:
+        """Where to cut begin..end into parts of about step bytes: (offset, first ordinal) of the
+        entry that each part but the first begins with.
+
+        A sealed file answers from its index; an open one is walked, frame by frame.
+        """
+        cdef IndexRecord record
+        cdef EntryFrame frame
+        cdef uint64_t position
+        cdef uint64_t at = begin
+        cdef uint64_t stop = end
+        cdef uint64_t size = max(step, 1)
+        cdef uint64_t due = at + size
+        cdef list found = []
+        index_load(self)
+        if self.c_index != NULL:
+            for position in range(atomic_load_u64(&self.c_index.count)):
+                ledger_index_record(self.c_index, position, &record)
+                if due <= record.offset < stop:
+                    found.append((record.offset, record.first_message))
+                    due = record.offset + size
+            return found
+        while ledger_read_frame(&self.c_read, at, stop, &frame) == STATUS_OK:
+            if at >= due:
+                found.append((at, frame.first_message))
+                due = at + size
+            at += entry_frame_span(frame.entry_size)
+        return found
+
+
+cdef class AppendIndex:
+    def __dealloc__(self):
+        if self.c_index != NULL:
+            ledger_index_free(self.c_index)
+            free(self.c_index)
+
+
+cdef int index_load(LedgerFile self) except -1:
+    if self.c_header.sealed and not self.c_footer_known:
+        try:
+            self.c_footer_load()
+        except CorruptDataError:
+            # A damaged index only makes the search slow; summary() reports it.
+            pass
+    return 0
+
+
+cdef object find(LedgerFile self, int kind, uint64_t value, uint64_t end):
+    cdef uint64_t offset = 0
+    cdef int status
+    index_load(self)
+    with nogil:
+        status = ledger_read_find(&self.c_read, kind, value, end, self.c_index, &offset)
+    if status == STATUS_END:
+        return end
+    if status != STATUS_OK:
+        self.c_raise(status, f"find below offset {end}")
+    return offset
+
+
+cdef dict frame_dict(const EntryFrame* frame):
+    return {
+        "entry_id": frame.entry_id,
+        "entry_size": frame.entry_size,
+        "message_count": frame.message_count,
+        "first_message": frame.first_message,
+        "durable_count": frame.durable_count,
+        "publish_time_ms": frame.publish_time_ms,
+        "deliver_at_ms": frame.deliver_at_ms,
+        "sticky_hash": frame.sticky_hash,
+        "flags": frame.flags,
+    }
+
+
+cdef LedgerFile ledger_file_map(int fd, uint64_t size, uint64_t ledger_id, object path):
+    cdef LedgerFile self = LedgerFile.__new__(LedgerFile)
+    cdef uint8_t* base = NULL
+    cdef int status
+    cdef int error = 0
+    self.ledger_id = ledger_id
+    self.path = path
+    if size > 0:
+        error = file_map(fd, size, False, &base)
+    if error:
+        raise_status(STATUS_IO, error, f"map ledger {ledger_id} at {path or 'memory'}")
+    self.c_read.base = base
+    self.c_read.mapped_size = size
+    status = ledger_header_decode(base, size, &self.c_header)
+    self.unborn = status == STATUS_UNBORN
+    if status != STATUS_OK and not self.unborn:
+        self.c_raise(status, "header")
+    self.c_read.seed = self.c_header.seed
+    self.c_read.populated_end = LEDGER_HEADER_SIZE
+    return self

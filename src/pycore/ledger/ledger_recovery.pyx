@@ -1,0 +1,145 @@
+"""LedgerRecovery: the result of a scan, and sealing by it."""
+
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcmp
+
+from pulsarx._core.file_ops cimport *
+from pulsarx._core.ledger_footer cimport LedgerFooter, LedgerHeader, ledger_header_decode
+from pulsarx._core.ledger_recover cimport *
+from pulsarx._core.limits cimport LEDGER_HEADER_SIZE
+from pulsarx._core.status cimport *
+from pulsarx._pycore.ledger.ledger_summary cimport LedgerSummary, ledger_summary
+from pulsarx._pycore.ground.raise_status cimport raise_status
+
+import os
+
+
+cdef class LedgerRecovery:
+    """What a ledger holds whose owner died. A value.
+
+    Entries 0..entry_count-1 exist, those in damage cannot be read; frames lie in 4096..end;
+    torn_size bytes behind
+    were never acknowledged as durable and are cut off.
+    """
+
+    def __dealloc__(self):
+        if self.c_recover != NULL:
+            ledger_recover_free(self.c_recover)
+            free(self.c_recover)
+
+    @property
+    def unborn(self) -> bool:
+        """Created and never written: no entries, and nothing to seal."""
+        return bool(self.c_recover.unborn)
+
+    @property
+    def sealed(self) -> bool:
+        return bool(self.c_recover.header.sealed)
+
+    @property
+    def header_damaged(self) -> bool:
+        return bool(self.c_recover.header.damaged)
+
+    @property
+    def end(self) -> int:
+        return self.c_recover.end
+
+    @property
+    def entry_count(self) -> int:
+        return self.c_recover.entry_count
+
+    @property
+    def message_count(self) -> int:
+        return self.c_recover.message_count
+
+    @property
+    def first_publish_ms(self) -> int:
+        return self.c_recover.first_publish_ms
+
+    @property
+    def last_publish_ms(self) -> int:
+        return self.c_recover.last_publish_ms
+
+    @property
+    def durable_count(self) -> int:
+        """Entries that a frame in the file says were flushed."""
+        return self.c_recover.durable_count
+
+    @property
+    def torn_size(self) -> int:
+        return self.c_recover.torn_size
+
+    @property
+    def damaged_entries(self) -> int:
+        """How many entries cannot be read."""
+        return self.c_recover.damaged_entries
+
+    @property
+    def damage(self) -> list[tuple[int, int, int, int]]:
+        """(first entry_id, entry_count, offset, next_offset) of each damaged place; at most 1024
+        are kept."""
+        found = []
+        for position in range(self.c_recover.damage_count):
+            damage = &self.c_recover.damage[<uint32_t>position]
+            found.append((damage.entry_id, damage.entry_count, damage.offset, damage.next_offset))
+        return found
+
+    @property
+    def digest(self) -> int:
+        """Of the intact entries; as in the footer."""
+        return self.c_recover.digest
+
+    def __repr__(self) -> str:
+        return (f"LedgerRecovery(ledger_id={self.ledger_id}, entry_count={self.entry_count}, "
+                f"end={self.end}, "
+                f"torn_size={self.torn_size}, damaged_entries={self.damaged_entries}, "
+                f"unborn={self.unborn})")
+
+
+cdef LedgerRecovery ledger_recovery_scan(const uint8_t* base, uint64_t size, object ledger_id,
+                                         object path):
+    cdef LedgerRecovery self = LedgerRecovery.__new__(LedgerRecovery)
+    cdef int status
+    self.ledger_id = ledger_id
+    self.path = path
+    self.c_size = size
+    self.c_recover = <LedgerRecover*>malloc(sizeof(LedgerRecover))
+    if self.c_recover == NULL:
+        raise MemoryError(f"recover ledger {ledger_id}: out of memory; nothing was changed")
+    with nogil:
+        status = ledger_recover_scan(self.c_recover, base, size)
+    if status != STATUS_OK:
+        raise_status(status, 0, f"recover ledger {ledger_id} at {path or 'memory'}: header")
+    return self
+
+
+def seal_recovered(path: str, recovery: LedgerRecovery) -> LedgerSummary:
+    """Cut the torn tail off and seal the file as recovery found it; a file sealed already stays as
+    it is."""
+    cdef bytes name = os.fsencode(path)
+    cdef uint8_t block[LEDGER_HEADER_SIZE]
+    cdef LedgerHeader header
+    cdef LedgerFooter footer
+    cdef size_t done = 0
+    cdef int status
+    cdef int fd = -1
+    cdef int error = file_open(name, FILE_WRITE, &fd)
+    what = f"seal ledger {recovery.ledger_id} at {path}"
+    if error:
+        raise_status(STATUS_IO, error, what)
+    try:
+        error = file_read(fd, block, LEDGER_HEADER_SIZE, 0, &done)
+        if error:
+            raise_status(STATUS_IO, error, what)
+        if not recovery.c_recover.unborn:
+            raise_status(ledger_header_decode(block, done, &header), 0, what)
+            if memcmp(header.uuid, recovery.c_recover.header.uuid, 16) != 0:
+                raise_status(STATUS_FOREIGN, 0, f"{what}: not the file that was recovered")
+        with nogil:
+            status = ledger_recover_seal(recovery.c_recover, fd, recovery.c_size, &footer, &error)
+        if status != STATUS_DUPLICATE:
+            raise_status(status, error, what)
+    finally:
+        file_close(fd)
+    return ledger_summary(&footer)

@@ -1,0 +1,55 @@
+"""Where a topic grows, and where its readers read: the part of a managed ledger that hot calls
+touch.
+
+LedgerTail is one per topic, shared by its producers, dispatchers and the managed ledger above,
+which alone may
+switch it. LedgerSpan is one ledger as a reader sees it: its mapping and how far it may be read.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from pulsarx._core.atomic cimport atomic_load_u64
+from pulsarx._core.published_end cimport PublishedEnd
+from pulsarx._core.wait_event cimport WaitEvent
+from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
+from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
+
+
+cdef class LedgerTail:
+    # the open ledger; None while nothing was published in this session
+    cdef readonly LedgerWriter writer
+    cdef readonly object managed_ledger  # rolls over, gives the next span
+    cdef readonly int partition          # index among its topic's partitions; -1: it is none
+    cdef list attached                   # writers that wake c_event
+    # what readers of the topic sleep on; woken by every publish
+    cdef WaitEvent* c_event
+    cdef WaitEvent own_event
+    cdef object event_owner              # keeps c_event alive when it lies in a shared mapping
+    cdef public int64_t roll_over_at_ms  # what is published then or later goes to the next ledger
+    # what to call when messages became visible, besides waking c_event
+    cdef list watchers
+    # above 0: nobody wakes c_event, so whoever waits looks again after so long
+    cdef public int poll_ms
+
+    cdef int notify(self) except -1
+
+
+cdef class LedgerSpan:
+    cdef readonly uint64_t ledger_id
+    cdef readonly LedgerFile file
+    cdef LedgerWriter writer             # set: open in this process, grows
+    cdef object __weakref__
+    cdef object slot_owner               # set: open in another process, grows
+    cdef const PublishedEnd* c_slot
+    cdef const uint64_t* c_end           # what may be read, in bytes of the file
+    cdef uint64_t fixed_end              # sealed: the end
+    cdef uint64_t missing_size           # sealed: bytes that the file was cut by since
+
+
+cdef inline uint64_t ledger_span_end(LedgerSpan self) noexcept:
+    """How far the ledger may be read now; 0 when its slot went to another ledger (it was sealed
+    meanwhile)."""
+    cdef uint64_t end = atomic_load_u64(self.c_end)
+    if self.c_slot != NULL and atomic_load_u64(&self.c_slot.ledger_id) != self.ledger_id:
+        return 0
+    return end

@@ -1,0 +1,163 @@
+# cython: language_level=3
+"""Body of ledger_tail.pxd."""
+
+cimport cython
+from libc.stdint cimport INT64_MAX, uint64_t
+
+from pulsarx._core.atomic cimport (
+    atomic_store_u32, pthread_mutex_lock, pthread_mutex_unlock,
+)
+from pulsarx._core.ledger_append cimport LEDGER_FENCED, LEDGER_OPEN
+from pulsarx._core.limits cimport ENTRY_ALIGNMENT, LEDGER_HEADER_SIZE
+from pulsarx._core.status cimport STATUS_UNBORN
+from pulsarx._core.wait_event cimport wait_event_wake
+from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
+from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
+from pulsarx._pycore.ledger.published_ends cimport PublishedEnds
+from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.ground.watchers cimport watchers_call, watchers_remove
+
+
+@cython.no_gc_clear
+cdef class LedgerTail:
+    """Where a topic grows. Made and switched by its managed ledger; hot calls only look."""
+
+    def __cinit__(self):
+        self.own_event.event = 0
+        self.own_event.waiters = 0
+        self.c_event = &self.own_event
+
+    def __init__(self, object managed_ledger, int partition=-1):
+        self.managed_ledger = managed_ledger
+        self.partition = partition
+        self.roll_over_at_ms = INT64_MAX
+        self.attached = []
+        self.watchers = []
+
+    def __dealloc__(self):
+        # No gc_clear: the list must still be there, or a writer would go on to wake freed memory.
+        cdef LedgerWriter writer
+        for writer in self.attached:
+            writer.c_ledger.topic_event = NULL
+
+    def switch(self, LedgerWriter writer) -> None:
+        """Let the next entry go to writer (None: nowhere). The writer before must be fenced and
+        fully published."""
+        if writer is not None:
+            writer.c_ledger.topic_event = self.c_event
+            self.attached.append(writer)
+        self.writer = writer
+        self.wake()
+
+    def detach(self, LedgerWriter writer not None) -> None:
+        """The writer is closed: nothing it does can concern this topic any more."""
+        writer.c_ledger.topic_event = NULL
+        if writer in self.attached:
+            self.attached.remove(writer)
+
+    def wake(self) -> None:
+        """Make everybody who waits for messages of this topic look again."""
+        wait_event_wake(self.c_event)
+        self.notify()
+
+    def watch(self, object notify not None) -> None:
+        """Call notify() whenever messages may have come, in whatever thread and with whatever mutex
+        held: it may only enqueue something or set an event. Taken back by unwatch."""
+        self.watchers.append(notify)
+
+    def unwatch(self, object notify not None) -> None:
+        watchers_remove(self.watchers, notify)
+
+    cdef int notify(self) except -1:
+        """Tell the watchers; who publishes does it after the messages became visible."""
+        return watchers_call(self.watchers)
+
+    def listen(self, PublishedEnds ends, int slot) -> None:
+        """Sleep on the slot another process publishes into (a folder opened read-only)."""
+        self.event_owner = ends
+        self.c_event = &ends.c_slot(slot).event
+
+    def __repr__(self) -> str:
+        return f"LedgerTail(writer={self.writer!r})"
+
+
+cdef class LedgerSpan:
+    """One ledger as a reader sees it. Immutable but for its end."""
+
+    @staticmethod
+    def sealed(uint64_t ledger_id, LedgerFile file not None, uint64_t end) -> LedgerSpan:
+        """A ledger that does not change any more; end: bytes of the file up to its index."""
+        cdef LedgerSpan self = LedgerSpan.__new__(LedgerSpan)
+        self.ledger_id = ledger_id
+        self.file = file
+        self.fixed_end = end
+        self.c_end = &self.fixed_end
+        if file.unborn and end > LEDGER_HEADER_SIZE:
+            raise_status(STATUS_UNBORN, 0, f"read ledger {ledger_id} at {file.path}")
+        if end > file.c_read.mapped_size:
+            self.fixed_end = file.c_read.mapped_size // ENTRY_ALIGNMENT * ENTRY_ALIGNMENT
+            self.missing_size = end - self.fixed_end
+        return self
+
+    @staticmethod
+    def growing(LedgerWriter writer not None, LedgerFile file not None) -> LedgerSpan:
+        """The open ledger of this process."""
+        cdef LedgerSpan self = LedgerSpan.__new__(LedgerSpan)
+        self.ledger_id = writer.ledger_id
+        self.file = file
+        self.writer = writer
+        self.c_end = &writer.c_ledger.end
+        if writer.c_ledger.publish_on_flush:
+            self.c_end = &writer.c_ledger.durable_end
+        return self
+
+    @staticmethod
+    def published(uint64_t ledger_id, LedgerFile file not None, PublishedEnds ends not None,
+                  int slot) -> LedgerSpan:
+        """A ledger that another process appends to."""
+        cdef LedgerSpan self = LedgerSpan.__new__(LedgerSpan)
+        self.ledger_id = ledger_id
+        self.file = file
+        self.slot_owner = ends
+        self.c_slot = ends.c_slot(slot)
+        self.c_end = &self.c_slot.end
+        return self
+
+    @property
+    def end(self) -> int:
+        """How far it may be read now, in bytes of the file; 0 when another ledger has its slot."""
+        return ledger_span_end(self)
+
+    @property
+    def is_growing(self) -> bool:
+        return self.writer is not None or self.slot_owner is not None
+
+    def __repr__(self) -> str:
+        return f"LedgerSpan(ledger_id={self.ledger_id}, end={self.end})"
+
+
+def fence(LedgerWriter writer not None) -> None:
+    """Refuse further appends; what is stored stays, and can be flushed and sealed."""
+    with nogil:
+        pthread_mutex_lock(&writer.c_ledger.append_mutex)
+        if writer.c_ledger.state == LEDGER_OPEN:
+            atomic_store_u32(&writer.c_ledger.state, LEDGER_FENCED)
+        pthread_mutex_unlock(&writer.c_ledger.append_mutex)
+
+
+def published_counts(LedgerWriter writer not None) -> tuple:
+    """(entries, messages) that readers may see: in a topic of durability sync, what is flushed."""
+    cdef uint64_t entries
+    cdef uint64_t messages
+    with nogil:
+        if writer.c_ledger.publish_on_flush:
+            pthread_mutex_lock(&writer.c_ledger.flush_mutex)
+            entries = writer.c_ledger.durable_count
+            messages = writer.c_ledger.durable_messages
+            pthread_mutex_unlock(&writer.c_ledger.flush_mutex)
+        else:
+            pthread_mutex_lock(&writer.c_ledger.append_mutex)
+            entries = writer.c_ledger.entry_count
+            messages = writer.c_ledger.message_count
+            pthread_mutex_unlock(&writer.c_ledger.append_mutex)
+    return entries, messages

@@ -1,0 +1,19 @@
+"""The extension type over one open ledger. Any thread may call."""
+
+from libc.stdint cimport uint64_t
+
+from pulsarx._core.ledger_append cimport LedgerAppend
+from pulsarx._pycore.ledger.ledger_file cimport AppendIndex, LedgerFile
+from pulsarx._pycore.ledger.published_ends cimport PublishedEnds
+
+cdef class LedgerWriter:
+    cdef LedgerAppend c_ledger           # for the core's functions; check c_check first
+    cdef readonly uint64_t ledger_id
+    cdef readonly object path            # None: in memory
+    cdef readonly PublishedEnds slots    # keeps the slot mapped
+    cdef readonly uint64_t slot
+    cdef LedgerFile file                 # the one mapping, made by map()
+    cdef AppendIndex append_index        # owns c_ledger.index
+    cdef bint c_born                     # created and not yet freed
+    cdef bint c_forked                   # this is a forked child's copy: never to be used
+    cdef int c_raise(self, int status, object what) except -1

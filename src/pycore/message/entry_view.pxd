@@ -1,0 +1,51 @@
+"""One delivered entry: where its bytes are and what its frame said. Made by the dispatcher, pinned
+by messages.
+
+An EntryView keeps the mapping (or the decompressed bytes) alive, so a message stays readable when
+its ledger is
+trimmed, sealed or closed. Immutable once made.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
+from pulsarx._core.entry_frame cimport EntryFrame
+
+
+cdef class EntryContext:
+    """What all entries of one consumer share."""
+    cdef readonly str topic_name
+    cdef readonly object schema
+    cdef object decompress               # (kind, data, uncompressed size, limit) -> bytes
+    # the topic's LedgerTail: tells messages of one topic from another's
+    cdef readonly object topic
+    cdef readonly int partition          # of that topic; part of each message id
+
+
+cdef class EntryView:
+    # pins c_encoded_metadata, and c_payload unless decompressed
+    cdef LedgerFile file
+    cdef bytes plain                     # decompressed payload, else None
+    cdef EntryContext context
+    cdef const uint8_t* c_payload
+    cdef const uint8_t* c_encoded_metadata
+    cdef uint64_t ledger_id
+    cdef uint64_t entry_id
+    cdef uint64_t first_message          # ordinal in the ledger of the first message
+    cdef int64_t publish_time_ms
+    cdef uint32_t payload_size
+    cdef uint32_t encoded_metadata_size
+    cdef uint32_t message_count
+    cdef uint32_t entry_flags            # EntryFlags
+    cdef uint32_t metadata_flags         # MetadataFlags of the entry's own metadata
+
+
+cdef EntryView entry_view_new(LedgerFile file, EntryContext context, uint64_t ledger_id,
+                              const EntryFrame* frame,
+                              const uint8_t* entry, uint32_t decompressed_size_max)
+"""Take a verified entry apart (and decompress it); CorruptDataError names ledger and entry when it
+is no entry."""
+
+
+cdef EntryView entry_view_share(EntryView view, EntryContext context)
+"""The same entry for another consumer."""

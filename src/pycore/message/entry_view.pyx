@@ -1,0 +1,93 @@
+# cython: language_level=3
+"""Body of entry_view.pxd."""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+
+from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.message_metadata cimport EntryParts, entry_decode
+from pulsarx._core.single_metadata cimport METADATA_BATCH
+from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK
+from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
+from pulsarx._pycore.ground.raise_status cimport raise_status
+
+
+cdef class EntryContext:
+    """What all entries of one consumer share."""
+
+    def __init__(self, str topic_name, object schema, object topic, object decompress):
+        self.decompress = decompress
+        self.topic_name = topic_name
+        self.schema = schema
+        self.topic = topic
+        self.partition = topic.partition
+
+
+@cython.final
+@cython.no_gc
+@cython.freelist(64)
+cdef class EntryView:
+    """One delivered entry. Only the core makes it."""
+
+    def __init__(self):
+        raise TypeError("an EntryView is made by a consumer or a reader")
+
+
+cdef EntryView entry_view_new(LedgerFile file, EntryContext context, uint64_t ledger_id,
+                              const EntryFrame* frame,
+                              const uint8_t* entry, uint32_t decompressed_size_max):
+    cdef EntryParts parts
+    # The reader of the ledger has verified the checksum just now; it is not summed twice.
+    cdef int status = entry_decode(entry, frame.entry_size, False, &parts)
+    cdef bint is_batch = status == STATUS_OK and parts.metadata.flags & METADATA_BATCH != 0
+    if status == STATUS_OK and (parts.metadata.message_count if is_batch
+                                else 1) != frame.message_count:
+        status = STATUS_CORRUPT
+    if status != STATUS_OK:
+        raise_status(status, 0, f"take apart entry {frame.entry_id} of ledger {ledger_id}")
+    cdef EntryView view = EntryView.__new__(EntryView)
+    view.file = file
+    view.context = context
+    view.ledger_id = ledger_id
+    view.entry_id = frame.entry_id
+    view.first_message = frame.first_message
+    view.publish_time_ms = <int64_t>parts.metadata.publish_time_ms
+    view.message_count = frame.message_count
+    view.entry_flags = frame.flags
+    view.metadata_flags = parts.metadata.flags
+    view.c_encoded_metadata = parts.encoded_metadata
+    view.encoded_metadata_size = parts.encoded_metadata_size
+    view.c_payload = parts.payload
+    view.payload_size = parts.payload_size
+    if parts.metadata.compression != 0:
+        entry_view_decompress(view, &parts, decompressed_size_max)
+    return view
+
+
+cdef int entry_view_decompress(EntryView view, EntryParts* parts,
+                               uint32_t decompressed_size_max) except -1:
+    view.plain = view.context.decompress(parts.metadata.compression,
+                                         parts.payload[:parts.payload_size],
+                            parts.metadata.uncompressed_size, decompressed_size_max)
+    view.c_payload = <const uint8_t*>PyBytes_AS_STRING(view.plain)
+    view.payload_size = <uint32_t>PyBytes_GET_SIZE(view.plain)
+    return 0
+
+
+cdef EntryView entry_view_share(EntryView view, EntryContext context):
+    cdef EntryView shared = EntryView.__new__(EntryView)
+    shared.file = view.file
+    shared.plain = view.plain
+    shared.context = context
+    shared.c_payload = view.c_payload
+    shared.c_encoded_metadata = view.c_encoded_metadata
+    shared.ledger_id = view.ledger_id
+    shared.entry_id = view.entry_id
+    shared.first_message = view.first_message
+    shared.publish_time_ms = view.publish_time_ms
+    shared.payload_size = view.payload_size
+    shared.encoded_metadata_size = view.encoded_metadata_size
+    shared.message_count = view.message_count
+    shared.entry_flags = view.entry_flags
+    shared.metadata_flags = view.metadata_flags
+    return shared

@@ -1,0 +1,33 @@
+"""A received message. 48 bytes and a share of its EntryView: payload, key and properties stay in
+the ledger's mapping
+until they are asked for.
+"""
+
+from libc.stdint cimport int32_t, uint8_t, uint32_t
+
+from pulsarx._pycore.message.entry_view cimport EntryView
+
+
+cdef class Message:
+    cdef EntryView entry
+    cdef const uint8_t* c_payload
+    cdef uint32_t payload_size
+    cdef int32_t batch_index             # -1: the entry is this message
+    cdef uint32_t encoded_metadata_size  # of a message in a batch: right before its payload
+    cdef uint32_t flags                  # MetadataFlags; in the upper half the redelivery count
+
+
+cdef inline Message message_new(EntryView entry, const uint8_t* payload, uint32_t payload_size,
+                                int32_t batch_index,
+                                uint32_t encoded_metadata_size, uint32_t flags):
+    cdef Message message = Message.__new__(Message)
+    message.entry = entry
+    message.c_payload = payload
+    message.payload_size = payload_size
+    message.batch_index = batch_index
+    message.encoded_metadata_size = encoded_metadata_size
+    message.flags = flags
+    return message
+
+
+cdef object message_id_of(Message self)

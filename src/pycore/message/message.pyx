@@ -1,0 +1,189 @@
+# cython: language_level=3
+"""Body of message.pxd: the accessors of the official client's Message."""
+
+cimport cython
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from pulsarx._core.byte_reader cimport ByteReader, byte_reader_start
+from pulsarx._core.message_metadata cimport MessageMetadata, message_metadata_decode
+from pulsarx._core.single_metadata cimport (
+    METADATA_EVENT_TIME, METADATA_NULL_VALUE, METADATA_ORDERING_KEY, METADATA_PARTITION_KEY,
+    METADATA_SCHEMA_VERSION,
+    PropertyView, SingleMetadata, property_next, single_metadata_decode,
+)
+from pulsarx._core.status cimport STATUS_END, STATUS_OK
+from pulsarx._pycore.message.message_id cimport MessageId, message_id_new
+from pulsarx._pycore.ground.raise_status cimport raise_status
+
+cdef enum PropertyField:
+    FIELD_IN_BATCH = 1
+    FIELD_IN_ENTRY = 4
+
+
+@cython.final
+@cython.no_gc
+@cython.freelist(1024)
+cdef class Message:
+    """A message as a consumer or reader received it. Any thread may read it; it never changes.
+
+    It stays valid when the consumer is closed or the ledger is trimmed: it pins the mapping it
+    points into.
+    """
+
+    def __init__(self):
+        raise TypeError("a Message is received from a consumer or a reader")
+
+    def data(self) -> bytes:
+        """The payload, copied out of the ledger at each call; `b""` for a message without a
+        value."""
+        return PyBytes_FromStringAndSize(<const char*>self.c_payload, self.payload_size)
+
+    def size(self) -> int:
+        """Bytes of the payload, without copying it."""
+        return self.payload_size
+
+    def value(self):
+        """The payload decoded by the schema the consumer was made with."""
+        return self.entry.context.schema.decode(self.data())
+
+    def has_null_value(self) -> bool:
+        """Whether it was sent without a value (`send(None)`), which is not the same as an empty
+        one."""
+        return self.flags & METADATA_NULL_VALUE != 0
+
+    def properties(self) -> dict:
+        """The properties, a new dict of str to str at each call."""
+        cdef ByteReader reader
+        cdef PropertyView view
+        cdef int status
+        cdef dict found = {}
+        cdef uint32_t field = FIELD_IN_ENTRY if self.batch_index < 0 else FIELD_IN_BATCH
+        if self.batch_index < 0:
+            byte_reader_start(&reader, self.entry.c_encoded_metadata,
+                              self.entry.encoded_metadata_size)
+        else:
+            byte_reader_start(&reader, self.c_payload - self.encoded_metadata_size,
+                              self.encoded_metadata_size)
+        while True:
+            status = property_next(&reader, field, &view)
+            if status == STATUS_END:
+                return found
+            if status != STATUS_OK:
+                raise_status(status, 0, f"read the properties of {self.message_id()}")
+            found[text(view.key, view.key_size)] = text(view.value, view.value_size)
+
+    def partition_key(self) -> str:
+        """The key, `""` when it has none."""
+        cdef SingleMetadata single
+        message_metadata(self, &single)
+        if single.flags & METADATA_PARTITION_KEY == 0:
+            return ""
+        return text(single.partition_key, single.partition_key_size)
+
+    def ordering_key(self) -> str:
+        """The ordering key, `""` when it has none."""
+        cdef SingleMetadata single
+        message_metadata(self, &single)
+        if single.flags & METADATA_ORDERING_KEY == 0:
+            return ""
+        return text(single.ordering_key, single.ordering_key_size)
+
+    def event_timestamp(self) -> int:
+        """Event time in milliseconds since 1970, 0 when none was given."""
+        cdef SingleMetadata single
+        message_metadata(self, &single)
+        return single.event_time_ms if single.flags & METADATA_EVENT_TIME else 0
+
+    def publish_timestamp(self) -> int:
+        """When its batch was begun by the producer, milliseconds since 1970."""
+        return self.entry.publish_time_ms
+
+    def message_id(self) -> MessageId:
+        """Where it is stored: ledger, entry, batch index."""
+        return message_id_of(self)
+
+    def topic_name(self) -> str:
+        """Full name of the topic it came from."""
+        return self.entry.context.topic_name
+
+    def redelivery_count(self) -> int:
+        """How often it was handed out before because a consumer asked for it again."""
+        return self.flags >> 16
+
+    def schema_version(self) -> str:
+        """Version of the schema it was written with, `""` when none."""
+        cdef MessageMetadata metadata
+        entry_metadata(self, &metadata)
+        if metadata.flags & METADATA_SCHEMA_VERSION == 0:
+            return ""
+        return metadata.schema_version[:metadata.schema_version_size].decode("latin-1")
+
+    def producer_name(self) -> str:
+        """Name of the producer that sent it."""
+        cdef MessageMetadata metadata
+        entry_metadata(self, &metadata)
+        return text(metadata.producer_name, metadata.producer_name_size)
+
+    def sequence_id(self) -> int:
+        """The producer's sequence id of this message."""
+        cdef MessageMetadata metadata
+        cdef SingleMetadata single
+        if self.batch_index < 0:
+            entry_metadata(self, &metadata)
+            return metadata.sequence_id
+        message_metadata(self, &single)
+        return single.sequence_id
+
+    def encryption_context(self) -> None:
+        """None: messages are not encrypted in this version."""
+        return None
+
+    def __repr__(self) -> str:
+        return (f"Message(id={self.message_id()}, topic={self.topic_name()!r}, "
+                f"key={self.partition_key()!r}, size={self.payload_size})")
+
+
+cdef object message_id_of(Message self):
+    return message_id_new(<long long>self.entry.ledger_id, <long long>self.entry.entry_id,
+                          self.entry.context.partition, self.batch_index,
+                          self.entry.message_count if self.batch_index >= 0 else 0)
+
+
+cdef str text(const uint8_t* data, uint32_t size):
+    # Keys and properties of other clients may be any bytes; what is not UTF-8 must not make a
+    # message unreadable.
+    return PyUnicode_DecodeUTF8(<const char*>data, size, "surrogateescape")
+
+
+cdef int entry_metadata(Message self, MessageMetadata* metadata) except -1:
+    cdef int status = message_metadata_decode(
+        self.entry.c_encoded_metadata, self.entry.encoded_metadata_size, metadata)
+    if status != STATUS_OK:
+        raise_status(status, 0, f"read the metadata of {self.message_id()}")
+    return 0
+
+
+cdef int message_metadata(Message self, SingleMetadata* single) except -1:
+    """Key, ordering key and event time, wherever they stand: in the batch's header or in the
+    entry's metadata."""
+    cdef MessageMetadata metadata
+    cdef int status
+    if self.batch_index >= 0:
+        status = single_metadata_decode(
+            self.c_payload - self.encoded_metadata_size, self.encoded_metadata_size, single)
+        if status != STATUS_OK:
+            raise_status(status, 0, f"read the metadata of {self.message_id()}")
+        return 0
+    entry_metadata(self, &metadata)
+    memset(single, 0, sizeof(SingleMetadata))
+    single.flags = metadata.flags
+    single.partition_key = metadata.partition_key
+    single.partition_key_size = metadata.partition_key_size
+    single.ordering_key = metadata.ordering_key
+    single.ordering_key_size = metadata.ordering_key_size
+    single.event_time_ms = metadata.event_time_ms
+    single.sequence_id = metadata.sequence_id
+    return 0

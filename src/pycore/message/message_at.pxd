@@ -1,0 +1,15 @@
+"""One message by its place, for what is delivered again: found in its entry, wherever that is."""
+
+from libc.stdint cimport uint32_t, uint64_t
+
+from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
+from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
+from pulsarx._pycore.message.message cimport Message
+
+cdef Message message_at(LedgerReader reader, EntryContext context, uint64_t ledger_id,
+                        uint64_t message, uint32_t redelivery_count,
+                        uint32_t decompressed_size_max)
+"""None: it is gone or cannot be read. The reader is moved."""
+
+cdef int message_place(EntryView view, uint32_t index, uint32_t* at, uint32_t* walked) except -1
+"""Walk from batch index walked, which lies at offset at, to index; both move to it."""

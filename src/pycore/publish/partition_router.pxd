@@ -1,0 +1,22 @@
+"""The hot calls of a producer on a partitioned topic: they choose a partition's producer and hand
+the message to it. Beneath pulsarx.PartitionedProducer, which decides whatever is not everyday."""
+
+from libc.stdint cimport uint64_t
+
+from pulsarx._pycore.publish.producer_core cimport ProducerCore
+
+
+cdef class PartitionRouter:
+    cdef object topic                    # its partition_count grows
+    cdef readonly list producers         # by partition; None: not made yet
+    cdef ProducerCore current            # whose turn it is for messages without a key
+    cdef uint64_t current_entries        # how many entries that had tried to store when chosen
+    cdef int hashing_scheme
+    cdef bint batching
+    cdef bint stays                      # one partition takes all messages without a key
+    cdef bint asks_router                # a message_router decides about every message
+    cdef public bint is_open
+
+    cdef ProducerCore route(self, object content, object properties, object key,
+                            object ordering_key, object event_timestamp)
+    cdef ProducerCore take_turn(self)

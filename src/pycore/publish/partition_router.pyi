@@ -1,0 +1,39 @@
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from pulsarx._pycore.message.message_id import MessageId
+from pulsarx.producer import Producer
+
+class PartitionRouter:
+    is_open: bool
+    def __init__(self, topic: object, options: object, stays: bool, asks_router: bool) -> None: ...
+    @property
+    def producers(self) -> list[Producer | None]: ...
+    def send(
+        self,
+        content: Any,
+        properties: dict[str, str] | None = None,
+        partition_key: str | None = None,
+        ordering_key: str | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: list[str] | None = None,
+        disable_replication: bool = False,
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+    ) -> MessageId: ...
+    def send_async(
+        self,
+        content: Any,
+        callback: Callable[[Any, MessageId | None], object] | None,
+        properties: dict[str, str] | None = None,
+        partition_key: str | None = None,
+        ordering_key: str | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: list[str] | None = None,
+        disable_replication: bool = False,
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+    ) -> None: ...

@@ -1,0 +1,92 @@
+# cython: language_level=3
+"""Body of partition_router.pxd."""
+
+from pulsarx._pycore.publish.partition_hash import partition_hash
+
+from pulsarx._pycore.publish.producer_core cimport ProducerCore
+
+
+cdef class PartitionRouter:
+    """Chooses among the producers of the partitions. Any thread may call."""
+
+    def __init__(self, object topic, object options, bint stays, bint asks_router):
+        """options: a ProducerOptions."""
+        self.topic = topic
+        self.producers = [None] * topic.partition_count
+        self.hashing_scheme = int(options.hashing_scheme)
+        self.batching = options.batching_enabled
+        self.stays = stays
+        self.asks_router = asks_router
+
+    def send(self, content, properties=None, partition_key=None, ordering_key=None,
+             sequence_id=None, replication_clusters=None, disable_replication=False,
+             event_timestamp=None, deliver_at=None, deliver_after=None):
+        """As Producer.send; the id names the partition."""
+        cdef ProducerCore producer = self.route(
+            content, properties, partition_key, ordering_key, event_timestamp)
+        return producer.send(content, properties, partition_key, ordering_key, sequence_id,
+                             replication_clusters, disable_replication, event_timestamp,
+                             deliver_at, deliver_after)
+
+    def send_async(self, content, callback, properties=None, partition_key=None,
+                   ordering_key=None, sequence_id=None, replication_clusters=None,
+                   disable_replication=False, event_timestamp=None, deliver_at=None,
+                   deliver_after=None) -> None:
+        """As Producer.send_async."""
+        cdef ProducerCore producer = self.route(
+            content, properties, partition_key, ordering_key, event_timestamp)
+        if producer.plain_sends and type(content) is bytes and properties is None and (
+                ordering_key is None and sequence_id is None and replication_clusters is None
+                and disable_replication is False and event_timestamp is None
+                and deliver_at is None and deliver_after is None):
+            producer.send_plain(content, callback, partition_key)
+            return
+        producer.send_async_described(
+            content, callback, properties, partition_key, ordering_key, sequence_id,
+            replication_clusters, disable_replication, event_timestamp, deliver_at, deliver_after)
+
+    cdef ProducerCore route(self, object content, object properties, object key,
+                            object ordering_key, object event_timestamp):
+        cdef Py_ssize_t index
+        cdef ProducerCore current
+        if not self.is_open:
+            self.require_open()
+        if self.asks_router:
+            return self.routed_producer(content, properties, key, ordering_key, event_timestamp)
+        # What is no text is refused by whichever partition it comes to.
+        if key is not None and isinstance(key, str) and len(<str>key) != 0:
+            index = partition_hash(self.hashing_scheme, key) % <Py_ssize_t>(
+                self.topic.partition_count)
+            if index < len(self.producers) and self.producers[index] is not None:
+                return self.producers[index]
+            return self.producer_of(index)
+        current = self.current
+        if current is not None and (
+                self.stays or (self.batching and current.entry_count == self.current_entries)):
+            return current
+        return self.take_turn()
+
+    cdef ProducerCore take_turn(self):
+        """Go on to the next partition."""
+        cdef ProducerCore current = self.next_producer()
+        self.current_entries = current.entry_count
+        self.current = current
+        return current
+
+    # Decided by the subclass:
+
+    def require_open(self) -> None:
+        """AlreadyClosed or ForkedError, unless it may be used."""
+        raise NotImplementedError
+
+    def producer_of(self, index):
+        """The producer of a partition, made when it is not there yet."""
+        raise NotImplementedError
+
+    def next_producer(self):
+        """That of the partition whose turn it is for a message without a key."""
+        raise NotImplementedError
+
+    def routed_producer(self, content, properties, key, ordering_key, event_timestamp):
+        """That of the partition which the message_router chooses."""
+        raise NotImplementedError

@@ -1,0 +1,97 @@
+# cython: language_level=3
+"""send_async as a bare vectorcall function, installed into ProducerCore when this module is
+imported.
+
+A `def` of eleven arguments counts the references of nine defaults up and down at each call, nine
+dependent
+increments of the same `None`: a quarter of the whole send. The two everyday forms are taken apart
+here by hand;
+every other call goes on to `send_async_described`.
+"""
+
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+
+from pulsarx._pycore.publish.producer_core cimport ProducerCore
+
+cdef extern from "Python.h":
+    ctypedef struct PyMethodDef:
+        const char* ml_name
+        void* ml_meth
+        int ml_flags
+        const char* ml_doc
+    int METH_FASTCALL
+    int METH_KEYWORDS
+    object PyDescr_NewMethod(PyTypeObject* owner, PyMethodDef* method)
+    void PyType_Modified(PyTypeObject* owner)
+    object PyObject_VectorcallMethod(object name, PyObject** arguments, size_t count,
+                                     PyObject* names)
+
+cdef extern from *:
+    """
+    static PyObject *pulsarx_type_dict(PyTypeObject *type) { return type->tp_dict; }
+    """
+    PyObject* pulsarx_type_dict(PyTypeObject* owner)
+
+cdef enum:
+    ARGUMENTS_MAX = 12          # with self
+
+cdef str PARTITION_KEY = "partition_key"      # interned, as the names of a call are
+cdef str DESCRIBED = "send_async_described"
+
+cdef PyMethodDef DEFINITION
+
+
+cdef object send_async(object self, PyObject** arguments, Py_ssize_t count, PyObject* names):
+    cdef ProducerCore core = <ProducerCore>self
+    cdef PyObject* key = <PyObject*>None
+    if names == NULL:
+        if count == 4 and arguments[2] == <PyObject*>None:
+            key = arguments[3]
+        elif count != 2:
+            return described(self, arguments, count, names)
+    elif count == 2 and PyTuple_GET_SIZE(<tuple>names) == 1 and (
+            <PyObject*>PyTuple_GET_ITEM(<tuple>names, 0) == <PyObject*>PARTITION_KEY):
+        key = arguments[2]
+    else:
+        return described(self, arguments, count, names)
+    if not (core.plain_sends and type(<object>arguments[0]) is bytes):
+        return described(self, arguments, count, names)
+    core.send_plain(<object>arguments[0], <object>arguments[1], <object>key)
+    return None
+
+
+cdef object described(object self, PyObject** arguments, Py_ssize_t count, PyObject* names):
+    """Call send_async_described with the same arguments."""
+    cdef PyObject* all_arguments[ARGUMENTS_MAX]
+    cdef Py_ssize_t named = 0 if names == NULL else PyTuple_GET_SIZE(<tuple>names)
+    cdef Py_ssize_t at
+    if count + named >= ARGUMENTS_MAX:
+        raise TypeError(f"send_async takes at most 11 arguments, not {count + named}")
+    all_arguments[0] = <PyObject*>self
+    for at in range(count + named):
+        all_arguments[at + 1] = arguments[at]
+    return PyObject_VectorcallMethod(DESCRIBED, all_arguments, <size_t>count + 1, names)
+
+
+cdef int install() except -1:
+    cdef PyTypeObject* owner = <PyTypeObject*>ProducerCore
+    DEFINITION.ml_name = "send_async"
+    DEFINITION.ml_meth = <void*>send_async
+    DEFINITION.ml_flags = METH_FASTCALL | METH_KEYWORDS
+    DEFINITION.ml_doc = (
+        b"send_async($self, content, callback, properties=None, partition_key=None,\n"
+        b"           ordering_key=None, sequence_id=None, replication_clusters=None,\n"
+        b"           disable_replication=False, event_timestamp=None, deliver_at=None,\n"
+        b"           deliver_after=None)\n--\n\n"
+        b"Hand one message over and return; callback(Result, MessageId) runs later in another\n"
+        b"thread, or is None.\n\n"
+        b"Raises ProducerQueueIsFull when max_pending_messages are on their way\n"
+        b"(block_if_queue_full waits instead). What fails later is told to the callbacks; without\n"
+        b"a callback, to the next flush() or close().")
+    (<dict>pulsarx_type_dict(owner))["send_async"] = PyDescr_NewMethod(owner, &DEFINITION)
+    PyType_Modified(owner)
+    return 0
+
+
+install()

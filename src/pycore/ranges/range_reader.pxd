@@ -1,0 +1,46 @@
+"""Reads one ledger range out of its file, block by block. Beneath broker.scan.read_range."""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from pulsarx._pycore.arrow.arrow_block cimport BlockEntry
+from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
+from pulsarx._pycore.ranges.range_batch cimport RangeBatch
+from pulsarx._pycore.ranges.range_block cimport ColumnOrder, RangeBlock, TopicColumn
+
+cdef struct RangeCursor:
+    uint64_t offset                      # of the next frame
+    uint64_t end                         # bytes of the file that may be read
+    uint64_t first_message               # ordinals: the range is first_message..end_message - 1
+    uint64_t end_message
+    int64_t from_ms                      # entries published earlier, or at until_ms or later,
+    int64_t until_ms                     # are left out
+    bint pass_gaps                       # messages that are not there are left out
+    bint inside                          # an entry is being read; what follows is about it
+    BlockEntry entry
+    uint32_t compression
+    uint32_t uncompressed_size
+    uint32_t at                          # in the payload
+    uint32_t index                       # of the next message
+    uint32_t until
+
+
+cdef class RangeReader:
+    cdef LedgerFile file                 # owned; pins the mapping
+    cdef RangeCursor cursor
+    cdef ColumnOrder order
+    cdef TopicColumn* c_topic            # owned: one reference; NULL: not a column
+    cdef bytes plain                     # pins the payload of a compressed entry
+    cdef object decompress               # (kind, data, uncompressed size, limit) -> bytes
+    cdef object what                     # for errors: which ledger of which topic
+    cdef tuple names
+    cdef int64_t rows_max
+    cdef int64_t bytes_max
+    cdef int partition
+    cdef uint32_t decompressed_size_max
+    cdef bint pass_damage
+    cdef bint is_busy                    # a thread is in __next__
+
+    cdef RangeBatch read_block(self)
+    cdef int fill(self, RangeBlock* block) except -1
+    cdef int plain_payload(self) except -1
+    cdef int raise_at(self, int status) except -1

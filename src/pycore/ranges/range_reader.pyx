@@ -1,0 +1,324 @@
+# cython: language_level=3
+"""Body of range_reader.pxd."""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from pulsarx import errors
+from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
+from pulsarx._core.entry_frame cimport ENTRY_CHUNK, EntryFrame, entry_frame_span
+from pulsarx._core.ledger_read cimport LedgerRead, ledger_read_entry, ledger_read_frame
+from pulsarx._core.message_metadata cimport EntryParts, entry_decode
+from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_UUID
+from pulsarx._core.status cimport (
+    STATUS_CORRUPT, STATUS_END, STATUS_NO_MEMORY, STATUS_OK, STATUS_TOO_LARGE, STATUS_UNSUPPORTED,
+)
+from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
+from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.ranges.range_batch cimport RangeBatch, column_order, range_batch_new
+from pulsarx._pycore.ranges.range_block cimport (
+    RANGE_BYTES_MAX, RANGE_ROWS_MAX, RANGE_TOPIC, RangeBlock, range_block_new, range_block_release,
+    range_block_take_batch, range_block_take_single, topic_column_new, topic_column_release,
+)
+
+cdef enum:
+    # Beside the statuses:
+    COMPRESSED = -1              # the payload has to be made plain first
+    GAP = -2                     # the next entry begins behind the next message
+
+
+cdef int step_to(RangeCursor* self, const EntryFrame* frame) noexcept nogil:
+    """Go to the first message of the entry that belongs to the range."""
+    cdef BatchMessage passed
+    cdef int status = STATUS_OK
+    while status == STATUS_OK and frame.first_message + self.index < self.first_message:
+        if self.entry.flags & METADATA_BATCH:
+            status = batch_decode_next(self.entry.payload, self.entry.payload_size, &self.at,
+                                       &passed)
+        self.index += 1
+    return STATUS_CORRUPT if status == STATUS_END else status
+
+
+cdef int pass_other_times(RangeCursor* self, LedgerRead* read) noexcept nogil:
+    """Go past entries that were published at other times; their payloads are not looked at."""
+    cdef EntryFrame frame
+    cdef int status
+    while self.from_ms != INT64_MIN or self.until_ms != INT64_MAX:
+        status = ledger_read_frame(read, self.offset, self.end, &frame)
+        if status != STATUS_OK:
+            return status
+        if frame.first_message >= self.end_message or (
+                self.from_ms <= frame.publish_time_ms < self.until_ms):
+            break
+        if frame.first_message > self.first_message and not self.pass_gaps:
+            return GAP
+        self.offset += entry_frame_span(frame.entry_size)
+        # The range may end inside this entry.
+        self.first_message = min(self.end_message, max(self.first_message,
+                                 frame.first_message + frame.message_count))
+    return STATUS_OK
+
+
+cdef int open_entry(RangeCursor* self, LedgerRead* read, EntryFrame* frame) noexcept nogil:
+    """Go to the next entry of the range, verified; STATUS_END: there is none."""
+    cdef EntryParts parts
+    cdef const uint8_t* entry = NULL
+    cdef uint64_t next_offset = 0
+    cdef bint is_batch
+    cdef int status
+    while True:
+        status = pass_other_times(self, read)
+        if status == STATUS_OK:
+            status = ledger_read_entry(read, self.offset, self.end, frame, &entry, &next_offset)
+        if status != STATUS_OK:
+            return status
+        if frame.first_message >= self.end_message:
+            return STATUS_END
+        if frame.first_message + frame.message_count > self.first_message:
+            break
+        self.offset = next_offset
+    if frame.first_message > self.first_message and not self.pass_gaps:
+        return GAP
+    status = entry_decode(entry, frame.entry_size, False, &parts)
+    if status != STATUS_OK:
+        return status
+    is_batch = parts.metadata.flags & METADATA_BATCH != 0
+    if (parts.metadata.message_count if is_batch else 1) != frame.message_count:
+        return STATUS_CORRUPT
+    if frame.flags & ENTRY_CHUNK or parts.metadata.flags & METADATA_UUID:
+        return STATUS_UNSUPPORTED
+    self.entry.payload = parts.payload
+    self.entry.payload_size = parts.payload_size
+    self.entry.metadata = parts.encoded_metadata
+    self.entry.metadata_size = parts.encoded_metadata_size
+    self.entry.flags = parts.metadata.flags
+    self.entry.message_count = frame.message_count
+    self.entry.entry_id = frame.entry_id
+    self.entry.first_message = frame.first_message
+    self.entry.publish_time_ms = <int64_t>parts.metadata.publish_time_ms
+    self.compression = parts.metadata.compression
+    self.uncompressed_size = parts.metadata.uncompressed_size
+    self.at = 0
+    self.index = 0
+    self.until = frame.message_count
+    if frame.first_message + frame.message_count > self.end_message:
+        self.until = <uint32_t>(self.end_message - frame.first_message)
+    self.inside = True
+    self.offset = next_offset
+    return COMPRESSED if self.compression else STATUS_OK
+
+
+cdef int fill_block(RangeCursor* self, LedgerRead* read, RangeBlock* block) noexcept nogil:
+    """Append messages until the block is full (TOO_LARGE) or the range is read (END).
+
+    COMPRESSED: the entry's payload has to be made plain, then again. Anything else: damage at the
+    entry that is next or being read.
+    """
+    cdef EntryFrame frame
+    cdef int status
+    while True:
+        if not self.inside:
+            if self.first_message >= self.end_message:
+                return STATUS_END
+            if block.row_count == block.row_capacity:
+                return STATUS_TOO_LARGE
+            status = open_entry(self, read, &frame)
+            if status != STATUS_OK:
+                return status
+        if self.compression:
+            return COMPRESSED
+        if self.index == 0 and self.entry.first_message < self.first_message:
+            frame.first_message = self.entry.first_message
+            status = step_to(self, &frame)
+            if status != STATUS_OK:
+                return status
+        if self.entry.flags & METADATA_BATCH:
+            status = range_block_take_batch(block, &self.entry, &self.at, &self.index, self.until)
+        else:
+            status = range_block_take_single(block, &self.entry)
+            if status == STATUS_OK:
+                self.index = 1
+        self.first_message = self.entry.first_message + self.index
+        if status != STATUS_OK:
+            return status
+        self.inside = False
+
+
+@cython.final
+cdef class RangeReader:
+    """An iterator of RangeBatch over one range. One thread at a time."""
+
+    def __cinit__(self):
+        memset(&self.cursor, 0, sizeof(self.cursor))
+
+    def __init__(self, LedgerFile file not None, *, uint64_t ledger_id, uint64_t offset,
+                 uint64_t end, uint64_t first_message, uint64_t end_message, str topic not None,
+                 int partition, columns, int64_t rows_max, int64_t bytes_max, decompress,
+                 uint32_t decompressed_size_max, bint pass_damage, from_ms=None, until_ms=None):
+        """pass_damage: what cannot be read is logged and left out. from_ms, until_ms: only entries
+        published from then on, and before."""
+        cdef bytes name = topic.encode()
+        column_order(columns, &self.order)
+        if not 1 <= rows_max <= RANGE_ROWS_MAX or not 1 <= bytes_max <= RANGE_BYTES_MAX:
+            raise ValueError(f"max_rows is {rows_max}, max_bytes {bytes_max}; they must be from 1 "
+                             f"to {<int>RANGE_ROWS_MAX} and {<int>RANGE_BYTES_MAX}")
+        self.names = tuple(columns)
+        self.file = file
+        self.what = f"ledger {ledger_id} of {topic} at {file.path}"
+        if end > file.c_read.mapped_size:
+            raise errors.CorruptDataError(
+                f"read {self.what}: the file has {file.c_read.mapped_size} bytes, {end} were "
+                "planned. It was cut; restore it")
+        # Read once from end to end: here faulting pages in costs less than asking for them.
+        file.c_read.populated_end = end
+        self.cursor.offset = offset
+        self.cursor.end = end
+        self.cursor.first_message = first_message
+        self.cursor.end_message = end_message
+        self.cursor.from_ms = INT64_MIN if from_ms is None else from_ms
+        self.cursor.until_ms = INT64_MAX if until_ms is None else until_ms
+        self.cursor.pass_gaps = pass_damage
+        self.cursor.entry.ledger_id = ledger_id
+        self.rows_max = min(rows_max, max(<int64_t>(end_message - first_message), 1))
+        self.bytes_max = bytes_max
+        self.partition = partition
+        self.decompress = decompress
+        self.decompressed_size_max = decompressed_size_max
+        self.pass_damage = pass_damage
+        if self.order.columns & RANGE_TOPIC:
+            # 2 GiB hold the names of a full block only while the block is not too large.
+            if self.rows_max * len(name) > RANGE_BYTES_MAX:
+                self.rows_max = RANGE_BYTES_MAX // len(name)
+            self.c_topic = topic_column_new(<const uint8_t*>PyBytes_AS_STRING(name),
+                                            <uint32_t>len(name), self.rows_max)
+            if self.c_topic == NULL:
+                raise MemoryError(f"the names of {self.rows_max} topics")
+
+    def __dealloc__(self):
+        topic_column_release(self.c_topic)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self) -> RangeBatch:
+        if self.is_busy:
+            raise ValueError(f"read {self.what}: another thread is reading this range")
+        self.is_busy = True
+        try:
+            return self.read_block()
+        finally:
+            self.is_busy = False
+
+    cdef RangeBatch read_block(self):
+        cdef RangeBlock* block
+        cdef int64_t expected
+        cdef int64_t left
+        if not self.cursor.inside and self.cursor.first_message >= self.cursor.end_message:
+            raise StopIteration
+        # Plain payloads are no more than what is left of the file; a block's, about its share.
+        expected = <int64_t>(self.cursor.end - self.cursor.offset)
+        if self.cursor.inside:
+            expected += self.cursor.entry.payload_size
+        left = <int64_t>(self.cursor.end_message - self.cursor.first_message)
+        if left > self.rows_max:
+            expected = expected // left * self.rows_max * 5 // 4
+        expected += 4096
+        block = range_block_new(&self.order, self.rows_max, self.bytes_max, expected, self.c_topic)
+        if block == NULL:
+            raise MemoryError(f"the columns of {self.rows_max} messages")
+        block.partition = self.partition
+        try:
+            self.fill(block)
+        except BaseException:
+            range_block_release(block)
+            raise
+        if block.row_count == 0:
+            range_block_release(block)
+            raise StopIteration
+        return range_batch_new(block, self.names)
+
+    cdef int fill(self, RangeBlock* block) except -1:
+        cdef int status
+        while True:
+            with nogil:
+                status = fill_block(&self.cursor, &self.file.c_read, block)
+            if status == STATUS_TOO_LARGE:
+                return 0
+            if block.row_count and not self.pass_damage and status != STATUS_END and (
+                    status != COMPRESSED):
+                return 0                 # what was read before the damage comes first
+            if status == STATUS_END:
+                missing = self.cursor.end_message - self.cursor.first_message
+                if missing and block.row_count and not self.pass_damage:
+                    return 0
+                self.cursor.first_message = self.cursor.end_message
+                if missing and not self.pass_damage:
+                    # All of the range was published when it was planned.
+                    raise errors.CorruptDataError(
+                        f"read {self.what}: the last {missing} messages of the range are not "
+                        "there")
+                return 0
+            if status == COMPRESSED:
+                try:
+                    self.plain_payload()
+                    continue
+                except Exception as error:
+                    if not self.pass_damage or not isinstance(error, errors.CorruptDataError):
+                        if block.row_count:
+                            return 0
+                        raise
+                    self.log(error)
+                    self.leave_entry()
+                    continue
+            if status == STATUS_NO_MEMORY or not self.pass_damage:
+                self.raise_at(status)
+            try:
+                self.raise_at(status)
+            except errors.PulsarException as error:
+                self.log(error)
+            self.pass_on()
+
+    cdef int plain_payload(self) except -1:
+        cdef RangeCursor* cursor = &self.cursor
+        cdef bytes packed = cursor.entry.payload[:cursor.entry.payload_size]
+        self.plain = self.decompress(cursor.compression, packed, cursor.uncompressed_size,
+                                     self.decompressed_size_max)
+        cursor.entry.payload = <const uint8_t*>PyBytes_AS_STRING(self.plain)
+        cursor.entry.payload_size = <uint32_t>PyBytes_GET_SIZE(self.plain)
+        cursor.compression = 0
+        return 0
+
+    def log(self, error) -> None:
+        import logging
+
+        logging.getLogger("pulsarx").error("%s; reading goes on behind it", error)
+
+    def leave_entry(self) -> None:
+        """The rest of the entry cannot be read."""
+        self.cursor.inside = False
+        self.cursor.compression = 0
+        self.cursor.first_message = self.cursor.entry.first_message + (
+            self.cursor.entry.message_count)
+
+    def pass_on(self) -> None:
+        """Go behind the damage: the rest of this entry, or up to the next frame that holds."""
+        if self.cursor.inside:
+            self.leave_entry()
+            return
+        self.cursor.offset = self.file.pass_damaged(self.cursor.offset, self.cursor.end)
+
+    cdef int raise_at(self, int status) except -1:
+        if status == GAP:
+            raise errors.CorruptDataError(
+                f"read {self.what}: message {self.cursor.first_message} is not there; what is in "
+                f"front of offset {self.cursor.offset} is damaged")
+        if status == STATUS_UNSUPPORTED:
+            raise errors.OperationNotSupported(
+                f"read {self.what}: the entry at offset {self.cursor.offset} is part of a chunked "
+                "message, which cannot be read as columns")
+        if self.cursor.inside:
+            raise_status(status, 0, f"read message {self.cursor.index} of entry "
+                                    f"{self.cursor.entry.entry_id} of {self.what}")
+        return raise_status(status, 0, f"read {self.what} at offset {self.cursor.offset}")

@@ -1,0 +1,254 @@
+"""Facts about the arguments of the official calls; signatures and limits probed on 3.13.0."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Any
+
+import pytest
+
+from pulsarx import errors
+from pulsarx.broker_options import BrokerOptions
+from pulsarx.clock import ManualClock, system_clock
+from pulsarx.enumerations import (
+    CompressionType,
+    InitialPosition,
+    PartitionsRoutingMode,
+    ProducerAccessMode,
+)
+from pulsarx.message_id import MessageId
+from pulsarx.options.authentication import AuthenticationToken, CryptoKeyReader
+from pulsarx.options.base import (
+    ClientOptions,
+    ConsumerOptions,
+    Options,
+    ProducerOptions,
+    ReaderOptions,
+)
+from pulsarx.options.consumer_policies import (
+    ConsumerBatchReceivePolicy,
+)
+from pulsarx.options.loggers import ConsoleLogger
+from pulsarx.options.not_yet import NOT_YET
+from pulsarx.randomness import Randomness
+from pulsarx.schema import BytesSchema, StringSchema
+
+NEEDED: dict[type[Options], dict[str, Any]] = {
+    ClientOptions: {"service_url": "memory:"},
+    ProducerOptions: {"topic": "t"},
+    ConsumerOptions: {"topic": "t", "subscription_name": "s"},
+    ReaderOptions: {"topic": "t", "start_message_id": MessageId.earliest},
+}
+NOT_YET_VALUES: dict[tuple[str, str], Any] = {
+    ("create_producer", "chunking_enabled"): True,
+    ("create_producer", "encryption_key"): "k",
+    ("create_producer", "crypto_key_reader"): CryptoKeyReader("a", "b"),
+    ("create_producer", "access_mode"): ProducerAccessMode.Exclusive,
+    ("subscribe", "is_read_compacted"): True,
+    ("subscribe", "crypto_key_reader"): CryptoKeyReader("a", "b"),
+    ("create_reader", "is_read_compacted"): True,
+    ("create_reader", "crypto_key_reader"): CryptoKeyReader("a", "b"),
+}
+
+
+def make(kind: type[Options], **arguments: Any) -> Any:
+    return kind(**{**NEEDED[kind], **arguments})
+
+
+def test_defaults_are_the_official_ones() -> None:
+    producer = make(ProducerOptions)
+    assert isinstance(producer.schema, BytesSchema)
+    assert producer.send_timeout_millis == 30_000
+    assert producer.max_pending_messages == 1000
+    assert producer.batching_enabled is False
+    assert producer.batching_max_messages == 1000
+    assert producer.batching_max_allowed_size_in_bytes == 131_072
+    assert producer.batching_max_publish_delay_ms == 10
+    consumer = make(ConsumerOptions)
+    assert consumer.receiver_queue_size == 1000
+    assert consumer.initial_position is InitialPosition.Latest
+    assert consumer.negative_ack_redelivery_delay_ms == 60_000
+    assert make(ReaderOptions).start_message_id_inclusive is False
+    client = make(ClientOptions)
+    assert client.operation_timeout_seconds == 30
+    assert client.clock is system_clock()
+    assert client.durability == "sync"
+    assert client.flush_interval_ms == 100
+    assert client.broker_options == BrokerOptions()
+    assert client.read_only is False
+    assert client.service_url.memory_name == ""
+
+
+@pytest.mark.parametrize("kind", NEEDED)
+def test_every_row_has_a_slot_and_the_default_passes(kind: type[Options]) -> None:
+    assert sorted(row[0] for row in kind.ROWS) == sorted(kind.__slots__)
+    assert not hasattr(make(kind), "__dict__")
+
+
+@pytest.mark.parametrize("kind", NEEDED)
+def test_needed_and_unknown_arguments_are_type_errors(kind: type[Options]) -> None:
+    for name in NEEDED[kind]:
+        rest = {other: value for other, value in NEEDED[kind].items() if other != name}
+        with pytest.raises(TypeError, match=name):
+            kind(**rest)
+    with pytest.raises(TypeError, match="nonsense"):
+        make(kind, nonsense=1)
+
+
+class Stranger:
+    """Of no type that anything accepts."""
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, row[0]) for kind in NEEDED for row in kind.ROWS])
+def test_a_wrong_type_is_refused_by_every_argument(kind: type[Options], name: str) -> None:
+    if name == "replicate_subscription_state_enabled":
+        return  # the official client takes anything
+    expected: tuple[type[Exception], ...] = (ValueError, TypeError)
+    with pytest.raises(expected) as caught:
+        make(kind, **{name: Stranger()})
+    assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        (ProducerOptions, {"topic": None}),
+        (ProducerOptions, {"schema": None}),
+        (ProducerOptions, {"max_pending_messages": -1}),
+        (ProducerOptions, {"max_pending_messages_across_partitions": -1}),
+        (ProducerOptions, {"batching_max_messages": 1}),
+        (ProducerOptions, {"batching_max_messages": 0}),
+        (ConsumerOptions, {"ack_timeout_tick_ms": 99}),
+        (ConsumerOptions, {"priority_level": -1}),
+        (ConsumerOptions, {"expire_time_of_incomplete_chunked_message_ms": -1}),
+        (ProducerOptions, {"batching_max_messages": 2.5}),
+        (ProducerOptions, {"compression_type": 1}),
+        (ProducerOptions, {"batching_enabled": 1}),
+        (ProducerOptions, {"batching_enabled": True, "chunking_enabled": True}),
+        (ConsumerOptions, {"subscription_name": 5}),
+        (ConsumerOptions, {"consumer_type": 0}),
+        (ConsumerOptions, {"receiver_queue_size": -1}),
+        (ConsumerOptions, {"unacked_messages_timeout_ms": 999}),
+        (ConsumerOptions, {"topic": ("a", "b")}),
+        (ReaderOptions, {"start_message_id": "earliest"}),
+        (ReaderOptions, {"start_message_id": None}),
+        (ClientOptions, {"service_url": 5}),
+        (ClientOptions, {"durability": "none"}),
+        (ClientOptions, {"flush_interval_ms": 0}),
+        (ClientOptions, {"logger": "x"}),
+        (ClientOptions, {"broker_options": {"max_message_size": 5}}),
+    ],
+)
+def test_these_are_value_errors(kind: type[Options], arguments: dict[str, Any]) -> None:
+    with pytest.raises(ValueError):
+        make(kind, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        (ProducerOptions, {"max_pending_messages": 2**31}),
+        (ProducerOptions, {"batching_max_messages": -1}),
+        (ProducerOptions, {"batching_max_allowed_size_in_bytes": -1}),
+        (ProducerOptions, {"batching_max_publish_delay_ms": -1}),
+        (ProducerOptions, {"initial_sequence_id": 2**63}),
+        (ProducerOptions, {"message_routing_mode": 1}),
+        (ProducerOptions, {"properties": {"a": 1}}),
+        (ConsumerOptions, {"properties": {1: "a"}}),
+        (ConsumerOptions, {"unacked_messages_timeout_ms": -1}),
+        (ConsumerOptions, {"max_pending_chunked_message": -1}),
+        (ClientOptions, {"stats_interval_in_seconds": -1}),
+    ],
+)
+def test_these_are_type_errors(kind: type[Options], arguments: dict[str, Any]) -> None:
+    """Where the official client leaves the check to C++."""
+    with pytest.raises(TypeError):
+        make(kind, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        (ProducerOptions, {"max_pending_messages": 0}),
+        (ProducerOptions, {"batching_max_messages": 2}),
+        (ProducerOptions, {"batching_max_publish_delay_ms": 0}),
+        (ProducerOptions, {"send_timeout_millis": 0}),
+        (ProducerOptions, {"max_pending_messages": True}),
+        (ProducerOptions, {"initial_sequence_id": -5}),
+        (ProducerOptions, {"schema": StringSchema(), "properties": {"a": "b"}}),
+        (ProducerOptions, {"compression_type": CompressionType.ZSTD}),
+        (ProducerOptions, {"message_routing_mode": PartitionsRoutingMode.UseSinglePartition}),
+        (ProducerOptions, {"lazy_start_partitioned_producers": True, "encryption_key": ""}),
+        (ConsumerOptions, {"receiver_queue_size": 0, "unacked_messages_timeout_ms": 0}),
+        (ConsumerOptions, {"batch_receive_policy": ConsumerBatchReceivePolicy(1, 1, 1)}),
+        (ConsumerOptions, {"broker_consumer_stats_cache_time_ms": 1}),
+        (ConsumerOptions, {"replicate_subscription_state_enabled": True}),
+        (ReaderOptions, {"start_message_id": MessageId.latest, "reader_name": "r"}),
+        (ClientOptions, {"authentication": AuthenticationToken("t"), "io_threads": 4}),
+        (ClientOptions, {"use_tls": True, "tls_trust_certs_file_path": "/nowhere"}),
+        (ClientOptions, {"logger": logging.getLogger("x")}),
+        (ClientOptions, {"logger": ConsoleLogger()}),
+        (ClientOptions, {"clock": ManualClock(), "randomness": Randomness(1)}),
+        (ClientOptions, {"durability": "os", "flush_interval_ms": 1, "read_only": True}),
+    ],
+)
+def test_these_are_accepted(kind: type[Options], arguments: dict[str, Any]) -> None:
+    options = make(kind, **arguments)
+    for name, value in arguments.items():
+        assert getattr(options, name) == value
+
+
+def test_empty_names_and_properties_are_none_as_in_the_official_client() -> None:
+    producer = make(ProducerOptions, producer_name="", properties={})
+    assert producer.producer_name is None
+    assert producer.properties is None
+    assert make(ConsumerOptions, consumer_name="").consumer_name is None
+    assert make(ReaderOptions, reader_name="").reader_name is None
+
+
+def test_a_later_change_of_the_properties_does_not_show() -> None:
+    properties = {"a": "b"}
+    producer = make(ProducerOptions, properties=properties)
+    properties["a"] = "c"
+    assert producer.properties == {"a": "b"}
+
+
+@pytest.mark.parametrize(("call", "name"), NOT_YET)
+def test_what_is_not_there_yet_is_said(call: str, name: str) -> None:
+    kind = next(kind for kind in NEEDED if call == kind.CALL)
+    with pytest.raises(errors.OperationNotSupported, match=f"{name}=.*not there in this version"):
+        make(kind, **{name: NOT_YET_VALUES[call, name]})
+
+
+def test_a_pattern_of_topics_is_not_there_yet() -> None:
+    with pytest.raises(errors.OperationNotSupported, match="not there in this version"):
+        make(ConsumerOptions, topic=re.compile("a.*"))
+
+
+@pytest.mark.parametrize("topic", [[], ["a", 1], ("a", "b"), [b"a"]])
+def test_topics_are_named_in_a_list_of_text(topic: object) -> None:
+    with pytest.raises((ValueError, TypeError), match="topic"):
+        make(ConsumerOptions, topic=topic)
+
+
+@pytest.mark.parametrize(
+    ("queue", "total", "topics", "share"),
+    [(1000, 50000, 4, 1000), (1000, 50000, 100, 500), (1000, 10, 100, 1), (7, 0, 2, 1)],
+)
+def test_topics_share_the_receiver_queue(queue: int, total: int, topics: int, share: int) -> None:
+    options = make(
+        ConsumerOptions,
+        receiver_queue_size=queue,
+        max_total_receiver_queue_size_across_partitions=total,
+        message_listener=print,
+    )
+    part = options.part_of(topics)
+    assert part.receiver_queue_size == share
+    assert part.message_listener is None
+
+
+def test_repr_shows_what_is_not_the_default() -> None:
+    assert repr(make(ProducerOptions, batching_enabled=True)) == (
+        "ProducerOptions(topic='t', batching_enabled=True)"
+    )

@@ -1,0 +1,98 @@
+"""The README is true: its Python runs as it stands, and its tables name what the code has."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from flight_source import install_flights
+
+from pulsarx.broker_options import BROKER_OPTIONS
+from pulsarx.options.base import (
+    ClientOptions,
+    ConsumerOptions,
+    Options,
+    ProducerOptions,
+    ReaderOptions,
+)
+from pulsarx.options.not_yet import NOT_YET
+
+ROOT = Path(__file__).resolve().parents[3]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+WITH_EFFECT = {
+    "Client": (
+        "service_url clock randomness durability flush_interval_ms broker_options read_only "
+        "message_listener_threads"
+    ),
+    "create_producer": (
+        "topic producer_name schema initial_sequence_id compression_type max_pending_messages "
+        "block_if_queue_full batching_enabled batching_max_messages "
+        "batching_max_allowed_size_in_bytes batching_max_publish_delay_ms batching_type "
+        "max_pending_messages_across_partitions message_routing_mode message_router "
+        "lazy_start_partitioned_producers hashing_scheme"
+    ),
+    "subscribe": (
+        "topic subscription_name schema consumer_name initial_position start_message_id_inclusive "
+        "batch_receive_policy dead_letter_policy retry_enable consumer_type message_listener "
+        "receiver_queue_size max_total_receiver_queue_size_across_partitions properties "
+        "unacked_messages_timeout_ms negative_ack_redelivery_delay_ms key_shared_policy "
+        "nack_backoff ack_timeout_backoff ack_timeout_tick_ms priority_level subscription_mode "
+        "consumer_event_listener"
+    ),
+    "create_reader": "topic start_message_id schema start_message_id_inclusive reader_listener",
+}
+
+
+def code_blocks() -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+def row_of(section: str, name: str) -> set[str]:
+    """The names in backquotes in the row of a table below a sentence."""
+    table = README[README.index(section) :]
+    found = re.search(rf"^\| `{name}` \|(.*)\|$", table, re.MULTILINE)
+    assert found is not None, f"no row {name} below {section!r}"
+    return set(re.findall(r"`(\w+)`", found.group(1)))
+
+
+def test_every_block_of_python_runs(tmp_path: Path):
+    """In the order of the text and in one folder, each in a process of its own."""
+    environment = install_flights(tmp_path / "site", flight_count=2500)
+    for number, block in enumerate(code_blocks(), 1):
+        script = tmp_path / f"block{number}.py"
+        script.write_text(block, encoding="utf-8")
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "pytest_pulsarx", script]
+        if "def test_" not in block:
+            command = [sys.executable, script]
+        run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert (run.returncode, run.stderr) == (0, ""), f"{block}\n{run.stdout}{run.stderr}"
+        if "arrived.most_common" in block:
+            assert "('AA', 1250)" in run.stdout
+
+
+def test_the_table_of_broker_options_is_complete():
+    section = README.split("## Options of the broker\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (\S+) \|", section, re.MULTILINE)
+    assert rows == [(name, str(row.default)) for name, row in BROKER_OPTIONS.items()]
+
+
+@pytest.mark.parametrize(
+    "options", [ClientOptions, ProducerOptions, ConsumerOptions, ReaderOptions]
+)
+def test_every_argument_is_used_or_named_in_the_limits(options: type[Options]):
+    refused = {name for call, name in NOT_YET if call == options.CALL}
+    ignored = row_of("without effect:", options.CALL)
+    used = set(WITH_EFFECT[options.CALL].split())
+    assert sorted([*refused, *ignored, *used]) == sorted(row[0] for row in options.ROWS)
+    if refused:
+        assert refused <= row_of("raises `OperationNotSupported`:", options.CALL)
+
+
+def test_the_readme_of_the_core_names_every_file():
+    core = ROOT / "src" / "core"
+    text = (core / "README.md").read_text(encoding="utf-8")
+    first_cells = " ".join(re.findall(r"^\|([^|]*)\|", text, re.MULTILINE))
+    assert set(re.findall(r"`(\w+)`", first_cells)) == {path.stem for path in core.glob("*.pxd")}

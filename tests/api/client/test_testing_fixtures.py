@@ -1,0 +1,117 @@
+"""Facts about what PulsarX gives to the tests of its users."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import pulsarx
+
+pytest_plugins = ["pytester"]
+ROOT = Path(__file__).resolve().parents[3]
+
+USING = """
+import pulsarx
+
+names = []
+
+def test_time_passes_when_the_test_says_so(pulsar_client, pulsar_clock):
+    consumer = pulsar_client.subscribe("orders", "billing")
+    producer = pulsar_client.create_producer("orders", batching_enabled=True)
+    producer.send_async(b"one", None)
+    assert consumer.receive_many(1, timeout_millis=0) == []
+    pulsar_clock.advance(seconds=0.010)
+    message = consumer.receive(timeout_millis=5000)
+    assert message.data() == b"one"
+    assert message.publish_timestamp() == pulsar_clock.now_ms() - 10
+    names.append((pulsar_client, consumer))  # left open, and longer alive than the test
+
+def test_the_next_test_finds_nothing_of_the_one_before(pulsar_client):
+    earlier_client, earlier_consumer = names[0]
+    assert not earlier_consumer.is_connected()
+    assert pulsar_client.admin.topics.get_list("public/default") == []
+
+def test_chance_is_the_same_in_each_run(pulsar_client):
+    print("named", pulsar_client.subscribe("orders", "billing").consumer_name())
+
+def test_a_client_may_be_closed_by_the_test(pulsar_client):
+    pulsar_client.close()
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    """A project of a user, whose pytest finds the plugin as an installed PulsarX offers it."""
+    pytester.makeini("[pytest]\naddopts = -p pytest_pulsarx -p no:cacheprovider")
+    return pytester
+
+
+def test_the_fixtures_give_an_empty_broker_and_a_clock_that_stands_still(
+    project: pytest.Pytester,
+):
+    project.makepyfile(USING)
+    first, second = (project.runpytest_subprocess("-s") for _ in range(2))
+    first.assert_outcomes(passed=4)
+    second.assert_outcomes(passed=4)
+    chosen = [[line for line in run.outlines if "named" in line] for run in (first, second)]
+    assert chosen[0] == chosen[1] and len(chosen[0]) == 1
+
+
+def test_tests_that_do_not_use_it_do_not_load_it(project: pytest.Pytester):
+    project.makepyfile(
+        """
+        import sys
+
+        def test_of_something_else():
+            assert "pytest_pulsarx" in sys.modules
+            assert [name for name in sys.modules if name.split(".")[0] == "pulsarx"] == []
+        """
+    )
+    project.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_a_project_may_have_fixtures_of_these_names(project: pytest.Pytester):
+    project.makeconftest(
+        "import pytest\n\n@pytest.fixture\ndef pulsar_client():\n    return 'mine'"
+    )
+    project.makepyfile("def test_it(pulsar_client):\n    assert pulsar_client == 'mine'")
+    project.runpytest_subprocess().assert_outcomes(passed=1)
+
+
+def test_what_is_wrong_is_reported_and_the_client_closed_all_the_same(project: pytest.Pytester):
+    project.makepyfile(
+        """
+        kept = []
+
+        def test_that_fails(pulsar_client):
+            kept.append(pulsar_client.create_producer("orders"))
+            raise ValueError
+
+        def test_after_it():
+            assert not kept[0].is_connected()
+        """
+    )
+    project.runpytest_subprocess().assert_outcomes(passed=1, failed=1)
+
+
+def test_pytest_finds_the_plugin_of_an_installed_pulsarx():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    plugins = project["project"]["entry-points"]["pytest11"]
+    assert plugins == {"pytest_pulsarx": "pytest_pulsarx"}
+    assert set(plugins.values()) <= set(project["tool"]["setuptools"]["py-modules"])
+
+
+def test_faults_are_injected_from_pulsarx_testing(tmp_path: Path):
+    from pulsarx.testing import FaultPlan, fault_plan
+
+    with pulsarx.Client(tmp_path / "data", durability="sync") as client:
+        producer = client.create_producer("orders")
+        producer.send(b"one")
+        with fault_plan() as plan:
+            assert isinstance(plan, FaultPlan)
+            plan.fail("write", error=28)
+            with pytest.raises(pulsarx.errors.StorageFullError):
+                producer.send(b"two")
+        producer.send(b"three")

@@ -1,0 +1,463 @@
+"""The owner's control socket: what it answers, what it refuses, and when it goes away."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from child_process import ChildProcess, run_program
+
+import pulsarx
+from pulsarx import errors
+from pulsarx._pycore.ground.file_system import FileSystem
+from pulsarx.broker.control import control_frame, control_socket
+from pulsarx.broker.folder.data_directory import DataDirectory
+from pulsarx.broker.folder.owner_lock import OwnerInfo
+from pulsarx.broker.requests import owner_request
+from pulsarx.broker.requests.owner_request import ask_owner
+from pulsarx.broker.verbs.table import VERBS
+from pulsarx.clock import monotonic_ms
+
+TOPIC = "persistent://public/default/t"
+
+IMPATIENT = """
+from pulsarx.broker.requests import owner_request
+owner_request._PATIENCE_MS = {}
+"""
+ASK = """
+import sys, json
+from pulsarx.broker.requests.owner_request import ask_owner
+from pulsarx.clock import monotonic_ms
+try:
+    print(json.dumps(ask_owner(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))))
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+def ask(folder: Path, verb: str, patience_ms: int = 0, **arguments: Any) -> Any:
+    """Ask from another process; the answer, or the text of an error."""
+    impatient = IMPATIENT.format(patience_ms) if patience_ms else ""
+    answer = run_program(impatient + ASK, folder, verb, json.dumps(arguments))[-1]
+    return json.loads(answer) if answer.startswith("{") else answer
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def client(folder: Path) -> Iterator[pulsarx.Client]:
+    with pulsarx.Client(folder, durability="os") as opened:
+        yield opened
+
+
+def owner_of(folder: Path) -> OwnerInfo:
+    found = DataDirectory.open(str(folder), files=FileSystem(), read_only=True).owner()
+    assert found is not None
+    return found
+
+
+def connected(folder: Path) -> socket.socket:
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    made.settimeout(5)
+    made.connect(str(folder / "control.sock"))
+    return made
+
+
+def raw(folder: Path, data: bytes) -> bytes:
+    """What the owner answers to these bytes, b"" when it just ends the connection."""
+    with connected(folder) as connection:
+        found = b""
+        try:
+            connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
+            while more := connection.recv(65536):
+                found += more
+        except (ConnectionResetError, BrokenPipeError):
+            pass  # it did not read all of it
+        return found
+
+
+def frame(document: Any) -> bytes:
+    data = json.dumps(document).encode()
+    return struct.pack(">I", len(data)) + data
+
+
+def request(folder: Path, verb: Any, arguments: Any) -> dict[str, Any]:
+    owner = owner_of(folder)
+    identity = DataDirectory.open(str(folder), files=FileSystem(), read_only=True).folder_id
+    whole = {"folder": identity, "epoch": owner.epoch, "verb": verb, "arguments": arguments}
+    answer: dict[str, Any] = json.loads(raw(folder, frame(whole))[4:])
+    return answer
+
+
+def test_lock_says_where_the_owner_listens(client: pulsarx.Client, folder: Path) -> None:
+    assert owner_of(folder).control_socket == "control.sock"
+    assert (folder / "control.sock").is_socket()
+    client.close()
+    assert not (folder / "control.sock").exists()
+
+
+def test_topics_and_subscriptions_are_made_and_looked_at(
+    client: pulsarx.Client, folder: Path
+) -> None:
+    first = ask(folder, "create_topic", topic="t", partitions=0)
+    assert first == {"topic": TOPIC, "partitions": 0, "created": True}
+    assert not ask(folder, "create_topic", topic="t", partitions=5)["created"]
+    assert ask(folder, "create_topic", topic="p", partitions=2)["partitions"] == 2
+    wanted = {"topics": ["p"], "name": "s", "position": "earliest"}
+    assert ask(folder, "create_subscription", **wanted) == {"created": 2, "found": {}}
+    found = ask(folder, "create_subscription", **wanted)["found"]
+    assert found == {f"{TOPIC[:-1]}p-partition-{index}": [0, 0] for index in range(2)}
+    client.create_producer("p").send(b"x")
+    found = ask(folder, "stats", topic="p")["topics"]
+    assert sum(each["messages"] for each in found) == 1
+    assert [list(each["subscriptions"]) for each in found] == [["s"], ["s"]]
+
+
+def test_a_subscription_is_moved_forward_only_and_trimming_follows(
+    client: pulsarx.Client, folder: Path
+) -> None:
+    producer = client.create_producer("t")
+    ids = [producer.send(b"%d" % number) for number in range(3)]
+    ask(folder, "create_subscription", topics=["t"], name="s", position="earliest")
+    ledger_id = ids[0].ledger_id()
+
+    def move(message: Any, topic: str = TOPIC, ledger_id: int = ledger_id, name: str = "s") -> Any:
+        return ask(folder, "move_subscriptions", name=name, positions={topic: [ledger_id, message]})
+
+    assert move(2) == {"moved": [TOPIC], "gone": []}
+    assert move(1) == {"moved": [], "gone": []}
+    assert move(2, name="x") == {"moved": [], "gone": [TOPIC]}
+    assert move(2, topic="nowhere") == {"moved": [], "gone": ["nowhere"]}
+    assert move(2, ledger_id=999).startswith("NotAllowedError")
+    assert move(9).startswith("NotAllowedError")
+    assert move("2").startswith("ValueError")
+    consumer = client.subscribe("t", "s")
+    assert consumer.receive(1000).data() == b"2"
+    assert move(3).startswith("NotAllowedError")
+
+
+def test_a_subscription_is_moved_on_all_partitions_by_one_request(
+    client: pulsarx.Client, folder: Path
+) -> None:
+    client.admin.topics.create_partitioned_topic("p", 3)
+    producer = client.create_producer("p")
+    ids = [producer.send(b"%d" % number) for number in range(6)]
+    ask(folder, "create_subscription", topics=["p"], name="s", position="earliest")
+    positions = {
+        f"{TOPIC[:-1]}p-partition-{each.partition()}": [each.ledger_id(), 1] for each in ids
+    }
+    before = sorted(os.listdir(folder / "catalogue"))
+    wanted = {**positions, TOPIC: [1, 1]}
+    found = ask(folder, "move_subscriptions", name="s", positions=wanted)
+    assert sorted(found["moved"]) == sorted(positions)
+    assert found["gone"] == [TOPIC]
+    assert sorted(os.listdir(folder / "catalogue")) == before
+    consumer = client.subscribe("p", "s")
+    assert {consumer.receive(1000).data() for _ in range(3)} == {b"3", b"4", b"5"}
+
+
+def test_errors_arrive_as_what_they_were(client: pulsarx.Client, folder: Path) -> None:
+    assert ask(folder, "stats", topic="nowhere").startswith("TopicNotFound Pulsar error: TopicNo")
+    assert ask(folder, "stats", topic="a/b").startswith("InvalidTopicName")
+    assert ask(folder, "renew", job="j", ttl_ms=5).startswith("NotAllowedError")
+    assert ask(folder, "lease", job="j", ttl_ms=0, ledgers={}).startswith("ValueError lease: ttl")
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments"),
+    [
+        ("drop_everything", {}), (None, {}), (5, {}), ("stats", None), ("stats", {}),
+        ("stats", {"topic": 5}), ("stats", {"topic": ""}), ("stats", {"topic": "t", "more": 1}),
+        ("stats", {"topic": "x" * 2000}), ("attach", {"files": []}),
+        ("attach", {"application": "a", "batch_id": -1, "files": [], "thorough": False}),
+        ("attach", {"application": "a", "batch_id": True, "files": [], "thorough": False}),
+        ("attach", {"application": "a", "batch_id": 0, "files": [7], "thorough": False}),
+        ("attach", {"application": "a", "batch_id": 0, "files": [{}], "thorough": False}),
+        ("lease", {"job": "j", "ledgers": {"t": 5}, "ttl_ms": 1}),
+        ("lease", {"job": "j", "ledgers": {"t": [True]}, "ttl_ms": 1}),
+        ("lease", {"job": "j", "ledgers": {"t": [-1]}, "ttl_ms": 1}),
+        ("lease", {"job": "j", "ledgers": {}, "ttl_ms": 1 << 60}),
+        ("create_subscription", {"topics": ["t"], "name": "s", "position": "middle"}),
+        ("create_subscription", {"topics": [5], "name": "s", "position": "latest"}),
+        ("move_subscriptions", {"name": "s", "positions": {"t": 5}}),
+        ("move_subscriptions", {"name": "s", "positions": {"t": [1]}}),
+        ("move_subscriptions", {"name": "s", "positions": {"t": [1, True]}}),
+        ("create_topic", {"topic": "t", "partitions": -1}),
+    ],
+)  # fmt: skip
+def test_what_is_not_known_is_refused(
+    client: pulsarx.Client, folder: Path, verb: Any, arguments: Any
+) -> None:
+    before = sorted(os.listdir(folder / "catalogue"))
+    assert request(folder, verb, arguments)["error"] in ("ValueError", "OperationNotSupported")
+    assert sorted(os.listdir(folder / "catalogue")) == before
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"\0", b"\0\0\0\0", b"\0\0\0\1{", b"\0\0\0\5{", b"\xff\xff\xff\xff" + b"x" * 99,
+        b"\0\0\0\4nope", b"\0\0\0\2[]", struct.pack(">I", 200_000) + b"[" * 200_000,
+        struct.pack(">I", control_frame.FRAME_SIZE_MAX + 1), b"\0\0\0\2\xff\xff",
+    ],
+)  # fmt: skip
+def test_bytes_that_are_no_request_end_the_connection_and_nothing_else(
+    client: pulsarx.Client, folder: Path, data: bytes
+) -> None:
+    assert raw(folder, data) == b""
+    assert ask(folder, "create_topic", topic="t", partitions=0)["created"]
+
+
+LISTENER = """
+import sys, pulsarx
+client = pulsarx.Client(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_request_that_is_too_large_is_not_sent(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ChildProcess(LISTENER, folder) as owner:
+        owner.line()
+        monkeypatch.setattr(control_frame, "FRAME_SIZE_MAX", 1000)
+        with pytest.raises(ValueError, match="more than the 1000"):
+            ask_owner(folder, "stats", {"topic": "x" * 1000})
+
+
+def test_a_request_meant_for_another_owner_is_not_performed(
+    client: pulsarx.Client, folder: Path
+) -> None:
+    for whole in ({"folder": "x", "epoch": 1}, {"epoch": owner_of(folder).epoch}, {}):
+        answer = json.loads(raw(folder, frame({**whole, "verb": "stats", "arguments": {}}))[4:])
+        assert answer == {"again": True}
+
+
+def test_who_connects_and_says_nothing_does_not_hold_up_closing(folder: Path) -> None:
+    client = pulsarx.Client(folder, durability="os")
+    with connected(folder), connected(folder):
+        assert ask_owner(folder, "create_topic", {"topic": "t", "partitions": 0})["created"]
+        client.close()
+    assert not [each for each in threading.enumerate() if each.name == "pulsarx-control"]
+
+
+def test_who_says_nothing_holds_nobody_up_and_is_sent_away(
+    client: pulsarx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connected(folder) as silent, connected(folder) as slow:
+        slow.sendall(b"\0\0\0\x09{")
+        begun = monotonic_ms()
+        for name in "tuv":
+            assert ask(folder, "create_topic", topic=name, partitions=0)["created"]
+        assert monotonic_ms() - begun < control_socket._REQUEST_MS / 2
+        with pytest.raises(TimeoutError):
+            silent.settimeout(0.01)
+            silent.recv(1)
+    monkeypatch.setattr(control_socket, "_REQUEST_MS", 50)
+    with connected(folder) as silent:
+        assert silent.recv(1) == b""
+
+
+def test_many_who_say_nothing_hold_up_others_only_for_a_while(
+    client: pulsarx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control_socket, "_REQUEST_MS", 300)
+    silent = [connected(folder) for _ in range(3 * control_socket._AT_ONCE_MAX)]
+    assert ask(folder, "create_topic", topic="t", partitions=0)["created"]
+    for each in silent:
+        each.close()
+
+
+def test_a_request_that_takes_long_holds_no_other_up(
+    client: pulsarx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+
+    def slow(broker: Any, topic: str) -> dict[str, Any]:
+        go_on.wait(10)
+        return {"slow": True}
+
+    monkeypatch.setitem(VERBS, "stats", (slow, {"topic": str}))
+    answers: list[Any] = []
+    asking = threading.Thread(target=lambda: answers.append(ask(folder, "stats", topic="t")))
+    asking.start()
+    assert ask(folder, "create_topic", topic="t", partitions=0)["created"]
+    assert not answers
+    go_on.set()
+    asking.join(10)
+    assert answers == [{"slow": True}]
+
+
+def test_only_the_owners_user_is_answered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = os.umask(0)
+    try:
+        client = pulsarx.Client(folder, durability="os")
+    finally:
+        os.umask(before)
+    with client:
+        assert os.stat(folder / "control.sock").st_mode & 0o777 == 0o600
+        monkeypatch.setattr(control_socket, "user_of", lambda _: 12345)
+        assert raw(folder, frame({})) == b""
+
+
+def test_a_folder_whose_path_is_too_long_for_an_address(tmp_path: Path) -> None:
+    folder = tmp_path / ("x" * 120) / ("y" * 120)
+    with pulsarx.Client(folder, durability="os"):
+        assert owner_of(folder).control_socket == "control.sock"
+        assert ask(folder, "create_topic", topic="t", partitions=0)["created"]
+    assert not (folder / "control.sock").exists()
+
+
+def test_a_file_system_without_sockets(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = control_socket.with_address
+
+    def without(folder: str, address: str, use: Any) -> None:
+        if address == "control.sock":
+            raise OSError(95, "not supported")
+        whole(folder, address, use)
+
+    monkeypatch.setattr(control_socket, "with_address", without)
+    with pulsarx.Client(folder, durability="os"):
+        assert owner_of(folder).control_socket.startswith("@pulsarx-")
+        assert ask(folder, "create_topic", topic="t", partitions=0)["created"]
+        assert not (folder / "control.sock").exists()
+
+
+def test_no_socket_at_all_is_a_warning(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError(95, "not supported")
+
+    monkeypatch.setattr(control_socket, "with_address", refuse)
+    with pulsarx.Client(folder, durability="os") as client:
+        client.create_producer("t").send(b"x")
+        assert "no control socket" in caplog.text
+        assert owner_of(folder).control_socket == ""
+        program = ASK.replace("sys.argv[3]))", "sys.argv[3]), 100)")
+        answer = run_program(program, folder, "stats", json.dumps({"topic": "t"}))[-1]
+        assert answer.startswith("FolderOwnedError") and str(os.getpid()) in answer
+
+
+def test_the_socket_of_a_killed_owner_is_in_nobodys_way(folder: Path) -> None:
+    with ChildProcess(LISTENER, folder) as owner:
+        owner.line()
+        owner.kill()
+    assert (folder / "control.sock").is_socket()
+    made = ask_owner(folder, "create_topic", {"topic": "t", "partitions": 0})
+    assert made["created"]
+    with pulsarx.Client(folder, durability="os"):
+        assert ask(folder, "stats", topic="t")["topics"][0]["messages"] == 0
+
+
+def test_a_forked_child_neither_listens_nor_ends_the_parents_listening(
+    client: pulsarx.Client, folder: Path
+) -> None:
+    ask(folder, "create_topic", topic="t", partitions=0)
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        sockets = [each for each in os.listdir("/proc/self/fd") if is_socket(each)]
+        os.write(write_end, b"%d" % len(sockets))
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert int(os.read(read_end, 10)) < len(
+        [each for each in os.listdir("/proc/self/fd") if is_socket(each)]
+    )
+    os.close(read_end)
+    os.close(write_end)
+    assert ask(folder, "stats", topic="t")["topics"]
+
+
+def is_socket(descriptor: str) -> bool:
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}").startswith("socket:")
+    except OSError:
+        return False
+
+
+def test_memory_has_no_socket() -> None:
+    with pulsarx.Client("memory:quiet"):
+        assert not [each for each in threading.enumerate() if each.name == "pulsarx-control"]
+
+
+def test_every_verb_is_named() -> None:
+    assert sorted(VERBS) == [
+        "attach", "create_subscription", "create_topic", "lease", "move_subscriptions", "release",
+        "renew", "stats",
+    ]  # fmt: skip
+
+
+def test_closing_finishes_the_request_that_is_being_performed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = pulsarx.Client(folder, durability="os")
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(broker: Any, topic: str) -> dict[str, Any]:
+        begun.set()
+        go_on.wait(5)
+        return {"state": broker.directory.epoch}
+
+    monkeypatch.setitem(VERBS, "stats", (slow, {"topic": str}))
+    answers: list[Any] = []
+    asking = threading.Thread(target=lambda: answers.append(ask(folder, "stats", topic="t")))
+    asking.start()
+    assert begun.wait(10)
+    closing = threading.Thread(target=client.close)
+    closing.start()
+    closing.join(0.05)
+    assert closing.is_alive()
+    go_on.set()
+    closing.join(10)
+    asking.join(10)
+    assert answers == [{"state": 1}]
+
+
+def test_an_answer_is_waited_for_only_so_long(
+    client: pulsarx.Client, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+
+    def slow(broker: Any, topic: str) -> dict[str, Any]:
+        go_on.wait(5)
+        return {}
+
+    monkeypatch.setitem(VERBS, "stats", (slow, {"topic": str}))
+    program = ASK.replace("sys.argv[3]))", "sys.argv[3]), 100)")
+    assert run_program(program, folder, "stats", '{"topic": "t"}')[-1].startswith("Timeout")
+    go_on.set()
+    with pytest.raises(errors.AlreadyClosed):
+        client.close()
+        client.create_producer("t")
+
+
+def test_who_was_asked_and_is_gone_may_have_done_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner_request, "_PATIENCE_MS", 300)
+    begun = threading.Event()
+
+    def dying(broker: Any, topic: str) -> dict[str, Any]:
+        begun.set()
+        control_socket.shut(broker.control._listener)
+        broker.control.abandon()  # all its descriptors are closed, as by a kill
+        return {}
+
+    monkeypatch.setitem(VERBS, "stats", (dying, {"topic": str}))
+    with pulsarx.Client(folder, durability="os"):
+        answer = ask(folder, "stats", topic="t", patience_ms=300)
+        assert begun.is_set()
+        assert answer.startswith("Timeout") and "may have been done" in answer

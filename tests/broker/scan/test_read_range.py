@@ -1,0 +1,486 @@
+"""read_range: the columns of a range are what a reader of the topic sees, and nothing else."""
+
+from __future__ import annotations
+
+import gc
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from ledger_files import make_entry, make_ledger
+from range_topics import FULL, OpenClient, batches_of, clients_of, publish, tables, values
+
+import pulsarx
+from pulsarx import CompressionType, errors
+from pulsarx._pycore.ledger.ledger_file import LedgerFile
+from pulsarx._pycore.ranges.entry_codec import encode_batch
+from pulsarx.broker.scan.ledger_range import LedgerRange
+from pulsarx.broker.scan.plan import plan
+from pulsarx.broker.scan.read_range import read_range
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+COLUMNS = (
+    "value", "__key", "__topic", "__messageId", "__publishTime", "__eventTime",
+    "__messageProperties",
+)  # fmt: skip
+
+
+@pytest.fixture
+def client(open_client: OpenClient) -> pulsarx.Client:
+    return open_client()
+
+
+def one_range(client: pulsarx.Client, **options: Any) -> LedgerRange:
+    (found,) = plan(client, "t", **options)
+    return found
+
+
+def part(whole: LedgerRange, **changes: Any) -> LedgerRange:
+    return LedgerRange.of_document(whole.document() | changes)
+
+
+def expected_rows(client: pulsarx.Client, topic: str = "t") -> list[dict[str, Any]]:
+    """What a reader gets, in the columns of a range."""
+    reader = client.create_reader(topic, pulsarx.MessageId.earliest)
+    rows = []
+    while reader.has_message_available():
+        message = reader.read_next(5000)
+        key = message.partition_key()
+        event_ms = message.event_timestamp()
+        rows.append(
+            {
+                "value": None if message.has_null_value() else message.data(),
+                "__key": key.encode("utf-8", "surrogateescape") if key else None,
+                "__topic": message.topic_name(),
+                "__messageId": message.message_id().serialize(),
+                "__publishTime": EPOCH + timedelta(milliseconds=message.publish_timestamp()),
+                "__eventTime": EPOCH + timedelta(milliseconds=event_ms) if event_ms else None,
+                "__messageProperties": list(message.properties().items()),
+            }
+        )
+    reader.close()
+    return rows
+
+
+def publish_all_kinds(client: pulsarx.Client) -> None:
+    producer = client.create_producer("t", batching_enabled=True)
+    producer.send(b"single", {"a": "1", "b": ""}, "key", event_timestamp=5)
+    producer.send(None)
+    producer.send(b"")
+    producer.send_many([b"x", b"y" * 300, b"z"], keys=["a", None, "k" * 200])
+    producer.send_many([b"p", b"q"], properties=[{"ü": "x" * 300}, None], event_timestamps=[7, 0])
+    producer.send_arrow(pa.table({"value": [b"r", None, b"s"]}))
+    packed = client.create_producer("t", compression_type=CompressionType.LZ4)
+    packed.send_many([b"c" * 1000, b"d"], keys=["a", "b"])
+    packed.send(b"e" * 100)
+    client.create_producer("t", batching_enabled=False).send(b"plain", ordering_key="o")
+
+
+# Columns
+
+
+def test_all_columns_are_what_a_reader_sees(client: pulsarx.Client):
+    publish_all_kinds(client)
+    assert tables([one_range(client)]) == [expected_rows(client)]
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_each_column_alone_is_the_same(client: pulsarx.Client, name: str):
+    publish_all_kinds(client)
+    (rows,) = tables([one_range(client)], columns=[name])
+    assert rows == [{name: row[name]} for row in expected_rows(client)]
+
+
+def test_types_are_those_that_spark_declares(client: pulsarx.Client):
+    publish_all_kinds(client)
+    batch = next(iter(read_range(one_range(client))))
+    time = pa.timestamp("us", "UTC")
+    entries = pa.map_(pa.string(), pa.string())
+    types = [pa.binary(), pa.binary(), pa.string(), pa.binary(), time, time, entries]
+    expected = pa.schema([pa.field(*pair, nullable=True) for pair in zip(COLUMNS, types)])
+    assert pa.schema(batch).equals(expected, check_metadata=True)
+    assert pa.record_batch(batch).schema.equals(expected, check_metadata=True)
+    assert pa.table(batch).schema.equals(expected)
+    for pair in zip(pa.record_batch(batch).schema, expected):
+        assert pair[0].nullable and pair[0].type == pair[1].type
+    pa.record_batch(batch).validate(full=True)
+
+
+def test_columns_come_in_the_order_asked_for(client: pulsarx.Client):
+    publish(client, 2)
+    for names in (("__messageId", "value"), ("__publishTime", "__key", "value"), ("value",)):
+        (batch,) = read_range(one_range(client, columns=names))
+        assert pa.record_batch(batch).schema.names == list(names)
+        assert batch.column_names == names
+        (batch,) = read_range(one_range(client), list(names))
+        assert pa.table(batch).schema.names == list(names)
+
+
+def test_no_column_and_unknown_columns_are_refused(client: pulsarx.Client):
+    publish(client, 1)
+    with pytest.raises(ValueError, match="no column is named"):
+        read_range(one_range(client), [])
+    with pytest.raises(ValueError, match="did you mean 'value'"):
+        read_range(one_range(client), ["Value"])
+    with pytest.raises(TypeError, match="a list of names"):
+        read_range(one_range(client), "value")
+    with pytest.raises(ValueError, match="max_rows is 0"):
+        read_range(one_range(client), max_rows=0)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    batches=st.lists(
+        st.lists(
+            st.tuples(
+                st.none() | st.binary(max_size=300),
+                st.none() | st.text(max_size=5) | st.just("k" * 150),
+                st.none() | st.dictionaries(st.text(max_size=3), st.text(max_size=9), max_size=2),
+                st.none() | st.integers(0, 2**40),
+            ),
+            min_size=1,
+            max_size=6,
+        ),
+        max_size=5,
+    ),
+    columns=st.lists(st.sampled_from(COLUMNS), min_size=1, unique=True),
+    rows_max=st.integers(1, 9),
+    bytes_max=st.integers(1, 600),
+)
+def test_any_messages_any_columns_any_size_of_batch(
+    tmp_path_factory: Any, batches: Any, columns: list[str], rows_max: int, bytes_max: int
+):
+    with clients_of(tmp_path_factory.mktemp("any") / "data") as make:
+        client = make()
+        producer = client.create_producer("t")
+        for batch in batches:
+            for value, key, properties, event_time in batch:
+                producer.send_async(
+                    value, None, properties, partition_key=key, event_timestamp=event_time
+                )
+            producer.flush()
+        expected = [{name: row[name] for name in columns} for row in expected_rows(client)]
+        for planned in plan(client, "t", columns=columns):
+            found = list(read_range(planned, None, rows_max, bytes_max))
+            rows = [row for batch in found for row in pa.record_batch(batch).to_pylist()]
+            assert rows == expected
+            assert all(0 < len(batch) <= rows_max for batch in found)
+            for batch in found:
+                pa.record_batch(batch).validate(full=True)
+
+
+# Blocks
+
+
+def test_a_batch_ends_with_its_rows_or_its_bytes(client: pulsarx.Client):
+    producer = client.create_producer("t", **batches_of(100))
+    producer.send_many([b"v" * 100] * 1000)
+    planned = one_range(client, columns=["value"])
+    assert [len(each) for each in read_range(planned, max_rows=300)] == [300, 300, 300, 100]
+    assert [len(each) for each in read_range(planned, max_bytes=25_000)] == [250] * 4
+    assert [len(each) for each in read_range(planned)] == [1000]
+    ids = read_range(planned, ["__messageId"], max_bytes=25_000)
+    assert [len(each) for each in ids] == [1000]
+
+
+def test_a_message_larger_than_a_batch_has_its_own(client: pulsarx.Client):
+    producer = client.create_producer("t")
+    sent = [b"a", b"b" * 100_000, b"c", b"d" * 50_000]
+    producer.send_many(sent)
+    planned = one_range(client, columns=["value"])
+    found = [pa.record_batch(each).to_pydict()["value"] for each in read_range(planned, None, 9, 9)]
+    assert found == [[each] for each in sent]
+
+
+def test_batches_outlive_reader_file_and_client(open_client: OpenClient, tmp_path: Path):
+    client = open_client()
+    sent = publish(client, 500, batch=50)
+    batches = list(read_range(one_range(client), max_rows=1000))
+    client.close()
+    for path in (tmp_path / "data").glob("ledgers/*/*"):
+        path.unlink()
+    arrays = [pa.record_batch(each).column(0) for each in batches]
+    topics = [pa.record_batch(each).column("__topic") for each in batches]
+    del batches
+    gc.collect()
+    assert [value for array in arrays for value in array.to_pylist()] == sent
+    assert {value for array in topics for value in array.to_pylist()} == {FULL}
+
+
+# Parts
+
+
+def test_a_range_may_begin_and_end_inside_a_batch(client: pulsarx.Client):
+    publish_all_kinds(client)
+    whole = one_range(client)
+    rows = expected_rows(client)
+    for first in range(len(rows)):
+        for end in range(first + 1, len(rows) + 1):
+            planned = part(whole, first_message=first, end_message=end)
+            assert tables([planned], max_rows=2) == [rows[first:end]]
+            assert values([planned], columns=["value"]) == [row["value"] for row in rows[first:end]]
+
+
+def test_an_empty_range_yields_nothing(client: pulsarx.Client):
+    publish(client, 3)
+    assert list(read_range(part(one_range(client), first_message=2, end_message=2))) == []
+
+
+# What does not fit
+
+
+def damage(planned: LedgerRange, offset: int) -> None:
+    with open(planned.path, "r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)
+        file.seek(offset)
+        file.write(bytes([byte[0] ^ 1]))
+
+
+def test_damage_is_told_with_its_place_or_passed(client: pulsarx.Client):
+    sent = publish(client, 10)
+    ranges = plan(client, "t", max_records_per_partition=1, columns=["value"])
+    whole = part(ranges[0], end_message=10, end=ranges[-1].end)
+    damage(whole, ranges[4].offset + 90)
+    for max_rows in (1, 3, 4, 9):
+        found: list[Any] = []
+        with pytest.raises(errors.CorruptDataError, match=f"ledger .* offset {ranges[4].offset}"):
+            for batch in read_range(whole, max_rows=max_rows):
+                found += pa.record_batch(batch).to_pydict()["value"]
+        assert found == sent[:4]  # what is before the damage is not lost with it
+    assert values([whole], pass_damage=True) == sent[:4] + sent[5:]
+    damage(whole, ranges[7].offset + 3)  # not even the frame
+    assert values([whole], pass_damage=True) == sent[:4] + sent[5:7] + sent[8:]
+    damage(whole, ranges[9].offset + 3)  # the last one
+    assert values([whole], pass_damage=True) == sent[:4] + sent[5:7] + sent[8:9]
+
+
+def test_missing_messages_are_no_silent_end(client: pulsarx.Client):
+    publish(client, 4)
+    planned = part(one_range(client), end_message=6)
+    with pytest.raises(errors.CorruptDataError, match="last 2 messages of the range are not there"):
+        list(read_range(planned))
+
+
+def test_another_file_or_folder_under_the_path_is_refused(client: pulsarx.Client):
+    publish(client, 1)
+    planned = one_range(client)
+    with pytest.raises(errors.FolderError, match=r"planned was 0{32}\. The folder was put back"):
+        read_range(part(planned, uuid="0" * 32))
+    with pytest.raises(errors.FolderError, match=r"belongs to data directory .*mount"):
+        read_range(part(planned, folder_id="0" * 32))
+
+
+def test_a_missing_file_and_a_missing_folder_say_what_to_do(client: pulsarx.Client, tmp_path: Path):
+    publish(client, 1)
+    planned = one_range(client)
+    with pytest.raises(errors.FolderError, match="removed by retention"):
+        read_range(part(planned, path=planned.path + "x"))
+    elsewhere = planned.path.replace(str(tmp_path), "/nowhere")
+    with pytest.raises(errors.FolderError, match="Mount the same path"):
+        read_range(part(planned, path=elsewhere))
+
+
+def test_a_file_cut_short_is_told_before_it_is_read(open_client: OpenClient):
+    client = open_client()
+    publish(client, 100)
+    planned = one_range(client)
+    client.close()
+    with open(planned.path, "r+b") as file:
+        file.truncate(5000)
+    with pytest.raises(errors.CorruptDataError, match="5000 bytes"):
+        read_range(planned)
+    Path(planned.path).write_bytes(b"something else" * 1000)
+    with pytest.raises(errors.CorruptDataError, match="not a file of PulsarX"):
+        read_range(planned)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    at=st.integers(0, 400),
+    byte=st.integers(0, 255),
+    cut=st.integers(0, 400) | st.just(0),
+    columns=st.lists(st.sampled_from(COLUMNS), min_size=1, unique=True),
+)
+def test_entries_that_lie_are_told(
+    tmp_path_factory: Any, at: int, byte: int, cut: int, columns: list[str]
+):
+    """Bytes with a good checksum that are no batch, or another one than the frame says."""
+    folder = tmp_path_factory.mktemp("lies")
+    messages: list[tuple[bytes, dict[str, Any]]] = [
+        (b"v" * (number * 9), {"key": f"k{number}"}) for number in range(8)
+    ]
+    messages[3][1]["properties"] = {"a": "b" * 20}
+    body = bytearray(encode_batch(messages, producer_name="p", publish_time_ms=5)[6:])
+    body[at % len(body)] = byte
+    entry = make_entry(bytes(body[: len(body) - cut % len(body)]))
+    writer = make_ledger(folder / "f")
+    writer.append(entry, message_count=8, publish_time_ms=5)
+    writer.append(entry, message_count=8, publish_time_ms=5)
+    planned = LedgerRange(
+        FULL, 2, 9, str(folder / "f"), LedgerFile.open(str(folder / "f"), 9).uuid.hex(), "", 3, 13,
+        4096, writer.end, tuple(columns),
+    )  # fmt: skip
+    try:
+        rows = tables([planned])[0]
+    except (errors.CorruptDataError, errors.OperationNotSupported):
+        rows = tables([planned], pass_damage=True)[0]
+    for batch in read_range(planned, pass_damage=True):
+        pa.record_batch(batch).validate(full=True)
+    assert len(rows) <= 10
+    writer.close()
+
+
+def write_ledger(folder: Path, entries: list[tuple[bytes, int, int]]) -> LedgerRange:
+    """A ledger of entries (bytes, messages, publish time), and a range over all of it."""
+    writer = make_ledger(folder / "f")
+    for entry, count, time_ms in entries:
+        writer.append(entry, message_count=count, publish_time_ms=time_ms)
+    writer.flush()
+    path = str(folder / "f")
+    identity = LedgerFile.open(path, 9).uuid.hex()
+    total = sum(count for _, count, _ in entries)
+    end = writer.end
+    writer.close()
+    return LedgerRange(FULL, 2, 9, path, identity, "", 0, total, 4096, end, COLUMNS)
+
+
+def batch_of(values: list[bytes], time_ms: int = 5) -> tuple[bytes, int, int]:
+    messages = [(value, {"key": "k", "properties": {"a": "b"}}) for value in values]
+    body = encode_batch(messages, producer_name="p", publish_time_ms=time_ms)
+    return body, len(values), time_ms
+
+
+def test_a_message_that_fails_half_way_leaves_no_trace(tmp_path: Path):
+    """Its value was once put in front of the next message's."""
+    good = batch_of([b"good"] * 3)
+    bad = bytearray(batch_of([b"bad"] * 3)[0][6:])
+    place = bad.rindex(b"\x12\x01b")  # the value of the last message's property ...
+    bad[place] = 0x1A  # ... is another field now, so the property has none
+    planned = write_ledger(tmp_path, [good, (make_entry(bytes(bad)), 3, 5), good])
+    for columns in (COLUMNS, ("value", "__messageProperties"), ("__messageProperties", "__key")):
+        found = []
+        for batch in read_range(planned, columns, pass_damage=True):
+            pa.record_batch(batch).validate(full=True)
+            found += pa.record_batch(batch).to_pylist()
+        values = [b"good"] * 3 + [b"bad"] * 2 + [b"good"] * 3
+        assert [row["__messageProperties"] for row in found] == [[("a", "b")]] * 8
+        if "value" in columns:
+            assert [row["value"] for row in found] == values
+    with pytest.raises(errors.CorruptDataError, match="message 2 of entry 1"):
+        tables([planned])
+
+
+def test_a_range_that_begins_in_damage_is_told(client: pulsarx.Client):
+    """Where the entry with the first message was damaged, the plan began with the next one that
+    was not, and the messages between were left out without a word."""
+    sent = publish(client, 30, batch=10)
+    whole = one_range(client, columns=["value"])
+    second = plan(client, "t", max_records_per_partition=10)[1]
+    damage(whole, second.offset + 3)
+    client.close()
+    for first in (10, 15):
+        with pulsarx.Client(Path(whole.path).parents[2], durability="os") as reader:
+            (planned,) = plan(reader, "t", {FULL: (whole.ledger_id, first)}, columns=["value"])
+        with pytest.raises(errors.CorruptDataError, match=rf"message {first} is not there"):
+            list(read_range(planned))
+        assert values([planned], pass_damage=True) == sent[20:]
+
+
+def test_other_times_are_left_out_wherever_they_are(tmp_path: Path):
+    times = [5, 9, 3, 7, 7, 2, 8]
+    entries = [batch_of([b"%d" % time] * 3, time) for time in times]
+    planned = write_ledger(tmp_path, entries)
+    for low, high in ((None, None), (None, 7), (7, None), (3, 8), (7, 8), (4, 5), (10, 20), (0, 1)):
+        expected = [
+            b"%d" % time
+            for time in times
+            for _ in range(3)
+            if (low is None or time >= low) and (high is None or time < high)
+        ]
+        for rows in (1, 4, 100):
+            found = values([part(planned, from_ms=low, until_ms=high)], max_rows=rows)
+            assert found == expected
+    recovery = LedgerFile.open(planned.path, 9).recover()
+    assert (recovery.first_publish_ms, recovery.last_publish_ms) == (2, 9)
+    inside = part(planned, from_ms=7, until_ms=9, first_message=10, end_message=20)
+    assert values([inside]) == [b"7"] * 5 + [b"8"] * 2
+    # A range that ends inside an entry of another time was called damaged.
+    for first, end in ((6, 7), (7, 8), (3, 8), (0, 7), (15, 17)):
+        inside = part(planned, from_ms=5, until_ms=10, first_message=first, end_message=end)
+        expected = [times[at // 3] for at in range(first, end) if times[at // 3] >= 5]
+        assert values([inside]) == [b"%d" % time for time in expected]
+
+
+def test_two_threads_in_one_reader_are_refused(client: pulsarx.Client):
+    """Both at once would have read with each other's places."""
+    client.create_producer("t", compression_type=CompressionType.ZLib).send_many([b"x"] * 100)
+    found: list[int] = []
+
+    import pulsarx.broker.scan.read_range as module
+
+    plain = module.decompress
+
+    def again(*arguments: Any) -> bytes:
+        with pytest.raises(ValueError, match="another thread is reading"):
+            next(reader)
+        found.append(1)
+        return plain(*arguments)
+
+    module.decompress = again
+    try:
+        reader = read_range(one_range(client))
+        assert sum(len(batch) for batch in reader) == 100
+    finally:
+        module.decompress = plain
+    assert found == [1]
+
+
+def test_a_codec_that_is_not_there_loses_nothing(
+    client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch
+):
+    """What was read before it came was lost with the error."""
+    import pulsarx.broker.scan.read_range as module
+
+    client.create_producer("t").send_many([b"a", b"b"])
+    client.create_producer("t", compression_type=CompressionType.ZLib).send_many([b"c"] * 100)
+    plain = module.decompress
+    failing = [True]
+
+    def absent(*arguments: Any) -> bytes:
+        if failing[0]:
+            raise ModuleNotFoundError("no codec")
+        return plain(*arguments)
+
+    monkeypatch.setattr(module, "decompress", absent)
+    reader = read_range(one_range(client), ["value"])
+    assert pa.record_batch(next(reader)).to_pydict() == {"value": [b"a", b"b"]}
+    with pytest.raises(ModuleNotFoundError):
+        next(reader)
+    failing[0] = False
+    assert sum(len(batch) for batch in reader) == 100
+
+
+KEEPER = """
+import resource, sys
+import pulsarx
+from pulsarx.broker.scan.plan import plan
+from pulsarx.broker.scan.read_range import read_range
+(planned,) = plan(pulsarx.Client(sys.argv[1], read_only=True), "t", columns=["value"])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+kept = list(read_range(planned, max_rows=1000))
+print(len(kept), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+"""
+
+
+def test_small_batches_take_little_memory(client: pulsarx.Client, run_child: Any):
+    """Each took room for 8 MiB, and 2 MiB of it for real where pages are huge."""
+    client.create_producer("t", **batches_of(1000)).send_many([b"value"] * 800_000)
+    child = run_child(KEEPER, client._broker.directory.path)
+    count, mebibytes = map(int, child.communicate(timeout=60)[0].split())
+    assert count == 800
+    assert mebibytes < 100

@@ -1,0 +1,283 @@
+"""Append, read, find, limits, sealing and group flush of ledger files."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from ledger_files import append, make_entry, make_ledger
+
+from pulsarx import errors
+from pulsarx._pycore.ledger.ledger_file import LedgerFile
+from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
+from pulsarx._pycore.ledger.published_ends import PublishedEnds
+
+DURABILITIES = ["memory", "os", "interval", "sync"]
+
+
+def place(tmp_path: Path, durability: str) -> Path | None:
+    return None if durability == "memory" else tmp_path / "ledger"
+
+
+@pytest.mark.parametrize("durability", DURABILITIES)
+def test_what_is_appended_is_read_and_found(tmp_path: Path, durability: str) -> None:
+    writer = make_ledger(place(tmp_path, durability), durability=durability)
+    count = 3000
+    sizes = [8 + number * 37 % 400 for number in range(count)]
+    entries = [append(writer, number, sizes[number]) for number in range(count)]
+    writer.flush()
+    end = writer.slots.read(writer.slot)[2]
+    assert writer.slots.read(writer.slot) == (5, 1, writer.end, count, 2 * count, 1)
+    file = writer.map()
+    check_content(file, end, entries)
+    summary = writer.seal()
+    assert tuple(summary) == (count, 2 * count, end, 1000, 1000 + count - 1)
+    assert writer.slots.read(writer.slot)[5] == 2 and writer.state == "sealed"
+    check_content(file, end, entries)
+    if durability != "memory":
+        sealed = LedgerFile.open(str(tmp_path / "ledger"), 5)
+        assert sealed.summary() == summary and sealed.sealed and not sealed.header_damaged
+        check_content(sealed, end, entries)
+        recovery = sealed.recover()
+        assert (recovery.digest, recovery.entry_count, recovery.damaged_entries) == (
+            summary.digest,
+            count,
+            0,
+        )
+
+
+def check_content(file: LedgerFile, end: int, entries: list[bytes]) -> None:
+    offset = 4096
+    for number, entry in enumerate(entries):
+        assert number % 50 or file.find_entry(number, end) == offset
+        assert number % 50 or file.find_message(2 * number + 1, end) == offset
+        assert number % 50 or file.find_publish_time(1000 + number, end) == offset
+        got = file.entry(offset, end)
+        assert got is not None
+        frame, found, behind = got
+        assert (
+            found == entry and frame["entry_id"] == number and frame["first_message"] == 2 * number
+        )
+        assert file.frame(offset, end) == frame
+        offset = behind
+    assert offset == end and file.entry(end, end) is None
+    assert file.find_entry(len(entries), end) == end and file.find_publish_time(10**9, end) == end
+
+
+def test_times_out_of_order_are_found_exactly(tmp_path: Path) -> None:
+    writer = make_ledger(None)
+    times = [(number * 7919) % 5000 for number in range(4000)]
+    offsets = []
+    for time in times:
+        offsets.append(
+            writer.append(make_entry(b"x" * 300), message_count=1, publish_time_ms=time)[2]
+        )
+    file = writer.map()
+    for wanted in range(0, 5100, 37):
+        first = next((n for n, time in enumerate(times) if time >= wanted), None)
+        assert file.find_publish_time(wanted, writer.end) == (
+            writer.end if first is None else offsets[first]
+        )
+
+
+def test_limits_are_refused_with_nothing_written(tmp_path: Path) -> None:
+    writer = make_ledger(tmp_path / "a", entry_count_max=2)
+    append(writer, 0)
+    append(writer, 1)
+    with pytest.raises(errors.InternalError, match="full"):
+        append(writer, 2)
+    assert writer.entry_count == 2 and writer.state == "open"
+    writer = make_ledger(tmp_path / "b", size_max=10_000)
+    append(writer, 0, 50_000)
+    with pytest.raises(errors.InternalError, match="full"):
+        append(writer, 1)
+    assert writer.map().entry(4096, writer.end) is not None
+    for bad in (b"", b"\x0e\x01", b"no entry at all"):
+        with pytest.raises(ValueError, match="0x0e01"):
+            writer.append(bad, message_count=1, publish_time_ms=1)
+    with pytest.raises(ValueError):
+        writer.append(make_entry(b"x"), message_count=0, publish_time_ms=1)
+    with pytest.raises(errors.MessageTooBig):
+        make_ledger(None, size_max=1000).append(
+            make_entry_fast(1 << 27), message_count=1, publish_time_ms=1
+        )
+    with pytest.raises(errors.StorageError, match="File exists"):
+        make_ledger(tmp_path / "a")
+
+
+def make_entry_fast(size: int) -> bytes:
+    return b"\x0e\x01" + bytes(size - 2)
+
+
+def test_reading_past_the_end_is_refused(tmp_path: Path) -> None:
+    writer = make_ledger(None)
+    append(writer, 0)
+    end = writer.end
+    append(writer, 1)
+    file = writer.map()
+    assert file.entry(end, end) is None
+    for offset, stop in ((end + 8, end), (0, end), (4097, end), (4096, 1 << 50)):
+        with pytest.raises(errors.NotAllowedError):
+            file.entry(offset, stop)
+    with pytest.raises(errors.CorruptDataError):
+        file.entry(4096, end - 8)
+    assert file.find_entry(1, end) == end
+
+
+def test_the_map_outlives_the_writer(tmp_path: Path) -> None:
+    writer = make_ledger(None)
+    for number in range(2000):
+        append(writer, number)
+    file, end = writer.map(), writer.end
+    assert writer.map() is file
+    writer.close()
+    writer.close()
+    with pytest.raises(errors.AlreadyClosed):
+        append(writer, 1)
+    with pytest.raises(errors.AlreadyClosed):
+        writer.seal()
+    with pytest.raises(errors.AlreadyClosed):
+        make_closed().map()
+    del writer
+    gc.collect()
+    assert file.find_entry(1999, end) < end
+
+
+def make_closed() -> LedgerWriter:
+    writer = make_ledger(None)
+    writer.close()
+    return writer
+
+
+def test_sync_publishes_only_what_is_flushed(tmp_path: Path) -> None:
+    writer = make_ledger(tmp_path / "ledger", durability="sync")
+    append(writer, 0)
+    assert writer.slots.read(writer.slot)[2:5] == (4096, 0, 0)
+    writer.flush(1)
+    assert writer.slots.read(writer.slot)[2:5] == (writer.end, 1, 2)
+    assert writer.durable_count == 1 and writer.published_end == writer.end
+    append(writer, 1)
+    frame = writer.map().frame(writer.durable_end, writer.end)
+    assert frame is not None and frame["durable_count"] == 1
+    with pytest.raises(errors.NotAllowedError):
+        writer.flush(3)
+
+
+def test_one_flush_serves_all_who_wait(tmp_path: Path) -> None:
+    """Sixteen threads, each append durable before the next: far fewer flushes than appends."""
+    from pulsarx.testing.faults import fault_plan
+
+    rounds, count = 25, 16
+    failures: list[BaseException] = []
+    with fault_plan() as plan:
+        writer = make_ledger(tmp_path / "ledger", durability="sync")
+        before = plan.calls("flush")
+
+        def work(start: int) -> None:
+            try:
+                for turn in range(rounds):
+                    entry = make_entry(b"%d" % (start * rounds + turn))
+                    number = writer.append(entry, message_count=1, publish_time_ms=1)[0]
+                    writer.flush(number + 1)
+                    assert writer.slots.read(writer.slot)[3] > number
+            except BaseException as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=work, args=(start,)) for start in range(count)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        flushes = plan.calls("flush") - before
+    assert not failures and writer.durable_count == rounds * count
+    assert flushes < rounds * count / 2, flushes
+    seen = set()
+    offset = 4096
+    while (got := writer.map().entry(offset, writer.end)) is not None:
+        seen.add(got[1])
+        offset = got[2]
+    assert len(seen) == rounds * count
+
+
+def test_space_is_prepared_ahead_and_given_back(tmp_path: Path) -> None:
+    writer = make_ledger(tmp_path / "ledger", durability="interval", size_max=1 << 24)
+    assert writer.prepared_end == 65536
+    for number in range(400):
+        append(writer, number, 20_000)
+    assert writer.prepared_end >= writer.end
+    summary = writer.seal()
+    found = os.stat(tmp_path / "ledger")
+    assert found.st_blocks * 512 < summary.size + 65536
+    assert LedgerFile.open(str(tmp_path / "ledger"), 5).recover().entry_count == 400
+
+
+def test_ledgers_closed_while_space_is_prepared(tmp_path: Path) -> None:
+    for turn in range(40):
+        writer = make_ledger(tmp_path / str(turn), durability="interval")
+        for number in range(turn % 7):
+            append(writer, number, 30_000)
+        if turn % 3 == 0:
+            writer.seal()
+        if turn % 2 == 0:
+            writer.close()
+        del writer
+
+
+def test_slots_are_reused_and_read_by_others(tmp_path: Path) -> None:
+    slots = PublishedEnds.create(str(tmp_path / "ends"), 9)
+    numbers = [slots.allocate() for _ in range(3000)]
+    assert len(set(numbers)) == 3000 and 0 not in numbers
+    slots.release(numbers[5])
+    assert slots.allocate() == numbers[5]
+    writer = make_ledger(tmp_path / "ledger", slots=slots)
+    other = PublishedEnds.open(str(tmp_path / "ends"))
+    assert other.epoch == 9 and other.find(5) == writer.slot and other.find(6) == 0
+    append(writer, 0)
+    assert other.read(writer.slot)[2] == writer.end
+    assert other.wait(writer.slot, 0, 1000) == writer.end
+    assert other.wait(writer.slot, writer.end, 1) == writer.end
+    PublishedEnds.create(str(tmp_path / "ends"), 10)
+    assert other.epoch_now == 10 and other.find(5) == 0 and other.read(writer.slot)[0] == 0
+    with pytest.raises(errors.NotAllowedError):
+        other.read(1 << 21)
+    with pytest.raises(errors.NotAllowedError):
+        other.read(0)
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_waiting_for_a_slot_ends_with_the_publish(tmp_path: Path, writable: bool) -> None:
+    slots = PublishedEnds.create(str(tmp_path / "ends"), 9)
+    writer = make_ledger(None, slots=slots)
+    other = PublishedEnds.open(str(tmp_path / "ends"))
+    if not writable:
+        os.chmod(tmp_path / "ends", 0o444)
+        other = PublishedEnds.open(str(tmp_path / "ends"))
+    seen: list[int] = []
+    ready = threading.Event()
+
+    def wait() -> None:
+        ready.set()
+        end = 4096
+        while end == 4096:
+            end = other.wait(writer.slot, 4096, 5000)
+        seen.append(end)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    ready.wait(5)
+    append(writer, 0)
+    thread.join(10)
+    assert seen == [writer.end]
+
+
+def test_wrong_types_are_refused(tmp_path: Path) -> None:
+    writer = make_ledger(None)
+    with pytest.raises(TypeError):
+        writer.append("text", message_count=1, publish_time_ms=1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        writer.append(None, message_count=1, publish_time_ms=1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="16 bytes"):
+        make_ledger(None, uuid=b"short")
