@@ -7,7 +7,7 @@ import os
 import uuid
 
 from pulsarx import errors
-from pulsarx.broker.read_only_broker import ForeignBroker
+from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.scan.lease import lease_ranges
 from pulsarx.broker.scan.ledger_range import group_ranges
 from pulsarx.broker.scan.plan import TARGET_BYTES, Planner
@@ -64,7 +64,7 @@ def plan_topic(
             raise ValueError(f"{name} is {value}; it must be 0 or more")
 
     def look() -> list[LedgerRange]:
-        broker = ForeignBroker(path)
+        broker = ReadOnlyBroker(path)
         try:
             named = [topics] if isinstance(topics, str) else list(topics)
             check_topics(broker, named)

@@ -6,7 +6,7 @@ Opened beside whatever owner the folder has; changes nothing. One thread at a ti
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker.read_only_broker import ForeignBroker
+from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.scan.plan import Planner
 from pulsarx.spark.given_offsets import for_partitions
 from pulsarx.topic_name import TopicName
@@ -28,7 +28,7 @@ class TopicSource:
     def __init__(self, options: Options) -> None:
         """FolderError: root is no data directory. TopicNotFound: it has no such topic."""
         self.options = options
-        self.broker = ForeignBroker(options.root)
+        self.broker = ReadOnlyBroker(options.root)
         self._number = -1
         self._topics: list[str] = []
         self._planner: Planner | None = None
@@ -149,7 +149,7 @@ def _without_awaited(given: Any, names: Iterable[str], options: Options) -> Any:
     }
 
 
-def check_topics(broker: ForeignBroker, names: Iterable[str]) -> None:
+def check_topics(broker: ReadOnlyBroker, names: Iterable[str]) -> None:
     """TopicNotFound: one of them is not there; says what was probably meant."""
     import difflib
 
@@ -163,7 +163,7 @@ def check_topics(broker: ForeignBroker, names: Iterable[str]) -> None:
             raise errors.TopicNotFound(f"{full} is not in {broker.directory.path}{meant}")
 
 
-def _some(broker: ForeignBroker) -> str:
+def _some(broker: ReadOnlyBroker) -> str:
     topics = broker.catalogue.state.topics
     names = sorted(name for name in topics if TopicName.of(name).partition_index < 0)
     return f", where for instance {', '.join(names[:3])} is" if names else ", nor any other"

@@ -7,7 +7,7 @@ import os
 import uuid
 
 from pulsarx import errors
-from pulsarx.broker.read_only_broker import ForeignBroker
+from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.requests.attach import Transaction
 from pulsarx.broker.requests.owner_request import check_owner
 from pulsarx.broker.staging.partition_choice import partitions_of_keys
@@ -209,7 +209,7 @@ def _transaction(application: str, version: int, topic: str | None) -> Transacti
 
 
 # One at most, for whoever takes it out: a thread has it alone, and a fork finds it whole or not.
-_kept: list[ForeignBroker] = []
+_kept: list[ReadOnlyBroker] = []
 
 
 def _look(path: str, topic: str | None, keep: bool) -> tuple[str | None, str, dict[str, int]]:
@@ -217,7 +217,7 @@ def _look(path: str, topic: str | None, keep: bool) -> tuple[str | None, str, di
 
     keep: for the next look in this process, which then reads what was committed since and no more.
     """
-    broker = _kept_broker(path) if keep else ForeignBroker(path)
+    broker = _kept_broker(path) if keep else ReadOnlyBroker(path)
     try:
         folder_id = broker.directory.folder_id
         topics = broker.catalogue.state.topics
@@ -235,12 +235,12 @@ def _look(path: str, topic: str | None, keep: bool) -> tuple[str | None, str, di
             broker.close()
 
 
-def _kept_broker(path: str) -> ForeignBroker:
+def _kept_broker(path: str) -> ReadOnlyBroker:
     """The one that was kept, if it is of this folder still, with what was committed since."""
     try:
         broker = _kept.pop()
     except IndexError:
-        return ForeignBroker(path)
+        return ReadOnlyBroker(path)
     directory = broker.directory
     try:
         if (
@@ -253,10 +253,10 @@ def _kept_broker(path: str) -> ForeignBroker:
     except errors.PulsarException:
         pass  # such as a backup put back in its place: whoever opens it tells what is wrong
     broker.close()
-    return ForeignBroker(path)
+    return ReadOnlyBroker(path)
 
 
-def _keep(broker: ForeignBroker) -> None:
+def _keep(broker: ReadOnlyBroker) -> None:
     _kept.append(broker)
     while len(_kept) > 1:
         try:

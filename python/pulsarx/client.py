@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from pulsarx.admin import Admin
     from pulsarx.broker.broker import Broker
-    from pulsarx.broker.read_only_broker import ForeignBroker
+    from pulsarx.broker.read_only_broker import ReadOnlyBroker
     from pulsarx.message_id import MessageId
 
 _BYTES = BytesSchema()
@@ -113,7 +113,7 @@ class Client:
         self._url = options.service_url
         folder, name = self._url.folder, self._url.memory_name
         self._key = f"memory:{name}" if folder is None else os.path.realpath(folder)
-        self._broker: Broker | ForeignBroker
+        self._broker: Broker | ReadOnlyBroker
         if not options.read_only:
             settings = brokers.BrokerSettings(
                 options.clock,
@@ -128,9 +128,9 @@ class Client:
         if existing is not None:
             self._broker = existing
         elif folder is not None:
-            from pulsarx.broker.read_only_broker import ForeignBroker
+            from pulsarx.broker.read_only_broker import ReadOnlyBroker
 
-            self._broker = ForeignBroker(folder)
+            self._broker = ReadOnlyBroker(folder)
         else:
             raise errors.InvalidConfiguration(
                 f"{self._url.text}: nobody in this process has it open"

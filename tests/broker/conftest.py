@@ -68,12 +68,12 @@ def client(open_client: OpenClient) -> pulsarx.Client:
 def beside(tmp_path: Path) -> Iterator[Beside]:
     """Opens the folder as another process would. (A client here that is read_only shares the
     owner's broker.)"""
-    from pulsarx.broker.read_only_broker import ForeignBroker
+    from pulsarx.broker.read_only_broker import ReadOnlyBroker
 
-    opened: list[ForeignBroker] = []
+    opened: list[ReadOnlyBroker] = []
 
-    def make() -> ForeignBroker:
-        opened.append(ForeignBroker(str(tmp_path / "data")))
+    def make() -> ReadOnlyBroker:
+        opened.append(ReadOnlyBroker(str(tmp_path / "data")))
         return opened[-1]
 
     yield make

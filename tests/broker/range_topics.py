@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 import pulsarx
-from pulsarx.broker.read_only_broker import ForeignBroker
+from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.scan.ledger_range import LedgerRange
 from pulsarx.broker.scan.read_range import read_range
 
 BEGINNING = (0, 0)
 OpenClient = Callable[..., pulsarx.Client]
-Beside = Callable[[], ForeignBroker]
+Beside = Callable[[], ReadOnlyBroker]
 FULL = "persistent://public/default/t"
 
 

@@ -50,9 +50,9 @@ def values(folder: Path, topic: str, partitions: int = 0) -> list[bytes]:
 
 
 def ledger_count(folder: Path, topic: str) -> int:
-    from pulsarx.broker.read_only_broker import ForeignBroker
+    from pulsarx.broker.read_only_broker import ReadOnlyBroker
 
-    broker = ForeignBroker(str(folder))
+    broker = ReadOnlyBroker(str(folder))
     found = len(broker.catalogue.state.topics[PREFIX + topic].ledgers)
     broker.close()
     return found
@@ -60,9 +60,9 @@ def ledger_count(folder: Path, topic: str) -> int:
 
 def catalogue_number(folder: Path) -> int:
     """Of the last commit."""
-    from pulsarx.broker.read_only_broker import ForeignBroker
+    from pulsarx.broker.read_only_broker import ReadOnlyBroker
 
-    broker = ForeignBroker(str(folder))
+    broker = ReadOnlyBroker(str(folder))
     broker.close()
     return int(broker.catalogue.state.number)
 

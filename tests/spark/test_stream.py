@@ -139,9 +139,9 @@ def test_few_entries_are_waited_for_too(folder: Path) -> None:
 
 
 def leases(folder: Path) -> int:
-    from pulsarx.broker.read_only_broker import ForeignBroker
+    from pulsarx.broker.read_only_broker import ReadOnlyBroker
 
-    broker = ForeignBroker(str(folder))
+    broker = ReadOnlyBroker(str(folder))
     broker.close()
     return len(broker.catalogue.state.leases)
 

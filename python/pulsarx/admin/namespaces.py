@@ -8,13 +8,13 @@ from pulsarx.broker.policies.retention import RetentionPolicy
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
-    from pulsarx.broker.read_only_broker import ForeignBroker
+    from pulsarx.broker.read_only_broker import ReadOnlyBroker
 
 
 class Namespaces:
     """Any thread may call. TopicNotFound: there is no such namespace."""
 
-    def __init__(self, broker: Broker | ForeignBroker, read_only: bool) -> None:
+    def __init__(self, broker: Broker | ReadOnlyBroker, read_only: bool) -> None:
         self._broker = broker
         self._read_only = read_only
 

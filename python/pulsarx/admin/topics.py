@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.broker import Broker
-    from pulsarx.broker.read_only_broker import ForeignBroker
+    from pulsarx.broker.read_only_broker import ReadOnlyBroker
 
 
 class Topics:
     """Any thread may call. TopicNotFound: there is no such topic."""
 
-    def __init__(self, broker: Broker | ForeignBroker, read_only: bool) -> None:
+    def __init__(self, broker: Broker | ReadOnlyBroker, read_only: bool) -> None:
         self._broker = broker
         self._read_only = read_only
 

@@ -15,14 +15,14 @@ from pulsarx.broker.catalogue.file import COMMIT, catalogue_file_name
 from pulsarx.broker.folder.data_directory import DataDirectory
 from pulsarx.broker.policies.retention import RetentionPolicy
 from pulsarx.broker.topics.partitioned_topic import check_is_whole
-from pulsarx.broker.topics.read_only_topic import ForeignTopic
+from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.topic_name import TopicName
 
 
-class ForeignBroker:
+class ReadOnlyBroker:
     """Any thread may call. Each read-only client has its own."""
 
     read_only = True
@@ -32,7 +32,7 @@ class ForeignBroker:
         self.decompressed_size_max = 1 << 27
         self.directory = DataDirectory.open(folder, files=self.files, read_only=True)
         self.catalogue = Catalogue.open(self.directory)
-        self.topics: dict[str, ForeignTopic] = {}
+        self.topics: dict[str, ReadOnlyTopic] = {}
         self.lock = threading.RLock()
         self.state = "OPEN"
         self.reference_count = 1
@@ -73,7 +73,7 @@ class ForeignBroker:
                 self._change_seen = change
             return int(self.catalogue.state.number)
 
-    def topic(self, name: TopicName, *, create: bool = False) -> ForeignTopic:
+    def topic(self, name: TopicName, *, create: bool = False) -> ReadOnlyTopic:
         self.check_open()
         with self.lock:
             full = str(name)
@@ -86,7 +86,7 @@ class ForeignBroker:
                         f"{full} in {self.directory.path}, which is opened read_only"
                     )
                 check_is_whole(self.catalogue.state, name)
-                found = self.topics[full] = ForeignTopic(self, record)
+                found = self.topics[full] = ReadOnlyTopic(self, record)
             return found
 
     def retention_in(self, namespace: str) -> tuple[RetentionPolicy, bool]:
@@ -120,7 +120,7 @@ class ForeignBroker:
             topic.abandon()
 
 
-_opened: weakref.WeakSet[ForeignBroker] = weakref.WeakSet()
+_opened: weakref.WeakSet[ReadOnlyBroker] = weakref.WeakSet()
 
 
 def _abandon_all() -> None:

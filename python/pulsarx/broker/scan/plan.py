@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.catalogue.state import LedgerRecord
     from pulsarx.broker.ledgers.ledger_list import LedgerList
-    from pulsarx.broker.read_only_broker import ForeignBroker
+    from pulsarx.broker.read_only_broker import ReadOnlyBroker
     from pulsarx.broker.scan.offsets import GivenOffsets, Offsets, Position
 
     Boundary = str | int | GivenOffsets
@@ -48,7 +48,7 @@ class Planner:
             owner's: a network file system does not show them how far an open ledger is written.
         TopicNotFound: there is no such topic. OperationNotSupported: a broker in memory.
         """
-        self._broker: Broker | ForeignBroker = getattr(source, "_broker", source)
+        self._broker: Broker | ReadOnlyBroker = getattr(source, "_broker", source)
         given = [topics] if isinstance(topics, str) else list(topics)
         if not given:
             raise ValueError("no topic is named")

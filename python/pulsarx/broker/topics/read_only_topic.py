@@ -1,151 +1,28 @@
-"""A topic of a folder that another process owns, or nobody: readable up to the published end,
-nothing else."""
+"""A topic of a folder that another process owns, or nobody: what a reader needs of it."""
 
 from __future__ import annotations
 
 import weakref
 
-from pulsarx import errors
-from pulsarx._pycore.ledger.ledger_file import LedgerFile
-from pulsarx._pycore.ledger.ledger_tail import LedgerSpan, LedgerTail
-from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
+from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
 from pulsarx.broker.topics.reader_cursor import ReaderCursor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TypeVar
+    from typing import Any
 
-    from pulsarx._pycore.message.message_id import MessageId
-    from pulsarx.broker.catalogue.state import LedgerRecord, TopicRecord
-    from pulsarx.broker.read_only_broker import ForeignBroker
-
-    Found = TypeVar("Found")
+    from pulsarx.broker.catalogue.state import TopicRecord
+    from pulsarx.broker.read_only_broker import ReadOnlyBroker
 
 
-TRIMS_MAX = 10  # in a row, each while one look at the ledgers was going on
-POLL_MS = 50  # while no owner lives, or it has the topic's ledgers closed
-
-
-class ForeignLedger(LedgerList):
-    """The ledgers of a topic as the catalogue and the published ends tell them. Any thread may
-    call."""
-
-    def __init__(self, broker: ForeignBroker, record: TopicRecord) -> None:
-        super().__init__(record.name, broker.catalogue)
-        self.broker = broker
-        self.tail = LedgerTail(self, self.partition)
-        self._recovered: dict[int, tuple[LedgerSpan, int, int]] = {}
-        self._listen()
-
-    def _listen(self) -> None:
-        """Let readers sleep on the slot of the ledger that is open now; without one they look again
-        and again."""
-        ends = self.broker.ends
-        self.tail.poll_ms = POLL_MS
-        # A table that may not be written cannot count who sleeps on it.
-        if ends is None or not ends.writable:
-            return
-        for ledger in self.ledgers():
-            if ledger.state == "open" and ends.find(ledger.ledger_id):
-                self.tail.listen(ends, ledger.slot)
-                self.tail.poll_ms = 0
-
-    def span_after(
-        self, current: LedgerSpan | None, passed_ledger_id: int, offset: int
-    ) -> LedgerSpan | None:
-        look = super().span_after
-        if current is not None and current.is_growing:
-            # Its slot goes to another ledger only after the catalogue knows it as sealed.
-            self.broker.refresh()
-            if current.end == 0 and self._spans is not None:
-                self._spans.pop(current.ledger_id, None)
-        found = self._despite_trimming(lambda: look(current, passed_ledger_id, offset))
-        if found is None:
-            if self.broker.refresh():
-                found = self._despite_trimming(lambda: look(current, passed_ledger_id, offset))
-            self._listen()
-        # The ledger before the one found took its last entry before that one came; look once more.
-        if found is not None and current is not None and current.end > offset:
-            return current
-        return found
-
-    def _despite_trimming(self, look: Callable[[], Found]) -> Found:
-        """What a look at the ledgers finds; one that the owner removed meanwhile is looked past."""
-        for _ in range(TRIMS_MAX):
-            try:
-                return look()
-            except errors.CorruptDataError:
-                raise
-            except errors.StorageError:
-                self.broker.refresh()
-        return look()
-
-    def span_of(self, ledger_id: int) -> LedgerSpan | None:
-        look = super().span_of
-        return self._despite_trimming(lambda: look(ledger_id))
-
-    def position_of(self, message_id: MessageId, inclusive: bool) -> Position:
-        self.broker.refresh()
-        look = super().position_of
-        return self._despite_trimming(lambda: look(message_id, inclusive))
-
-    def position_at_time(self, publish_time_ms: int) -> Position:
-        self.broker.refresh()
-        look = super().position_at_time
-        return self._despite_trimming(lambda: look(publish_time_ms))
-
-    def last_message_id(self) -> MessageId:
-        self.broker.refresh()
-        return self._despite_trimming(super().last_message_id)
-
-    def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
-        if ledger.state == "sealed":
-            return LedgerSpan.sealed(ledger.ledger_id, self._open(ledger), ledger.size)
-        ends = self.broker.ends
-        if ends is not None and ends.find(ledger.ledger_id):
-            return LedgerSpan.published(ledger.ledger_id, self._open(ledger), ends, ledger.slot)
-        return self._recover(ledger)[0]
-
-    def _open(self, ledger: LedgerRecord) -> LedgerFile:
-        path = self.broker.directory.ledger_path(ledger.ledger_id)
-        if ledger.state == "sealed":
-            return LedgerFile.open(path, ledger.ledger_id)
-        return LedgerFile.open(path, ledger.ledger_id, growing=True)
-
-    def _recover(self, ledger: LedgerRecord) -> tuple[LedgerSpan, int, int]:
-        """No owner lives, so no published end can be trusted: look how far the file is whole.
-        Writes nothing."""
-        found = self._recovered.get(ledger.ledger_id)
-        if found is None:
-            path = self.broker.directory.ledger_path(ledger.ledger_id)
-            file = LedgerFile.open(path, ledger.ledger_id)
-            recovery = file.recover()
-            span = LedgerSpan.sealed(ledger.ledger_id, file, recovery.end)
-            found = (span, recovery.entry_count, recovery.message_count)
-            self._recovered[ledger.ledger_id] = found
-        return found
-
-    def published_counts(self, ledger: LedgerRecord) -> tuple[int, int]:
-        if ledger.state == "sealed":
-            return ledger.entry_count, ledger.message_count
-        ends = self.broker.ends
-        if ends is not None:
-            ledger_id, epoch, _, entries, messages, _ = ends.read(ledger.slot)
-            if ledger_id == ledger.ledger_id and epoch == ends.epoch_now:
-                return entries, messages
-        _, entries, messages = self._recover(ledger)
-        return entries, messages
-
-
-class ForeignTopic:
+class ReadOnlyTopic:
     """What a reader needs of a topic. Any thread may call."""
 
-    def __init__(self, broker: ForeignBroker, record: TopicRecord) -> None:
+    def __init__(self, broker: ReadOnlyBroker, record: TopicRecord) -> None:
         self.broker = broker
         self.name: str = record.name
         self.decompressed_size_max = broker.decompressed_size_max
-        self.ledger = ForeignLedger(broker, record)
+        self.ledger = ReadOnlyLedger(broker, record)
         self._reader_cursors: weakref.WeakSet[ReaderCursor] = weakref.WeakSet()
 
     def reader_cursor(self, schema: object) -> ReaderCursor:

@@ -15,14 +15,14 @@ from pulsarx.compression import decompress
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.ledgers.ledger_list import Position
-    from pulsarx.broker.topics.read_only_topic import ForeignTopic
+    from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
     from pulsarx.broker.topics.topic import Topic
 
 
 class ReaderCursor:
     """One reader's position on a topic. Any thread may call."""
 
-    def __init__(self, topic: Topic | ForeignTopic, schema: object) -> None:
+    def __init__(self, topic: Topic | ReadOnlyTopic, schema: object) -> None:
         self.topic = topic
         self._reader: weakref.ref[ConsumerArrow] | None = None
         self._context = EntryContext(topic.name, schema, topic.ledger.tail, decompress)

@@ -6,11 +6,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from pulsarx.broker.topics.read_only_topic import ForeignTopic
+    from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
     from pulsarx.broker.topics.topic import Topic
 
 
-def topic_statistics(topic: Topic | ForeignTopic) -> dict[str, Any]:
+def topic_statistics(topic: Topic | ReadOnlyTopic) -> dict[str, Any]:
     """storage_size: bytes of the ledgers up to their published ends. A foreign topic has no live
     counts: None there."""
     ledgers = []
