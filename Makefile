@@ -71,7 +71,8 @@ wheel:
 clean:
 	rm -rf build dist benchmarks/scratch .mypy_cache .pytest_cache .ruff_cache .hypothesis .benchmarks
 	rm -rf python/*.egg-info ./*.egg-info
-	find src -name '*.so' -delete -o -name '*.c' -delete
+	rm -f python/pulsarx/*.so
+	find src -name '*.c' -delete
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 distclean: clean

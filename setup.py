@@ -1,4 +1,4 @@
-"""Builds one extension for each .pyx of src/core and src/pycore. The rest is in pyproject.toml.
+"""Builds one library of all the .pyx of src/core and src/pycore. The rest is in pyproject.toml.
 
 Import names come from a tree of links (tools/link_tree.py), flags from tools/build_mode.py.
 """
@@ -10,30 +10,25 @@ import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
-from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "tools"))
 
 from build_mode import build_mode  # noqa: E402
 from link_tree import TREE, link_tree  # noqa: E402
+from linked_extension import BuildLinked  # noqa: E402
 from strict_cython import be_strict  # noqa: E402
 
 FOLDERS = {"pulsarx._core": "src/core", "pulsarx._pycore": "src/pycore"}
 MODE = build_mode()
 
 
-def extensions() -> list[Extension]:
-    """One for each .pyx; the headers count as inputs of all."""
-    headers = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("src/**/*.h"))
+def modules() -> list[Extension]:
+    """One for each .pyx, as Cython wants them."""
     return [
         Extension(
             ".".join([package, *path.relative_to(ROOT / folder).with_suffix("").parts]),
             [str(path.relative_to(ROOT))],
-            depends=headers,
-            include_dirs=list(FOLDERS.values()),
-            extra_compile_args=MODE.compile_flags,
-            extra_link_args=MODE.link_flags,
             define_macros=MODE.macros,
         )
         for package, folder in FOLDERS.items()
@@ -41,7 +36,21 @@ def extensions() -> list[Extension]:
     ]
 
 
-class BuildExtensions(build_ext):
+def library() -> Extension:
+    """What they are linked into; its sources are known once they are translated."""
+    headers = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("src/**/*.h"))
+    return Extension(
+        "pulsarx._linked",
+        [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("src/**/*.pyx"))],
+        depends=headers,
+        include_dirs=list(FOLDERS.values()),
+        extra_compile_args=MODE.compile_flags,
+        extra_link_args=MODE.link_flags,
+        define_macros=MODE.macros,
+    )
+
+
+class BuildExtensions(BuildLinked):
     """Translates to C, compiles in parallel, and starts afresh when the mode changed."""
 
     def initialize_options(self) -> None:
@@ -58,10 +67,11 @@ class BuildExtensions(build_ext):
             self.force = True
         self.translate()
         super().run()
+        link_tree()  # the library itself
         stamp.write_text(wanted)
 
     def translate(self) -> None:
-        """Turn the .pyx sources of the extensions into C; each mode keeps its own."""
+        """Turn the .pyx sources of the library into C; each mode keeps its own."""
         import Cython
         from Cython.Build import cythonize
         from Cython.Compiler.Errors import CompileError
@@ -76,7 +86,7 @@ class BuildExtensions(build_ext):
             version.write_text(Cython.__version__)
         try:
             made = cythonize(
-                self.extensions,
+                modules(),
                 nthreads=os.cpu_count() or 1,
                 build_dir=MODE.c_folder,
                 include_path=[str(TREE.relative_to(ROOT))],
@@ -85,10 +95,9 @@ class BuildExtensions(build_ext):
             )
         except CompileError as error:
             sys.exit(f"setup.py: Cython refuses {error}; its reasons are above")
-        sources = {extension.name: extension.sources for extension in made}
         for extension in self.extensions:
-            extension.sources = sources[extension.name]
+            extension.sources = [source for module in made for source in module.sources]
 
 
 if __name__ == "__main__":
-    setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExtensions})
+    setup(ext_modules=[library()], cmdclass={"build_ext": BuildExtensions})

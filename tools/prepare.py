@@ -74,19 +74,18 @@ def inputs_digest() -> str:
     return digest.hexdigest()
 
 
-def libraries() -> list[Path]:
-    """Where the extension of each .pyx belongs."""
+def library() -> Path:
+    """Where the library of all .pyx belongs."""
     suffix = str(sysconfig.get_config_var("EXT_SUFFIX"))
-    return [path.with_name(path.stem + suffix) for path in ROOT.glob("src/**/*.pyx")]
+    return ROOT / "python" / "pulsarx" / f"_linked{suffix}"
 
 
 def build() -> None:
     stamp = ROOT / "build" / "inputs"
     digest = inputs_digest()
-    if stamp.exists() and stamp.read_text() == digest and all(map(Path.exists, libraries())):
+    if stamp.exists() and stamp.read_text() == digest and library().exists():
         return
     stamp.unlink(missing_ok=True)
-    remove_stale_libraries()
     print("bootstrap: building the extensions", file=sys.stderr, flush=True)
     subprocess.run(
         [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
@@ -95,13 +94,6 @@ def build() -> None:
         stdout=sys.stderr,
     )
     stamp.write_text(digest)
-
-
-def remove_stale_libraries() -> None:
-    """A module that was renamed or deleted would stay importable."""
-    for library in ROOT.glob("src/**/*.so"):
-        if not library.with_name(library.name.split(".")[0] + ".pyx").exists():
-            library.unlink()
 
 
 def main(extras: list[str]) -> None:

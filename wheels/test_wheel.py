@@ -32,9 +32,10 @@ def try_what_is_installed() -> None:
     sources = [str(file) for file in files if file.suffix in NOT_IN_WHEELS]
     assert not sources, f"the wheel holds sources: {sources}"
     for folder, package in (("core", "_core"), ("pycore", "_pycore")):
-        for path in sorted((ROOT / "src" / folder).glob("*.pyx")):
-            module = importlib.import_module(f"pulsarx.{package}.{path.stem}")
-            assert Path(str(module.__file__)).parent == home / package
+        for path in sorted((ROOT / "src" / folder).rglob("*.pyx")):
+            parts = path.relative_to(ROOT / "src" / folder).with_suffix("").parts
+            module = importlib.import_module(".".join(["pulsarx", package, *parts]))
+            assert Path(str(module.__file__)).parent == home
     for path in sorted((ROOT / "spark").glob("*.py")):
         assert (home / "spark" / path.name).exists(), f"the wheel lacks pulsarx.spark: {path.name}"
     importlib.import_module("pulsarx.spark")

@@ -40,7 +40,7 @@ def _digest_of_contracts() -> str:
     import Cython
 
     digest = hashlib.sha256(f"{Cython.__version__} {sys.version} {build_mode()}".encode())
-    contracts = [*ROOT.glob("src/*/*.pxd"), *ROOT.glob("src/*/*.h"), COMPILER]
+    contracts = [*ROOT.glob("src/**/*.pxd"), *ROOT.glob("src/**/*.h"), COMPILER]
     for path in sorted(contracts):
         digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()

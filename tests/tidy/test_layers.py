@@ -27,7 +27,7 @@ LEAVES = (
 )
 FORMATS = "entry_frame message_metadata single_metadata cursor_record ledger_footer"
 GROUND = (
-    "errors clock randomness topic_name "
+    "errors linked_modules clock randomness topic_name "
     "options.argument_check options.authentication options.service_url"
 )
 VALUES = "message message_id options options.* *_options schema schema.* compression enumerations"
@@ -84,6 +84,8 @@ PERMITTED = [
     ("_core.ledger_*", "_core.mapped_file"),
     ("_core.message_metadata", "_core.single_metadata"),
     ("_pycore.*", "errors"),
+    ("_core", "linked_modules"),  # where the packages find their modules
+    ("_pycore*", "linked_modules"),
     ("clock", "_pycore.ground.timer"),  # one timer wheel for all: it imports nothing but the core
     (
         "_pycore.ranges.entry_codec",

@@ -1,0 +1,30 @@
+"""Finds the compiled modules, which are all linked into one library. Used by the package itself.
+
+Opening ninety libraries one by one costs more than everything else that importing PulsarX does.
+The packages `_core` and `_pycore` name LIBRARY as a folder of their search path, behind their own
+one; whatever is imported below them and is no file there is looked for in the library.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+LIBRARY = f"{__file__.rpartition('/')[0]}/_linked{EXTENSION_SUFFIXES[0]}"
+
+
+class LinkedModules:
+    """What the import system asks for the modules of LIBRARY."""
+
+    def find_spec(self, name: str, target: ModuleType | None = None) -> ModuleSpec | None:
+        return ModuleSpec(name, ExtensionFileLoader(name, LIBRARY), origin=LIBRARY)
+
+    def invalidate_caches(self) -> None:
+        """It has none."""
+
+
+sys.path_importer_cache[LIBRARY] = LinkedModules()
