@@ -244,7 +244,7 @@ def _kept_broker(path: str) -> ReadOnlyBroker:
     directory = broker.directory
     try:
         if (
-            broker.state == "OPEN"
+            broker.state.is_open
             and directory.path == path
             and directory.folder_id == folder_id_of(path)
         ):

@@ -10,8 +10,15 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from pulsarx._core.pending_acks cimport PendingAck, PendingAcks
 from pulsarx._core.timer_wheel cimport TimerWheel
 from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
+from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
 from pulsarx._pycore.ground.mutex cimport OwnedMutex
 from pulsarx._pycore.cursor.sections_source cimport SectionsSource
+
+
+cdef class DeadlineCall:
+    """What a clock calls when the earliest deadline of a subscription has come. Keeps nothing
+    alive."""
+    cdef object core                     # weak reference
 
 
 cdef class SubscriptionCore(SectionsSource):
@@ -21,11 +28,11 @@ cdef class SubscriptionCore(SectionsSource):
     cdef PendingAcks pending
     cdef TimerWheel wheel
     cdef public object dispatcher        # the one in force; None: a reader's
-    cdef object clock
-    cdef object now_ns                   # of the system's clock: as now_ms, without Python code
-    cdef object timer                    # of the clock, for the earliest deadline; None: not armed
+    cdef ClockCore clock                 # of the broker; None: a reader, which has no deadline
+    cdef Timer timer                     # for the earliest deadline; None: not armed
     cdef uint64_t armed_ms               # when it is due
-    cdef object on_due               # what it calls
+    cdef DeadlineCall on_due             # what it calls; None: no deadline is kept
+    cdef object __weakref__
     cdef uint64_t delayed_changed        # delayed messages found since the last snapshot
     cdef int64_t fold_failed_ms          # when the cursor could not be written; 0: it could
 
@@ -54,6 +61,9 @@ cdef class SubscriptionCore(SectionsSource):
 
     cdef bint fold_for_counts(self) except -1
     """Make room for counts in the cursor; False: it cannot be written now, said in the log."""
+
+    cdef uint32_t redelivery_count(self, uint64_t ledger_id, uint64_t message) noexcept
+    """How often a message was redelivered."""
 
     cdef int forget(self, bint delayed_too, bint counts_too) except -1
     """Nobody has anything: every message is unread again, or acknowledged."""

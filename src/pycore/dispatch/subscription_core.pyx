@@ -1,6 +1,9 @@
 # cython: language_level=3
 """Body of subscription_core.pxd."""
 
+import weakref
+
+from cpython.weakref cimport PyWeakref_GetObject
 from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
@@ -11,7 +14,7 @@ from pulsarx._core.cursor_sections cimport (
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_COUNT_MAX, PENDING_DEAD, PENDING_DELAYED, PENDING_HELD,
     PENDING_NACKED, PENDING_NOBODY, PENDING_RESTORED, PendingAck,
-    pending_acks_add, pending_acks_free, pending_acks_init, pending_acks_next,
+    pending_acks_add, pending_acks_find, pending_acks_free, pending_acks_init, pending_acks_next,
     pending_acks_remove, pending_acks_set_state,
 )
 from pulsarx._core.status cimport STATUS_FOLD, STATUS_OK
@@ -20,12 +23,24 @@ from pulsarx._core.timer_wheel cimport (
     timer_wheel_insert, timer_wheel_next_due,
 )
 from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
+from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
 from pulsarx._pycore.ground.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.cursor.sections_source cimport SectionsSource, take_section
 
 cdef enum:
     DELAYED_KEPT_MIN = 50000     # so many delayed messages a killed process may have to find again
     RETRY_MS = 1000              # after what failed
+
+
+cdef class DeadlineCall:
+    """See the pxd."""
+
+    def __call__(self) -> None:
+        cdef object found = <object>PyWeakref_GetObject(self.core)
+        if found is not None:
+            dispatcher = (<SubscriptionCore>found).dispatcher
+            if dispatcher is not None:
+                dispatcher.deadlines_due()
 
 
 cdef class SubscriptionCore(SectionsSource):
@@ -37,11 +52,10 @@ cdef class SubscriptionCore(SectionsSource):
         timer_wheel_init(&self.wheel)
         self.armed_ms = UINT64_MAX
 
-    def __init__(self, AckTracker tracker, object clock):
+    def __init__(self, AckTracker tracker, ClockCore clock):
         """tracker: None for a reader. clock: of the broker."""
         self.tracker = tracker
         self.clock = clock
-        self.now_ns = getattr(clock, "now_ns", None)
         if tracker is not None:
             tracker.sections_source = self
             self.restore()
@@ -140,11 +154,7 @@ cdef class SubscriptionCore(SectionsSource):
     # Deadlines ------------------------------------------------------------------------------------
 
     cdef int64_t now_ms(self) except -1:
-        cdef int64_t now_ns
-        if self.now_ns is None:
-            return self.clock.now_ms()
-        now_ns = self.now_ns()
-        return now_ns // 1000000
+        return self.clock.now()
 
     cdef int64_t later_ms(self, int64_t delay_ms) except -1:
         cdef int64_t now_ms = self.now_ms()
@@ -165,12 +175,14 @@ cdef class SubscriptionCore(SectionsSource):
         cdef uint64_t due_ms = timer_wheel_next_due(&self.wheel)
         if due_ms == self.armed_ms:
             return 0
-        timer, self.timer = self.timer, None
+        cdef Timer timer = self.timer
+        self.timer = None
         self.armed_ms = UINT64_MAX
         if timer is not None:
             timer.cancel()
         if due_ms != UINT64_MAX and self.on_due is not None:
-            self.timer = self.clock.call_at(due_ms, self.on_due)
+            self.timer = self.clock.arm(
+                <int64_t>min(due_ms, <uint64_t>INT64_MAX), self.on_due)
             self.armed_ms = due_ms
         return 0
 
@@ -230,6 +242,10 @@ cdef class SubscriptionCore(SectionsSource):
         self.fold_failed_ms = 0
         return True
 
+    cdef uint32_t redelivery_count(self, uint64_t ledger_id, uint64_t message) noexcept:
+        cdef PendingAck* ack = pending_acks_find(&self.pending, ledger_id, message)
+        return ack.redelivery_count if ack != NULL else 0
+
     cdef int forget(self, bint delayed_too, bint counts_too) except -1:
         cdef uint64_t ledger_id = 0
         cdef uint64_t message = 0
@@ -246,11 +262,13 @@ cdef class SubscriptionCore(SectionsSource):
         self.rearm()
         return 0
 
-    def start(self, object on_due not None) -> None:
-        """Have on_due called, by the clock, when a deadline has come."""
+    def start(self) -> None:
+        """Keep deadlines from now on."""
+        cdef DeadlineCall call = DeadlineCall.__new__(DeadlineCall)
+        call.core = weakref.ref(self)
         mutex_lock(&self.mutex)
         try:
-            self.on_due = on_due
+            self.on_due = call
             self.rearm()
         finally:
             mutex_unlock(&self.mutex)
@@ -264,4 +282,4 @@ cdef class SubscriptionCore(SectionsSource):
         self.armed_ms = UINT64_MAX
         mutex_unlock(&self.mutex)
         if timer is not None:
-            timer.cancel()
+            (<Timer>timer).cancel()

@@ -11,7 +11,7 @@ from topic_reading import OpenClient, drain, numbers
 
 import pulsarx
 from pulsarx import BrokerOptions
-from pulsarx.topic_name import TopicName
+from pulsarx.testing import inspect
 
 
 def backlog(client: pulsarx.Client, name: str = "s") -> tuple[int, int]:
@@ -76,9 +76,9 @@ def test_a_ledger_that_is_sealed_meanwhile_still_counts(open_client: OpenClient)
     that began before its messages, an acknowledgement by id that was taken for nothing."""
     client = open_client()
     client.create_producer("t").send_many(numbers(3))
-    ledger: Any = client._broker.topic(TopicName.of("t")).ledger  # type: ignore[union-attr]
+    ledger = inspect(client).ledger("t")
     [record] = ledger.ledgers()
     ledger.roll_over(ledger.tail.writer)
-    client._broker.background.wait()  # type: ignore[union-attr]
+    inspect(client).settle()
     assert record.state == "open"
     assert ledger.published_counts(record) == (1, 3)

@@ -145,8 +145,8 @@ def test_batch_receive_stops_at_its_number(memory_client: pulsarx.Client) -> Non
 
 def test_batch_receive_stops_at_its_bytes(memory_client: pulsarx.Client) -> None:
     consumer = earliest(memory_client, batch_receive_policy=ConsumerBatchReceivePolicy(-1, 25, -1))
-    memory_client.create_producer("t").send_many([b"x" * 10] * 6)
-    assert [len(consumer.batch_receive()) for _ in range(2)] == [3, 3]
+    memory_client.create_producer("t").send_many([b"x" * 10] * 4 + [b"x" * 26, b"x" * 25, b"x"])
+    assert [len(consumer.batch_receive()) for _ in range(4)] == [2, 2, 1, 1]
 
 
 def test_batch_receive_stops_at_its_time(memory_client: pulsarx.Client) -> None:

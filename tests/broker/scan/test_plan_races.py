@@ -18,11 +18,12 @@ from pulsarx import errors
 from pulsarx.broker.scan.ledger_range import LedgerRange
 from pulsarx.broker.scan.plan import Planner, plan
 from pulsarx.broker.scan.read_range import read_range
+from pulsarx.testing import inspect
 
 
 def ledger_of(client: pulsarx.Client) -> Any:
-    client._broker.background.wait()
-    return client._broker.topics[FULL].ledger
+    inspect(client).settle()
+    return inspect(client).ledger(FULL)
 
 
 def remove(client: pulsarx.Client, count: int) -> None:

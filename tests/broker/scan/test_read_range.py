@@ -21,6 +21,7 @@ from pulsarx._pycore.ranges.entry_codec import encode_batch
 from pulsarx.broker.scan.ledger_range import LedgerRange
 from pulsarx.broker.scan.plan import plan
 from pulsarx.broker.scan.read_range import read_range
+from pulsarx.testing import inspect
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 COLUMNS = (
@@ -480,7 +481,7 @@ print(len(kept), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >
 def test_small_batches_take_little_memory(client: pulsarx.Client, run_child: Any):
     """Each took room for 8 MiB, and 2 MiB of it for real where pages are huge."""
     client.create_producer("t", **batches_of(1000)).send_many([b"value"] * 800_000)
-    child = run_child(KEEPER, client._broker.directory.path)
+    child = run_child(KEEPER, inspect(client).directory.path)
     count, mebibytes = map(int, child.communicate(timeout=60)[0].split())
     assert count == 800
     assert mebibytes < 100

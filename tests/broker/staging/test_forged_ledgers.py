@@ -95,10 +95,11 @@ from pulsarx.broker.requests.attach import Transaction, attach
 from pulsarx.broker.scan.plan import plan
 from pulsarx.broker.scan.read_range import read_range
 from pulsarx.broker.staging.staged_file import StagedFile
+from pulsarx.testing import inspect
 StagedFile._check_ends = lambda *_: None
 folder, names = sys.argv[1], sys.argv[2:]
 client = pulsarx.Client(folder, durability="os")
-store = client._broker.directory.folder_id
+store = inspect(client).directory.folder_id
 topics = ["persistent://public/default/t%d" % number for number in range(len(names))]
 
 def attempt(step):
@@ -138,11 +139,11 @@ for topic, name in zip(topics, names):
     for _ in range(700):
         if attempt(lambda: reader.read_next(5)) is None:
             break
-    for part in attempt(lambda: plan(client._broker, [topic])) or ():
+    for part in attempt(lambda: plan(client, [topic])) or ():
         attempt(lambda: [each for each in read_range(part)])
     client.create_producer(topic).send(b"end")
     print(name, flush=True)
-client._broker.background.wait()
+inspect(client).settle()
 client.close()
 with pulsarx.Client(folder) as again:
     for topic in topics:

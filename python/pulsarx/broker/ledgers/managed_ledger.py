@@ -25,27 +25,28 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.ledger.ledger_summary import LedgerSummary
-    from pulsarx.broker.broker import Broker
     from pulsarx.broker.catalogue.state import CatalogueState, LedgerRecord
+    from pulsarx.broker.runtime import BrokerRuntime
 
 
 class ManagedLedger(LedgerList):
     """The ledgers of one topic of an owned data directory. Any thread; its lock orders changes of
     the list."""
 
-    def __init__(self, broker: Broker, name: str, on_change: Callable[[int], None]) -> None:
+    def __init__(self, runtime: BrokerRuntime, name: str, on_change: Callable[[int], None]) -> None:
         """on_change: told the id of each ledger that came or was sealed; of a new one before its
         first entry."""
-        super().__init__(name, broker.catalogue)
-        self.broker = broker
+        super().__init__(name, runtime.catalogue)
+        self.runtime = runtime
         self.lock = threading.RLock()
         self.tail = LedgerTail(self, self.partition)
+        if runtime.durability == "interval":
+            self.tail.flush = runtime.after_flush_interval(self._flush)
         self._on_change = on_change
         self._writers: dict[int, LedgerWriter] = {}
         self._in_memory: dict[int, LedgerWriter] = {}  # sealed ones that no file holds
         self._summaries: dict[int, LedgerSummary] = {}  # sealed, but the catalogue was not told
         self._unsealed: list[LedgerWriter] = []  # their seal failed
-        self._flush_armed = False
         self._switching = False
         self._cut: LedgerWriter | None = None  # closed by an attach that is going on
         self._closed = False
@@ -68,10 +69,10 @@ class ManagedLedger(LedgerList):
             self._check_open()
             # Fenced first: once readers go on to the next ledger, nothing may be added to this one.
             fence(writer)
-            if self.broker.durability != "os":
+            if self.runtime.durability != "os":
                 writer.flush()
             self._switch()
-        self.broker.background.put(lambda: self._seal_later(writer))
+        self.runtime.background.post(lambda: self._seal_later(writer))
 
     def begin_attach(self) -> None:
         """Append to no ledger any more, until `end_attach`. The lock is held all the while."""
@@ -80,7 +81,7 @@ class ManagedLedger(LedgerList):
         writer = self.tail.writer
         if writer is not None:
             fence(writer)
-            if self.broker.durability != "os":
+            if self.runtime.durability != "os":
                 writer.flush()
             self.tail.switch(None)
         self._cut = writer
@@ -91,7 +92,7 @@ class ManagedLedger(LedgerList):
         writer, self._cut = self._cut, None
         self._switching = False
         if writer is not None:
-            self.broker.background.put(partial(self._seal_later, writer))
+            self.runtime.background.post(partial(self._seal_later, writer))
 
     def _check_not_switching(self) -> None:
         if self._switching:
@@ -108,48 +109,48 @@ class ManagedLedger(LedgerList):
             self.tail.switch(self._create_writer())
         finally:
             self._switching = False
-        minutes = self.broker.options.managed_ledger_max_ledger_rollover_time_minutes
-        self.tail.roll_over_at_ms = self.broker.clock.now_ms() + minutes * 60_000
+        minutes = self.runtime.options.managed_ledger_max_ledger_rollover_time_minutes
+        self.tail.roll_over_at_ms = self.runtime.clock.now_ms() + minutes * 60_000
 
     def _check_open(self) -> None:
         if self._closed:
             raise errors.AlreadyClosed(f"topic {self.name}")
 
     def _create_writer(self) -> LedgerWriter:
-        broker = self.broker
-        ledger_id = broker.catalogue.allocate_id()
-        slot = broker.ends.allocate()
-        identity = broker.randomness.uuid_bytes()
-        path = broker.directory.prepare_ledger_path(ledger_id)
+        runtime = self.runtime
+        ledger_id = runtime.catalogue.allocate_id()
+        slot = runtime.ends.allocate()
+        identity = runtime.randomness.uuid_bytes()
+        path = runtime.directory.prepare_ledger_path(ledger_id)
         if path is not None and os.path.exists(path):
             # Its owner died before the catalogue knew it, so the id is given out again. Unless
             # there is another owner by now, on a file system whose locks do not hold.
-            broker.catalogue.refresh()
-            broker.directory.set_aside(path)
+            runtime.catalogue.refresh()
+            runtime.directory.set_aside(path)
         try:
             writer = LedgerWriter.create(
                 path,
                 ledger_id=ledger_id,
                 uuid=identity,
-                folder_id=bytes.fromhex(broker.directory.folder_id),
-                created_ms=broker.clock.now_ms(),
-                entry_count_max=broker.options.managed_ledger_max_entries_per_ledger,
-                size_max=broker.options.managed_ledger_max_size_per_ledger_mbytes << 20,
-                publish_on_flush=broker.durability == "sync",
-                zero_space=broker.durability == "sync",
-                slots=broker.ends,
+                folder_id=bytes.fromhex(runtime.directory.folder_id),
+                created_ms=runtime.clock.now_ms(),
+                entry_count_max=runtime.options.managed_ledger_max_entries_per_ledger,
+                size_max=runtime.options.managed_ledger_max_size_per_ledger_mbytes << 20,
+                publish_on_flush=runtime.durability == "sync",
+                zero_space=runtime.durability == "sync",
+                slots=runtime.ends,
                 slot=slot,
             )
         except BaseException:
-            broker.ends.release(slot)
+            runtime.ends.release(slot)
             raise
         addition = {"op": "add_ledger", "topic": self.name, "ledger_id": ledger_id}
         addition |= {"uuid": identity.hex(), "slot": slot}
         try:
-            broker.catalogue.commit([addition])
+            runtime.catalogue.commit([addition])
         except BaseException:
             writer.close()
-            broker.ends.release(slot)
+            runtime.ends.release(slot)
             self._unlink(ledger_id)
             raise
         writer.map()  # now, so that no reader asks for it while it is being closed
@@ -160,8 +161,8 @@ class ManagedLedger(LedgerList):
             del self._writers[ledger_id]
             writer.close()
             removal = {"op": "remove_ledgers", "topic": self.name, "ledger_ids": [ledger_id]}
-            broker.catalogue.commit([removal])
-            broker.ends.release(slot)
+            runtime.catalogue.commit([removal])
+            runtime.ends.release(slot)
             self._unlink(ledger_id)
             raise
         return writer
@@ -175,7 +176,7 @@ class ManagedLedger(LedgerList):
             # Not under the lock: sealing flushes, and publishers must be able to roll over.
             operations = self._seal(writer)
             with self.lock:
-                self.broker.catalogue.commit(operations)
+                self.runtime.catalogue.commit(operations)
                 self._release(writer)
         except BaseException:
             self._unsealed.append(writer)
@@ -189,7 +190,7 @@ class ManagedLedger(LedgerList):
         for writer in unsealed:
             if writer.state not in ("fenced", "sealed"):
                 continue  # a failed flush has closed it for good
-            self.broker.background.put(partial(self._seal_later, writer))
+            self.runtime.background.post(partial(self._seal_later, writer))
 
     def _seal(self, writer: LedgerWriter) -> list[dict[str, Any]]:
         """Write index and footer, and say so to the catalogue; a ledger without an entry goes away
@@ -198,7 +199,7 @@ class ManagedLedger(LedgerList):
             return [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": [writer.ledger_id]}]
         summary = self._summaries.get(writer.ledger_id)
         if summary is None:
-            flush = self.broker.durability != "os"
+            flush = self.runtime.durability != "os"
             summary = self._summaries[writer.ledger_id] = writer.seal(flush=flush)
         return [self._sealing(writer.ledger_id, summary, damaged=False)]
 
@@ -212,7 +213,7 @@ class ManagedLedger(LedgerList):
             "size": summary.size,
             "first_publish_ms": summary.first_publish_ms,
             "last_publish_ms": summary.last_publish_ms,
-            "sealed_ms": self.broker.clock.now_ms(),
+            "sealed_ms": self.runtime.clock.now_ms(),
             "damaged": damaged,
         }
 
@@ -228,16 +229,16 @@ class ManagedLedger(LedgerList):
             writer.close()
         if empty:
             self._unlink(writer.ledger_id)
-        self.broker.ends.release(writer.slot)
+        self.runtime.ends.release(writer.slot)
 
     def _recover(self, ledger: LedgerRecord) -> None:
         """Seal a ledger that was open when its owner died. It is never appended to again."""
-        path = self.broker.directory.ledger_path(ledger.ledger_id)
+        path = self.runtime.directory.ledger_path(ledger.ledger_id)
         if path is None:
             return  # memory does not outlive its owner
         recovery = recover(self.name, path, ledger.ledger_id)
         if recovery is None:
-            self.broker.catalogue.commit(
+            self.runtime.catalogue.commit(
                 [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": [ledger.ledger_id]}]
             )
             self._unlink(ledger.ledger_id)
@@ -245,13 +246,13 @@ class ManagedLedger(LedgerList):
         report_recovery(self.name, ledger.ledger_id, recovery)
         if recovery.entry_count == 0:
             # What was torn may have been the first entry, damaged: no bytes of it are deleted.
-            self.broker.catalogue.commit(
+            self.runtime.catalogue.commit(
                 [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": [ledger.ledger_id]}]
             )
-            self.broker.directory.set_aside(path)
+            self.runtime.directory.set_aside(path)
             return
         summary = seal_recovered(path, recovery)
-        self.broker.catalogue.commit(
+        self.runtime.catalogue.commit(
             [self._sealing(ledger.ledger_id, summary, damaged=recovery.damaged_entries > 0)]
         )
 
@@ -269,7 +270,7 @@ class ManagedLedger(LedgerList):
         kept = self._in_memory.get(ledger.ledger_id)
         if kept is not None:
             return LedgerSpan.sealed(ledger.ledger_id, kept.map(), ledger.size)
-        path = self.broker.directory.ledger_path(ledger.ledger_id)
+        path = self.runtime.directory.ledger_path(ledger.ledger_id)
         if path is None:
             raise LedgerTrimmed
         try:
@@ -303,14 +304,8 @@ class ManagedLedger(LedgerList):
     # Flushing, trimming, closing
     # --------------------------------------------------------------------------------------
 
-    def arm_flush(self) -> None:
-        """Durability interval: something was stored; flush it before the interval is over."""
-        if not self._flush_armed:
-            self._flush_armed = True
-            self.broker.after_flush_interval(self._flush_due)
-
-    def _flush_due(self) -> None:
-        self._flush_armed = False
+    def _flush(self) -> None:
+        """Durability interval: flush what was stored. A job."""
         failure: Exception | None = None
         for writer in list(self._writers.values()):
             try:
@@ -328,12 +323,12 @@ class ManagedLedger(LedgerList):
         removed: list[int] = []
 
         def removal(state: CatalogueState) -> list[dict[str, Any]]:
-            lowest, _ = state.leased_from(self.name, self.broker.clock.now_ms())
+            lowest, _ = state.leased_from(self.name, self.runtime.clock.now_ms())
             removed[:] = [each for each in ledger_ids if each < lowest]
             return [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": list(removed)}]
 
         with self.lock:
-            self.broker.catalogue.commit(removal)
+            self.runtime.catalogue.commit(removal)
             for ledger_id in removed:
                 self._in_memory.pop(ledger_id, None)
         # Not under the lock: there may be thousands, and publishers must be able to roll over.
@@ -346,15 +341,15 @@ class ManagedLedger(LedgerList):
 
         folders = []
         for ledger_id in ledger_ids:
-            path = self.broker.directory.ledger_path(ledger_id)
+            path = self.runtime.directory.ledger_path(ledger_id)
             if path is None:
                 return
             try:
-                self.broker.files.unlink(path)
+                self.runtime.files.unlink(path)
             except FileNotFoundError:
                 continue  # somebody else did, or a power cut took its name
             folders.append(os.path.dirname(path))
-        flush_directories(self.broker.files, folders)
+        flush_directories(self.runtime.files, folders)
 
     def close(self) -> None:
         """Seal what is open. Idempotent."""
@@ -363,11 +358,13 @@ class ManagedLedger(LedgerList):
                 return
             self._closed = True
             self.tail.switch(None)
+            if self.tail.flush is not None:
+                self.tail.flush.close()
             failure: Exception | None = None
             for writer in list(self._writers.values()):
                 fence(writer)
                 try:
-                    self.broker.catalogue.commit(self._seal(writer))
+                    self.runtime.catalogue.commit(self._seal(writer))
                     self._release(writer)
                 except Exception as error:
                     # It stays open in the catalogue and is recovered by who opens the folder next.

@@ -122,7 +122,7 @@ def attach(
         waiting = files and all(file.is_there(folder) for file in files)
         return None if waiting else _known(folder, transaction)
 
-    return AttachResult(**ask_owner(folder, "attach", arguments, timeout_ms, known))
+    return AttachResult(**ask_owner(folder, "ledgers.attach", arguments, timeout_ms, known))
 
 
 def attached(folder: str | os.PathLike[str], transaction: Transaction) -> AttachResult | None:

@@ -33,7 +33,7 @@ def lease(
     """
     wanted = {topic: list(ids) for topic, ids in ledgers.items()}
     arguments = {"job": job, "ledgers": wanted, "ttl_ms": ttl_ms}
-    return int(ask_owner(folder, "lease", arguments, timeout_ms)["expires_ms"])
+    return int(ask_owner(folder, "leases.set", arguments, timeout_ms)["expires_ms"])
 
 
 def lease_ranges(
@@ -66,11 +66,11 @@ def renew_lease(
     """Lease the same ledgers from now on for ttl_ms; when that ends. NotAllowedError: there is no
     lease, or it was over, and ledgers may be gone."""
     arguments = {"job": job, "ttl_ms": ttl_ms}
-    return int(ask_owner(folder, "renew", arguments, timeout_ms)["expires_ms"])
+    return int(ask_owner(folder, "leases.renew", arguments, timeout_ms)["expires_ms"])
 
 
 def release_lease(
     folder: str | os.PathLike[str], job: str, *, timeout_ms: int = TIMEOUT_MS
 ) -> bool:
     """Give the lease of a job back; False: it had none."""
-    return bool(ask_owner(folder, "release", {"job": job}, timeout_ms)["released"])
+    return bool(ask_owner(folder, "leases.release", {"job": job}, timeout_ms)["released"])

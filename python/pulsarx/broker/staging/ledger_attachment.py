@@ -50,7 +50,7 @@ def attach_ledgers(
 ) -> dict[str, Any]:
     """Attach all of them or none. Any thread; after its files were checked, one attach at a time
     goes on in a broker."""
-    broker.check_open()
+    broker.state.require_open()
     known = attached_already(broker.catalogue.state, application, batch_id)
     if known is not None:
         return known
@@ -60,8 +60,8 @@ def attach_ledgers(
         attachment.check(thorough)
     except Exception as error:
         failure = error  # or another one of the same batch has taken the files meanwhile
-    with broker.attach_lock:
-        broker.check_open()
+    with broker.runtime.attach_lock:
+        broker.state.require_open()
         known = attached_already(broker.catalogue.state, application, batch_id)
         if known is not None:
             return known
@@ -183,7 +183,7 @@ class _Attachment:
         return kept or catalogue.outcome_unknown
 
     def _operation(self, state: CatalogueState, rows: dict[str, list[Any]]) -> dict[str, Any]:
-        now_ms = self.broker.clock.now_ms()
+        now_ms = self.broker.runtime.clock.now_ms()
         forgotten = [
             each.application
             for each in state.transactions.values()

@@ -16,15 +16,15 @@ from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.consume.consumer_core import ConsumerCore
+from pulsarx._pycore.consume.consumer_host import ConsumerHost
 from pulsarx._pycore.cursor.ack_tracker import AckTracker
 from pulsarx._pycore.cursor.entry_backlog import open_entries
 from pulsarx._pycore.dispatch.receiver import Receiver
 from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
+from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.message.entry_view import EntryContext
-from pulsarx._pycore.message.message_id import MessageId
 from pulsarx.broker.ledgers.ledger_list import LedgerTrimmed
 from pulsarx.broker.subscriptions.dispatchers import SELECTOR_NAMES, dispatch_kind, make_dispatcher
-from pulsarx.clock import Deadline
 from pulsarx.compression import decompress
 from pulsarx.enumerations import KeySharedMode
 from pulsarx.topic_name import TopicName
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.dispatch.receiver import Dispatcher
     from pulsarx.broker.catalogue.state import LedgerRecord, SubscriptionRecord
-    from pulsarx.broker.ledgers.ledger_list import Position
+    from pulsarx.broker.faces import SubscriptionHost
+    from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
     from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
-    from pulsarx.broker.topics.topic import Topic
 
     MakeConsumer = Callable[[Receiver, "Subscription"], Any]
 
@@ -47,23 +47,30 @@ class Subscription:
     """One subscription of a topic. Any thread may call; topic.lock orders who comes and goes."""
 
     __slots__ = (
-        "__weakref__", "_consumers", "_kind", "_partition_index", "core", "dispatcher", "name",
-        "record", "removed", "topic", "tracker",
+        "__weakref__", "_consumers", "_kind", "_partition_index", "core", "dispatcher", "flush",
+        "host", "name", "record", "removed", "runtime", "topic", "tracker",
     )  # fmt: skip
 
     def __init__(
-        self, topic: Topic, name: str, record: SubscriptionRecord | None, tracker: AckTracker
+        self,
+        topic: SubscriptionHost,
+        name: str,
+        record: SubscriptionRecord | None,
+        tracker: AckTracker,
     ) -> None:
         """record: None for a non-durable one."""
         self.topic = topic
+        self.runtime = runtime = topic.runtime
         self.record = record
         self.name = name
         self.tracker = tracker
-        self.core = SubscriptionCore(tracker, topic.broker.clock)
+        self.core = SubscriptionCore(tracker, runtime.clock)
+        self.flush = runtime.after_flush_interval(tracker.flush)
+        self.host = ConsumerHost(topic.ledger, runtime.background, topic.trim, self.flush)
         self._kind: tuple[Any, ...] = ("Exclusive",)
         self._partition_index = TopicName.of(topic.name).partition_index
         self.dispatcher = self._make_dispatcher()
-        self.core.start(WeakCall(self, "deadlines_due"))
+        self.core.start()
         self.dispatcher.deadlines_due()  # of what fell due while nobody was here
         self._consumers: dict[Receiver, weakref.ref[ConsumerCore]] = {}
         self.removed = False
@@ -71,10 +78,6 @@ class Subscription:
     @property
     def durable(self) -> bool:
         return self.record is not None
-
-    def deadlines_due(self) -> None:
-        if not self.removed:
-            self.dispatcher.deadlines_due()
 
     # Consumers ------------------------------------------------------------------------------------
 
@@ -94,8 +97,9 @@ class Subscription:
         context = EntryContext(self.topic.name, request.schema, self.topic.ledger.tail, decompress)
         receiver = Receiver(self.dispatcher, context, request.consumer_name, request.settings)
         consumer: ConsumerCore = make(receiver, self)
-        reference = weakref.ref(consumer, ForgetLater(self, receiver))
-        receiver.consumer = reference
+        leave = partial(detach_one, weakref.ref(self), receiver)
+        later = PostLater(self.runtime.background.post, leave)
+        reference = weakref.ref(consumer, later)
         if self._kind[0] == "Key_Shared":
             self.dispatcher.join(receiver, sticky_ranges(request))
         else:
@@ -104,7 +108,7 @@ class Subscription:
         return consumer
 
     def _take_type(self, request: SubscribeRequest) -> None:
-        options = self.topic.broker.options
+        options = self.runtime.options
         wanted = dispatch_kind(request, options.subscription_key_shared_use_consistent_hashing)
         if wanted == self._kind and (self._consumers or wanted[0] in ("Exclusive", "Failover")):
             return
@@ -118,7 +122,10 @@ class Subscription:
         self.dispatcher = self._make_dispatcher()
 
     def _make_dispatcher(self) -> Dispatcher:
-        made = make_dispatcher(self.core, self.topic, self._kind, self._partition_index)
+        made = make_dispatcher(
+            self.core, self.topic.ledger.tail, self.topic.name, self.runtime, self._kind,
+            self._partition_index,
+        )  # fmt: skip
         # It has read what is kept; whether anybody will acknowledge something is not known.
         self.core.locked(self.tracker.rest)
         return made
@@ -145,30 +152,12 @@ class Subscription:
 
     # Positions ------------------------------------------------------------------------------------
 
-    def locate(self, message_id: object) -> tuple[int, int, int]:
-        """For an acknowledgement by id; see LedgerList.locate. What was trimmed is acknowledged.
-
-        NotAllowedError: the topic never had such a message.
-        """
-        if not isinstance(message_id, MessageId):
-            raise TypeError(
-                f"a Message or a MessageId is acknowledged, not a {type(message_id).__name__}"
-            )
-        ledger = self.topic.ledger
-        found = ledger.locate(message_id)
-        if not found[2] and not ledger.may_have_had(message_id.ledger_id()):
-            raise errors.NotAllowedError(
-                f"acknowledge {message_id}: {self.topic.name} has no such message; an id is "
-                "acknowledged on the topic it was published to or received from"
-            )
-        return found
-
     def seek(self, find: Callable[[], Position]) -> None:
         """Everything before the position found counts as acknowledged, everything from it on as
         not. Durable on return."""
         with self.topic.lock:  # so that the position is not trimmed before it is taken
             position = find()
-            self.ledger_changed(0)  # it may be in a ledger that came a moment ago
+            self.ledger_changed()  # it may be in a ledger that came a moment ago
             if self.topic.ledger.ledgers():
                 self.dispatcher.reset(*position)
             else:  # nothing was published that could count as acknowledged
@@ -182,7 +171,7 @@ class Subscription:
         For a subscription without consumers. NotAllowedError: a position the topic has not.
         """
         ledger_id, ordinal = position
-        record = self.topic.broker.catalogue.state.topics[self.topic.name]
+        record = self.runtime.catalogue.state.topics[self.topic.name]
         # What retention removed needs nobody's acknowledgement.
         gone = (record.removed_ledger_id, record.removed_messages)
         if position <= self.mark_delete() or position <= gone:
@@ -199,12 +188,12 @@ class Subscription:
 
         return bool(self.core.locked(acknowledge))
 
-    def ledger_changed(self, ledger_id: int) -> None:
+    def ledger_changed(self) -> None:
         """A ledger was added, sealed or removed."""
 
         def change() -> None:
             if not self.tracker.closed:  # unsubscribed meanwhile
-                sync_tracker(self.tracker, self.topic)
+                sync_tracker(self.tracker, self.topic.ledger)
                 ledgers = self.topic.ledger.ledgers()
                 if ledgers:
                     self.dispatcher.forget_before(ledgers[0].ledger_id)
@@ -230,37 +219,6 @@ class Subscription:
                 self.tracker.seal_ledger(ledger_id, 0)
 
         self.core.locked(end)
-
-    def ledger_acknowledged(self) -> None:
-        """The last message of a ledger was acknowledged: it may be trimmed."""
-        self.topic.trim_soon()
-
-    def arm_flush(self, consumer: ConsumerCore) -> None:
-        """Make acknowledgements durable before the flush interval is over."""
-        reference = weakref.ref(consumer)
-
-        def flush() -> None:
-            found = reference()
-            if found is not None:
-                found.flushed()
-            if not self.removed:
-                self.tracker.flush()
-
-        self.topic.broker.after_flush_interval(flush)
-
-    def deadline(self, timeout_millis: int | None) -> Deadline:
-        """How long a caller waits is real time, whatever clock the broker has."""
-        return Deadline(timeout_millis)
-
-    def log_damage(self) -> None:
-        import logging
-
-        logging.getLogger("pulsarx").error(
-            "%s: a damaged entry was passed over by receive_many on subscription %s",
-            self.topic.name,
-            self.name,
-            exc_info=True,
-        )
 
     def mark_delete(self) -> Position:
         """The first message that is not acknowledged."""
@@ -337,6 +295,7 @@ class Subscription:
     def remove(self) -> None:
         """Unsubscribe: the position is gone, messages are no longer held for it."""
         self.removed = True
+        self.flush.close()
         self.core.stop()
         for consumer in self.consumers():
             consumer.shut()
@@ -344,6 +303,7 @@ class Subscription:
         self.core.locked(self.tracker.delete)
 
     def close(self) -> None:
+        self.flush.close()
         self.core.stop()
         for consumer in self.consumers():
             consumer.shut()
@@ -362,46 +322,17 @@ class Subscription:
         self.tracker.abandon()
 
 
-class WeakCall:
-    """Calls a method of an object as long as somebody else refers to the object."""
-
-    __slots__ = ("_name", "_reference")
-
-    def __init__(self, target: object, name: str) -> None:
-        self._reference = weakref.ref(target)
-        self._name = name
-
-    def __call__(self) -> None:
-        found = self._reference()
-        if found is not None:
-            getattr(found, self._name)()
+def detach_one(reference: weakref.ref[Subscription], receiver: Receiver) -> None:
+    """A consumer that nobody refers to any more leaves; a job of the background."""
+    found = reference()
+    # In a forked child nothing of it may be touched.
+    if found is not None and found.runtime.state.is_open and receiver in found._consumers:
+        found.detach(receiver)
 
 
-class ForgetLater:
-    """A consumer that nobody refers to any more leaves: in the background, for the collector may
-    run anywhere."""
-
-    __slots__ = ("_broker", "_receiver", "_subscription")
-
-    def __init__(self, subscription: Subscription, receiver: Receiver) -> None:
-        self._subscription = weakref.ref(subscription)
-        self._receiver = receiver
-        self._broker = subscription.topic.broker
-
-    def __call__(self, _: object) -> None:
-        # In a forked child nothing of it may be touched.
-        if self._broker.state == "OPEN":
-            self._broker.background.put(self._leave)
-
-    def _leave(self) -> None:
-        found = self._subscription()
-        if found is not None and self._receiver in found._consumers:
-            found.detach(self._receiver)
-
-
-def sync_tracker(tracker: AckTracker, topic: Topic) -> None:
+def sync_tracker(tracker: AckTracker, ledger_list: LedgerList) -> None:
     """Tell the tracker which ledgers the topic has; what it knows already changes nothing."""
-    ledgers = topic.ledger.ledgers()
+    ledgers = ledger_list.ledgers()
     if ledgers:
         tracker.forget_ledgers(ledgers[0].ledger_id)
     for ledger in ledgers:
