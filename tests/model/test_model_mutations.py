@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 import topic_model
 from history_mutations import Mutations
+from seeds import seeds
 from simulated_histories import simulated_history
 from topic_model import ALL_TYPES, EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, Step, Violation, replay
 
-SEEDS = range(50)
+SEEDS = seeds(50)
 MUTATIONS = {
     "lost_message": ALL_TYPES,
     "dropped_redelivery": ALL_TYPES,

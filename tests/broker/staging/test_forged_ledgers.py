@@ -151,6 +151,7 @@ print("whole")
 """
 
 
+@pytest.mark.standard
 def test_lies_that_nobody_noticed_end_no_process(folder: Path) -> None:
     changes = [*AT_THE_ENDS, *BETWEEN]
     with pulsarx.Client(folder) as client:
