@@ -47,7 +47,7 @@ test-quick:
 
 test-long:
 	@tools/bootstrap test
-	$(VENV_PYTHON) tests/long/run.py $(LONG_ARGS)
+	$(VENV_PYTHON) tests/long/long_run.py $(LONG_ARGS)
 
 lint:
 	@tools/bootstrap test lint

@@ -38,7 +38,7 @@ def environment(campaign: Campaign, seed: int) -> dict[str, str]:
 def command(campaign: Campaign, seed: int) -> list[str]:
     started = [sys.executable]
     started += [str(ROOT / "tools" / "sanitized.py")] if campaign.sanitized else []
-    started += ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}"]
+    started += ["-m", "pytest", "-q", f"--hypothesis-seed={seed}"]
     if not campaign.sanitized:
         # A round that hangs says where, before it is killed.
         seconds = max(campaign.round_minutes_max * 60 - 30, 1)

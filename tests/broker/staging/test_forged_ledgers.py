@@ -110,9 +110,13 @@ def attempt(step):
         return None
 
 def consume(topic, kind, acknowledge, start):
-    consumer = client.subscribe(
-        topic, kind.name, kind, initial_position=pulsarx.InitialPosition.Earliest
-    )
+    try:
+        consumer = client.subscribe(
+            topic, kind.name, kind, initial_position=pulsarx.InitialPosition.Earliest
+        )
+    except errors.StorageError:
+        print("no subscription", topic, flush=True)
+        return
     attempt(lambda: start(consumer))
     for turn in range(1200):
         message = attempt(lambda: consumer.receive(5))
@@ -206,4 +210,5 @@ def test_random_lies_end_no_process(folder: Path, seed: int) -> None:
         except errors.StorageError:
             pass  # its writer could not have described it
     lines = run_program(READING, os.path.realpath(folder), *names)
-    assert [line.split()[-1] for line in lines] == [*names, "whole"]
+    ends = [line for line in lines if not line.startswith("no subscription")]
+    assert [line.split()[-1] for line in ends] == [*names, "whole"]
