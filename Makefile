@@ -41,9 +41,10 @@ test:
 	@tools/bootstrap test
 	$(VENV_PYTHON) -m pytest $(TESTS) $(PYTEST_ARGS)
 
+# Randomized tests draw less often than in `make test`.
 test-quick:
 	@tools/bootstrap test
-	$(VENV_PYTHON) -m pytest -q -m quick $(TESTS) $(PYTEST_ARGS)
+	PULSARX_TEST_SCALE=0.3 $(VENV_PYTHON) -m pytest -q -m quick $(TESTS) $(PYTEST_ARGS)
 
 test-long:
 	@tools/bootstrap test

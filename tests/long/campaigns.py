@@ -2,7 +2,7 @@
 
 A round of a campaign is one run of pytest with a seed of its own, which the tests draw from by
 tests/seeds.py and Hypothesis by `--hypothesis-seed`. It should take half a minute to a few: a run
-that is stopped loses the round it is in. As they stand the budgets add up to about four hours on
+that is stopped loses the round it is in. As they stand the budgets add up to about five hours on
 two cores; `--factor` changes them all.
 """
 
@@ -47,7 +47,7 @@ CAMPAIGNS = (
     campaign(
         "attach-kills", "owners killed while others attach; a death at every call of an attach",
         "tests/broker/requests/test_attach_crash.py", "tests/api/topics/test_attach_live.py",
-        "tests/api/topics/test_attach_beside_owner.py", rounds=15, scale=3,
+        "tests/api/topics/test_attach_beside_owner.py", rounds=30, scale=3,
     ),
     campaign(
         "spark-kills", "tasks, workers, executors, commits and drivers of Spark, killed",
@@ -57,12 +57,12 @@ CAMPAIGNS = (
     # Interrupts and forks -----------------------------------------------------------------------
     campaign(
         "interrupts", "Ctrl-C and signal handlers that raise, in every call that blocks",
-        "tests/api/client/test_interrupts.py", rounds=30,
+        "tests/api/client/test_interrupts.py", rounds=100,
     ),
     campaign(
         "forks", "children forked while all threads work",
         "tests/api/client/test_fork.py", "tests/api/client/test_clock.py",
-        "tests/pycore/ledger/test_ledger_processes.py", "-k", "fork or child", rounds=20, scale=15,
+        "tests/pycore/ledger/test_ledger_processes.py", "-k", "fork or child", rounds=60, scale=15,
     ),
     # Crash images and damage --------------------------------------------------------------------
     campaign(
@@ -93,7 +93,7 @@ CAMPAIGNS = (
         "threads", "many threads on one topic; closing while all calls are running",
         "tests/api/subscriptions/test_subscription_threads.py", "tests/api/client/test_threads.py",
         "tests/api/client/test_closing_under_load.py", "tests/api/consuming/test_waking.py",
-        rounds=30,
+        rounds=60,
     ),
     # Sanitizers and order -----------------------------------------------------------------------
     campaign(

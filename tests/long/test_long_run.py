@@ -152,6 +152,7 @@ def test_every_campaign_has_a_name_a_budget_and_tests_that_exist() -> None:
 
 def test_seeds_are_the_same_unless_a_campaign_says_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("seeds.GIVEN", "")
+    monkeypatch.setattr("seeds.SCALE", 1.0)
     assert seeds(3) == [0, 1, 2]
     monkeypatch.setattr("seeds.GIVEN", "500")
     monkeypatch.setattr("seeds.SCALE", 2.0)

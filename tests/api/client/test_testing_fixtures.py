@@ -48,6 +48,7 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
+@pytest.mark.standard
 def test_the_fixtures_give_an_empty_broker_and_a_clock_that_stands_still(
     project: pytest.Pytester,
 ):

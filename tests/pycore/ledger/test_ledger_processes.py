@@ -114,6 +114,7 @@ def test_a_reader_in_another_process_sees_whole_entries_only(
     assert out.split() == ["2000", str(summary.size)], err
 
 
+@pytest.mark.standard
 def test_a_forked_child_cannot_write_and_does_not_hang(tmp_path: Path) -> None:
     writer = make_ledger(tmp_path / "ledger", durability="interval")
     append(writer, 0)
