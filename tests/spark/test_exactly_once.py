@@ -22,6 +22,7 @@ from dying_source import BEFORE, BEHIND, IN_TASK, DyingSource
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.types import BinaryType, StructField, StructType
 from spark_steps import (
+    SMALL_JAVA,
     catalogue_number,
     ledger_count,
     make_topics,
@@ -37,6 +38,12 @@ from pulsarx.spark.data_source import PulsarxDataSource
 
 VALUES = StructType([StructField("value", BinaryType(), True)])
 KEYS = 5
+
+
+def in_two_sizes(points: tuple[str, ...], standard: set[str]) -> list[Any]:
+    """Points of a death: some are tried before anything lands, the others in the long run."""
+    long = [pytest.mark.long]
+    return [pytest.param(each, marks=[] if each in standard else long) for each in points]
 
 
 def numbered(spark: Any, *bounds: int) -> Any:
@@ -245,7 +252,12 @@ def test_a_batch_without_rows_leaves_nothing(spark: Any, folder: Path, tmp_path:
 SMALL = {"maxMessagesPerTrigger": "40", "maxRecordsPerPartition": "10"}
 
 
-@pytest.mark.parametrize("point", IN_TASK + BEFORE + BEHIND)
+SINK_POINTS = IN_TASK + BEFORE + BEHIND
+
+
+@pytest.mark.parametrize(
+    "point", in_two_sizes(SINK_POINTS, {"worker", "linked", "between", "raise"})
+)
 def test_a_sink_may_die_anywhere(spark: Any, source: Path, tmp_path: Path, point: str) -> None:
     spark.dataSource.register(DyingSource)
     dying = {"dieAt": point, "marker": str(tmp_path / "died")}
@@ -269,7 +281,7 @@ def test_a_sink_may_die_anywhere(spark: Any, source: Path, tmp_path: Path, point
     check_once(source, "out", 60, 2)
 
 
-@pytest.mark.parametrize("point", ["before", "after", "raise"])
+@pytest.mark.parametrize("point", in_two_sizes(("before", "after", "raise"), {"after"}))
 def test_a_sink_may_die_beside_a_living_owner(
     spark: Any, source: Path, tmp_path: Path, point: str
 ) -> None:
@@ -333,7 +345,7 @@ run_stream(
 """
 
 
-@pytest.mark.parametrize("point", ["linked", "between", "after"])
+@pytest.mark.parametrize("point", in_two_sizes(("linked", "between", "after"), {"between"}))
 def test_a_driver_may_be_killed_anywhere(
     spark: Any, source: Path, tmp_path: Path, point: str
 ) -> None:
@@ -341,6 +353,7 @@ def test_a_driver_may_be_killed_anywhere(
     marker = tmp_path / "there"
     child = subprocess.Popen(
         [sys.executable, "-c", DRIVER, str(source), str(tmp_path / "c"), str(marker), point],
+        env={**os.environ, "JAVA_TOOL_OPTIONS": SMALL_JAVA},
         start_new_session=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -19,7 +19,7 @@ from pulsarx import errors
 pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'")
 
 from dying_batch import BATCH_POINTS, DyingBatchSource, wait_for
-from spark_steps import make_topics, messages, staged, values
+from spark_steps import SMALL_JAVA, make_topics, messages, staged, values
 
 from pulsarx.broker.staging.staging import collect_staging
 from pulsarx.spark import commit_write, plan_write, write_partitions
@@ -28,7 +28,6 @@ HERE = Path(__file__).parent
 HOUR_MS = 3600 * 1000
 COUNT = 100
 KEYS = 5
-SMALL_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def write_numbers(spark: Any, folder: Path, marker: Path, point: str, **options: str) -> None:

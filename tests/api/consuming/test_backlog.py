@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import pytest
+from seeds import seeds
 from subscription_steps import earliest
 from topic_reading import OpenClient, drain, numbers
 
@@ -43,7 +44,7 @@ def test_it_is_told_in_entries_and_in_messages(memory_client: pulsarx.Client) ->
     assert backlog(memory_client) == (0, 0)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(5))
 def test_whatever_is_acknowledged_it_is_what_is_left(open_client: OpenClient, seed: int) -> None:
     chance = random.Random(seed)
     options = BrokerOptions(managed_ledger_max_entries_per_ledger=20)

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+from sleeping_thread import until_asleep
 from topic_reading import numbers
 
 import pulsarx
@@ -87,6 +88,7 @@ def test_closing_ends_a_batch_that_waits(memory_client: pulsarx.Client, topic: A
 
     thread = threading.Thread(target=collect)
     thread.start()
+    until_asleep(thread)
     consumer.close()
     thread.join(30)
     assert raised

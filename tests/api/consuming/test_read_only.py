@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from child_process import ChildProcess, run_program
+from sleeping_thread import until_asleep
 from topic_reading import numbers, open_paths, whole_topic
 
 import pulsarx
@@ -88,7 +89,7 @@ def in_thread(reader: Any, found: list[Any]) -> threading.Thread:
 
     thread = threading.Thread(target=run)
     thread.start()
-    thread.join(0.03)
+    until_asleep(thread)
     return thread
 
 

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+from sleeping_thread import until_asleep
 from topic_reading import OpenClient, numbers
 
 import pulsarx
@@ -193,7 +194,7 @@ def test_a_waiting_read_is_ended_by_a_close(memory_client: pulsarx.Client) -> No
 
     thread = threading.Thread(target=wait)
     thread.start()
-    thread.join(0.02)
+    until_asleep(thread)
     reader.close()
     thread.join(10)
     assert len(found) == 1

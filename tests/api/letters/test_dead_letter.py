@@ -295,6 +295,7 @@ while True:
 """
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("refusals", [0, 1, 40, 150, 600])
 def test_a_kill_while_messages_are_given_up_loses_none(
     open_client: OpenClient, folder: Path, refusals: int

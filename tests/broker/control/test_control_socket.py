@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from child_process import ChildProcess, run_program
+from sleeping_thread import until_asleep
 
 import pulsarx
 from pulsarx import errors
@@ -418,7 +419,7 @@ def test_closing_finishes_the_request_that_is_being_performed(
     assert begun.wait(10)
     closing = threading.Thread(target=client.close)
     closing.start()
-    closing.join(0.05)
+    until_asleep(closing)
     assert closing.is_alive()
     go_on.set()
     closing.join(10)

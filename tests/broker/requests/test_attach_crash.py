@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from attach_steps import catalogue, contents, folder_of_topics, nothing_stays_open, publish
 from child_process import ChildProcess
+from seeds import seeds
 from simulated_files import Crash, SimulatedFiles
 from staged_ledgers import PREFIX, stage
 
@@ -54,7 +55,8 @@ def crash_at(folder: Path, call: int, seed: int | None, files: list[StagedFile])
     return lived
 
 
-@pytest.mark.parametrize("seed", [None, -1, 1, 2])
+@pytest.mark.standard
+@pytest.mark.parametrize("seed", [None, -1, *seeds(2)])
 def test_a_crash_at_every_call_leaves_all_or_nothing(
     folder: Path, tmp_path: Path, seed: int | None
 ) -> None:
@@ -86,6 +88,7 @@ def test_a_crash_at_every_call_leaves_all_or_nothing(
     assert call > 20
 
 
+@pytest.mark.standard
 def test_the_sweep_finds_a_missing_flush(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

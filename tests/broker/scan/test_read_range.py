@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ledger_files import make_entry, make_ledger
 from range_topics import FULL, OpenClient, batches_of, clients_of, publish, tables, values
+from seeds import scaled
 
 import pulsarx
 from pulsarx import CompressionType, errors
@@ -133,7 +134,7 @@ def test_no_column_and_unknown_columns_are_refused(client: pulsarx.Client):
         read_range(one_range(client), max_rows=0)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     batches=st.lists(
         st.lists(
@@ -300,7 +301,7 @@ def test_a_file_cut_short_is_told_before_it_is_read(open_client: OpenClient):
         read_range(planned)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     at=st.integers(0, 400),
     byte=st.integers(0, 255),
