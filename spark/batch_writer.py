@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql.datasource import DataSourceArrowWriter
 
-from pulsarx.spark.commit import StagedMessage, attach_messages, plan_job, write_task
+from pulsarx.spark.stage_job import StagedMessage, attach_messages, plan_job, write_task
 from pulsarx.spark.write_commit import abort_write, find_commit
 
 TYPE_CHECKING = False

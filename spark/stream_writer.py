@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
 from pulsarx import errors
 from pulsarx.broker.staging.staging import collect_abandoned, folder_id_of, make_staging
-from pulsarx.spark.commit import StagedMessage, attach_messages, plan_job, write_task
+from pulsarx.spark.stage_job import StagedMessage, attach_messages, plan_job, write_task
 from pulsarx.spark.write_commit import abort_write
 
 TYPE_CHECKING = False
