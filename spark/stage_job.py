@@ -1,10 +1,13 @@
 """What the writers of format("pulsarx") have in common: planning, a task, the commit.
 
-  a job                     transaction                         repeated
-  batch, txnAppId, topic    (txnAppId > the topic, txnVersion)  by whoever runs the job again
-  batch, txnAppId, __topic  (txnAppId, txnVersion)              the same
-  batch                     (a name of its own, 0)              never
-  stream                    (spark-query-<query id>, batch)     by Spark, after any failure
+  a job                     transaction                               repeated
+  batch, txnAppId, topic    (txnAppId > topic, txnVersion)            by whoever runs the job again
+  batch, txnAppId, __topic  (txnAppId, txnVersion)                    the same
+  batch                     (a name of its own, 0)                    never
+  stream, topic             (spark-query-<query id> > topic, batch)   by Spark, after any failure
+  stream, __topic           (spark-query-<query id>, batch)           the same
+
+A stream's transaction had no topic in earlier versions; `write_job.was_written_earlier` finds it.
 
 One commit of the catalogue for all topics and partitions, once a transaction.
 """
