@@ -79,6 +79,29 @@ def plan_job(options: Options, schema: StructType, overwrite: bool, staging: boo
     )
 
 
+def check_no_table() -> None:
+    """Runs in a task, before it writes. OperationNotSupported: the write is that of saveAsTable, or
+    of another call that makes a table of it.
+
+    Spark gives a data source nothing to tell such a call from save() by. But it runs the write
+    inside the execution that makes the table, and drops the table when the write fails. In a
+    function of foreachBatch every write is inside the execution of the stream: nothing is told.
+    """
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if context is None or context.getLocalProperty("sql.streaming.queryId"):
+        return
+    whole = context.getLocalProperty("spark.sql.execution.root.id")
+    if whole and whole != context.getLocalProperty("spark.sql.execution.id"):
+        raise errors.OperationNotSupported(
+            'saveAsTable, writeTo or CREATE TABLE ... AS SELECT with format("pulsarx"): Spark '
+            "loses the options of such a table, so nothing could be read from it. Nothing was "
+            "written, and no table was made. Write with save(); to read by a name, CREATE "
+            "TEMPORARY VIEW ... USING pulsarx OPTIONS (...)"
+        )
+
+
 def write_task(job: WriteJob, batches: Iterator[Any]) -> StagedMessage:
     """Runs in a worker: stage the rows of one Spark partition."""
     (message,) = write_partitions(batches, job)

@@ -82,6 +82,12 @@ def _stage_batch(planned: WriteJob) -> WriteJob:
             "write a stream: Spark did not tell the task of which query and batch it is. This "
             "version of Spark is not supported; use foreachBatch with txnAppId and txnVersion"
         )
+    if (context.getLocalProperty("callSite.short") or "").startswith("toTable at "):
+        raise errors.OperationNotSupported(
+            'toTable with format("pulsarx"): Spark loses the options of the table, so nothing '
+            "could be read from it. Nothing was written, but Spark has made the table: DROP it, "
+            "and begin the stream with start()"
+        )
     # A run that was thought dead must not find, or take away, the files of the next one.
     run_id = context.getLocalProperty("spark.jobGroup.id") or "run"
     name = f"spark-{query_id}-{batch_id}-{run_id}"
