@@ -148,10 +148,13 @@ class _Attachment:
                 seen.add(key)
 
     def _check_not_attached(self) -> None:
+        files: dict[str, list[StagedFile]] = {}
+        for file in self.files:
+            files.setdefault(file.topic, []).append(file)
         for topic in self.topics:
             known = {each.uuid: each.ledger_id for each in topic.ledger.ledgers()}
-            for file in self.files:
-                if file.topic == topic.name and file.uuid in known:
+            for file in files[topic.name]:
+                if file.uuid in known:
                     raise errors.NotAllowedError(
                         f"attach {file!r}: topic {topic.name} has it already, as ledger "
                         f"{known[file.uuid]}; it was attached as another batch"

@@ -7,7 +7,8 @@ repeated: the answer to a request may get lost. Arguments are untrusted; they ar
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker.staging.ledger_attachment import attach_ledgers
+from pulsarx.broker.staging.file_list import read_list
+from pulsarx.broker.staging.ledger_attachment import attach_ledgers, attached_already
 from pulsarx.broker.staging.staged_file import StagedFile
 from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
 from pulsarx.topic_name import TopicName, check_subscription_name
@@ -56,6 +57,26 @@ def _attach(
     if batch_id < 0:
         raise ValueError(f"attach: batch_id {batch_id} is below 0")
     staged = [StagedFile.of_document(each) for each in files]
+    return attach_ledgers(broker, application, batch_id, staged, thorough)
+
+
+def _attach_list(
+    broker: Broker,
+    application: str,
+    batch_id: int,
+    job: str,
+    name: str,
+    count: int,
+    checksum: int,
+    thorough: bool,
+) -> Arguments:
+    """As attach; the files are described in a list in the staging area."""
+    if batch_id < 0:
+        raise ValueError(f"attach_list: batch_id {batch_id} is below 0")
+    known = attached_already(broker.catalogue.state, application, batch_id)
+    if known is not None:
+        return known
+    staged = read_list(broker.directory.path, job, name, count, checksum)
     return attach_ledgers(broker, application, batch_id, staged, thorough)
 
 
@@ -217,6 +238,18 @@ VERBS: dict[str, tuple[Callable[..., Arguments], dict[str, type]]] = {
     "attach": (
         _attach,
         {"application": str, "batch_id": int, "files": list, "thorough": bool},
+    ),
+    "attach_list": (
+        _attach_list,
+        {
+            "application": str,
+            "batch_id": int,
+            "job": str,
+            "name": str,
+            "count": int,
+            "checksum": int,
+            "thorough": bool,
+        },
     ),
     "lease": (_lease, {"job": str, "ledgers": dict, "ttl_ms": int}),
     "renew": (_renew, {"job": str, "ttl_ms": int}),
