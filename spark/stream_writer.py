@@ -55,10 +55,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
         job = told[0].job
         if was_written_earlier(job):
             warnings.warn(
-                f"batch {batch_id} of the query is not written to {job.topic} again: a version of "
-                "PulsarX that did not note the topic of a batch has written it there, as far as "
-                "the catalogue tells. If the checkpoint was copied from a query that writes "
-                "another topic, begin with a new checkpoint",
+                f"batch {batch_id} of the query is not written to {job.topic} again: as far as the "
+                "catalogue tells it was written there, by an earlier version of PulsarX or with "
+                "topics chosen by the column __topic. If the checkpoint was copied from a query "
+                "that writes another topic, begin with a new checkpoint",
                 stacklevel=3,
             )
             self.abort(told, batch_id)

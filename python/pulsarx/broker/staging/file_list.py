@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 # The owner holds about 1 KiB for each while it attaches them, and the commit 150 bytes.
 FILES_MAX = 1_000_000
-# Topic names have 32 KiB at most, host, path and the rest less than that.
-_LINE_SIZE_MAX = 1 << 17
+# A topic's name has 32,767 bytes at most, up to three times that in JSON; the rest is shorter.
+_LINE_SIZE_MAX = 1 << 18
 _BUFFER_SIZE = 1 << 20
 _NAME = "files.json"
 
@@ -47,22 +47,22 @@ def listed_files(
             "partitions (coalesce), or several batches"
         )
     job = f"attach-{uuid.uuid4().hex}"
+    path = f"{staging_path(os.path.realpath(os.fspath(folder)), job)}/{_NAME}"
     try:
-        area = make_staging(folder, job)
-        path = f"{area}/{_NAME}"
         try:
+            make_staging(folder, job)
             checksum = _write(path, files)
-            yield {"job": job, "name": _NAME, "count": len(files), "checksum": checksum}
-        finally:
-            for remove, each in ((os.unlink, path), (os.rmdir, area)):
-                try:
-                    remove(each)
-                except OSError:
-                    pass
-    except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        kind = errors.StorageFullError if full else errors.StorageError
-        raise kind(f"attach {len(files)} files: {error}. Nothing was attached") from error
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            kind = errors.StorageFullError if full else errors.StorageError
+            raise kind(f"attach {len(files)} files: {error}. Nothing was attached") from error
+        yield {"job": job, "name": _NAME, "count": len(files), "checksum": checksum}
+    finally:
+        for remove, each in ((os.unlink, path), (os.rmdir, os.path.dirname(path))):
+            try:
+                remove(each)
+            except OSError:
+                pass
 
 
 def _write(path: str, files: Sequence[StagedFile]) -> int:
