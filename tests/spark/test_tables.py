@@ -164,6 +164,6 @@ def test_an_ordinary_write_is_not_taken_for_a_table(
     stream.trigger(availableNow=True).start().awaitTermination(100)
     assert len(values(folder, "t")) == 13
     run_stream(spark, folder, "in", "t", tmp_path / "d")
-    spark.sql(f"CREATE TEMPORARY VIEW v USING pulsarx OPTIONS (root '{folder}', topic 't')")
-    assert spark.table("v").count() == 15 == read(spark, folder, "t").count()
-    spark.catalog.dropTempView("v")
+    spark.sql(f"CREATE TEMPORARY VIEW of_t USING pulsarx OPTIONS (root '{folder}', topic 't')")
+    assert spark.table("of_t").count() == 15 == read(spark, folder, "t").count()
+    spark.catalog.dropTempView("of_t")
