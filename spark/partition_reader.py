@@ -99,7 +99,8 @@ def map_topic(
         are decoded.
     options: start, end, max_bytes_per_partition ... of `plan_topic`, which runs now: the
         DataFrame is of what is published now, however often it is used. Without min_partitions
-        there are as many tasks as Spark runs at once, of 1 MiB at least.
+        there are as many tasks as Spark runs at once, of 1 MiB at least. The driver keeps its lease
+        until nothing is left that was made of the DataFrame.
     TypeError, in the task: the function gave something else.
     """
     from pyspark.sql.types import StructType
