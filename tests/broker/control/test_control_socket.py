@@ -396,8 +396,8 @@ def test_memory_has_no_socket() -> None:
 
 def test_every_verb_is_named() -> None:
     assert sorted(VERBS) == [
-        "attach", "create_subscription", "create_topic", "lease", "move_subscriptions", "release",
-        "renew", "stats",
+        "attach", "attach_list", "create_subscription", "create_topic", "lease",
+        "move_subscriptions", "release", "renew", "stats",
     ]  # fmt: skip
 
 

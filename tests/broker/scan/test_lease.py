@@ -227,7 +227,7 @@ def renewals(clock: pulsarx.ManualClock, monkeypatch: pytest.MonkeyPatch) -> Lea
 def planned_ranges(client: pulsarx.Client, folder: Path, ttl_ms: int) -> list[LedgerRange]:
     ranges = plan(client, "t", columns=["value"])
     expires_ms = lease_ranges(folder, "job", ranges, ttl_ms)
-    assert {each.lease for each in ranges} == {("job", ttl_ms, expires_ms)}
+    assert {each.lease for each in ranges} == {("job", ttl_ms, expires_ms, ranges[0].ledger_id)}
     return ranges
 
 
@@ -298,12 +298,76 @@ def test_a_lease_that_is_over_is_told_and_reading_goes_on(
     renewals: LeaseRenewals,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """There is nothing left to lease: retention has removed what is being read."""
     ranges = planned_ranges(client, folder, 30_000)
+    reader = read_range(ranges[0])
     release_lease(folder, "job")
-    for _ in read_range(ranges[0]):
+    acknowledge_all(client)
+    assert ranges[0].ledger_id not in ledger_ids(client)
+    for _ in reader:
         pass_time(clock, renewals, 100)
     assert caplog.text.count("is not renewed from host") == 1
     assert not inspect(client).catalogue.state.leases
+
+
+def test_what_is_read_after_the_lease_is_over_is_leased_again_as_a_whole(
+    client: pulsarx.Client, folder: Path, clock: pulsarx.ManualClock, renewals: LeaseRenewals
+) -> None:
+    """As by the second action of a DataFrame, an hour after the first: it read without a lease."""
+    ids = ledger_ids(client)
+    ranges = planned_ranges(client, folder, 30_000)
+    for each in ranges:
+        assert sum(len(batch) for batch in read_range(each)) == 1
+    pass_time(clock, renewals, 3600)
+    assert not brokers_of(client).catalogue.state.leased_from(T, clock.now_ms())[1]
+    reader = read_range(ranges[2])
+    next(reader)
+    renewals.wait()
+    acknowledge_all(client)
+    assert ledger_ids(client) == ids
+    pass_time(clock, renewals, 100)
+    assert ledger_ids(client) == ids
+    (job,) = brokers_of(client).catalogue.state.leases
+    assert job.startswith("job-")
+    assert sum(len(batch) for each in ranges for batch in read_range(each)) == 4
+    del reader
+    pass_time(clock, renewals, 31)
+    brokers_of(client).topics[T].trim()
+    assert ledger_ids(client) == ids[3:]
+
+
+def test_where_some_of_a_job_is_gone_what_is_being_read_is_leased_again(
+    client: pulsarx.Client, folder: Path, clock: pulsarx.ManualClock, renewals: LeaseRenewals
+) -> None:
+    ids = ledger_ids(client)
+    ranges = planned_ranges(client, folder, 30_000)
+    release_lease(folder, "job")
+    assert brokers_of(client).topics[T].ledger.remove(ids[:1]) == ids[:1]
+    clock.advance(31)
+    reader, later = read_range(ranges[2]), read_range(ranges[1])
+    next(reader)
+    renewals.wait()
+    acknowledge_all(client)
+    assert ledger_ids(client) == ids[2:]
+    next(later)  # its file is open
+    pass_time(clock, renewals, 31)
+    assert ledger_ids(client) == ids[2:]
+
+
+def test_a_topic_that_is_read_later_comes_under_the_new_lease_at_once(
+    client: pulsarx.Client, folder: Path, clock: pulsarx.ManualClock, renewals: LeaseRenewals
+) -> None:
+    client.create_producer("u").send(b"x")
+    ranges = [*plan(client, "t"), *plan(client, "u")]
+    lease_ranges(folder, "job", ranges, 30_000)
+    clock.advance(40)
+    readers = []
+    for each in (ranges[0], ranges[-1]):
+        readers.append(read_range(each))
+        next(readers[-1])
+        renewals.wait()
+    leases_now = brokers_of(client).catalogue.state.leases
+    assert sorted(leases_now.popitem()[1].ledgers) == [T, TOPIC + "u"]
 
 
 def test_a_lease_that_was_over_and_is_replaced_is_renewed_again(
@@ -331,7 +395,7 @@ def test_a_reader_may_be_dropped_anywhere(
     next(reader)
     with renewals._lock:
         del reader
-    assert [each.readers for each in renewals._leases.values()] == [0]
+    assert [each.reading for each in renewals._leases.values()] == [[]]
 
 
 def test_what_a_forked_child_drops_leaves_its_own_timers(

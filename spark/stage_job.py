@@ -1,10 +1,13 @@
 """What the writers of format("pulsarx") have in common: planning, a task, the commit.
 
-  a job                     transaction                         repeated
-  batch, txnAppId, topic    (txnAppId > the topic, txnVersion)  by whoever runs the job again
-  batch, txnAppId, __topic  (txnAppId, txnVersion)              the same
-  batch                     (a name of its own, 0)              never
-  stream                    (spark-query-<query id>, batch)     by Spark, after any failure
+  a job                     transaction                               repeated
+  batch, txnAppId, topic    (txnAppId > topic, txnVersion)            by whoever runs the job again
+  batch, txnAppId, __topic  (txnAppId, txnVersion)                    the same
+  batch                     (a name of its own, 0)                    never
+  stream, topic             (spark-query-<query id> > topic, batch)   by Spark, after any failure
+  stream, __topic           (spark-query-<query id>, batch)           the same
+
+A stream's transaction had no topic in earlier versions; `write_job.was_written_earlier` finds it.
 
 One commit of the catalogue for all topics and partitions, once a transaction.
 """
@@ -74,6 +77,29 @@ def plan_job(options: Options, schema: StructType, overwrite: bool, staging: boo
         max_message_size=options.maxMessageSize,
         staging=staging,
     )
+
+
+def check_no_table() -> None:
+    """Runs in a task, before it writes. OperationNotSupported: the write is that of saveAsTable, or
+    of another call that makes a table of it.
+
+    Spark gives a data source nothing to tell such a call from save() by. But it runs the write
+    inside the execution that makes the table, and drops the table when the write fails. In a
+    function of foreachBatch every write is inside the execution of the stream: nothing is told.
+    """
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if context is None or context.getLocalProperty("sql.streaming.queryId"):
+        return
+    whole = context.getLocalProperty("spark.sql.execution.root.id")
+    if whole and whole != context.getLocalProperty("spark.sql.execution.id"):
+        raise errors.OperationNotSupported(
+            'saveAsTable, writeTo or CREATE TABLE ... AS SELECT with format("pulsarx"): Spark '
+            "loses the options of such a table, so nothing could be read from it. Nothing was "
+            "written, and no table was made. Write with save(); to read by a name, CREATE "
+            "TEMPORARY VIEW ... USING pulsarx OPTIONS (...)"
+        )
 
 
 def write_task(job: WriteJob, batches: Iterator[Any]) -> StagedMessage:
