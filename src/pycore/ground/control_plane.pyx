@@ -21,7 +21,7 @@ cdef enum:
 
 
 cdef class ControlCall:
-    """One call handed over. Its caller waits; the thread that runs it touches it once at the end."""
+    """One call handed over. Its caller waits; its thread touches it once at the end."""
 
     def __cinit__(self, function, tuple arguments, give_back) -> None:
         self.function = function
