@@ -37,6 +37,7 @@ cdef class ConsumerArrow(ConsumerCore):
         cdef int64_t wanted = max_messages
         cdef ArrowBlock* block
         cdef object deadline = None
+        cdef object damage = None
         if wanted < 1:
             raise ValueError(f"max_messages is {wanted}; it must be at least 1")
         if self.state != CONSUMER_OPEN:
@@ -49,14 +50,14 @@ cdef class ConsumerArrow(ConsumerCore):
                 mutex_lock(&self.core.mutex)
                 try:
                     self.collect(block, wanted)
-                except errors.CorruptDataError:
+                except errors.CorruptDataError as error:
                     # What was taken before the damage must not be lost, as in receive_many.
-                    if not block.row_count:
-                        raise
-                    self.subscription.log_damage()
+                    damage = error
                 finally:
                     mutex_unlock(&self.core.mutex)
                 self.after()
+                if damage is not None:
+                    self.tell(damage, block.row_count != 0)
                 if block.row_count:
                     break
                 if deadline is None:
@@ -138,16 +139,37 @@ cdef class ConsumerArrow(ConsumerCore):
             receiver.view_at = at
             receiver.view_index = index if view.metadata_flags & METADATA_BATCH else 0
             return STOP
-        if status != STATUS_OK:
-            if status != STATUS_NO_MEMORY:
-                receiver.drop_view()
+        if status == STATUS_NO_MEMORY:
             raise_status(status, 0, f"read message {index} of entry {view.entry_id} "
                                     f"of ledger {view.ledger_id}")
         receiver.view_at = at
         receiver.view_index = index
+        if status != STATUS_OK:
+            return self.pass_message(view, at, index, status)
         if index == receiver.view_end:
             receiver.drop_view()
         return 0
+
+    cdef int pass_message(self, EntryView view, uint32_t at, uint32_t index,
+                          int status) except -1:
+        """A message, at offset at, does not fit into columns: go behind it and raise. Damage is
+        told once; what is behind is read on, if its place can be found."""
+        cdef Receiver receiver = self.receiver
+        cdef BatchMessage passed
+        cdef bint walked = view.metadata_flags & METADATA_BATCH == 0
+        if not walked:
+            walked = batch_decode_next(view.c_payload, view.payload_size, &at,
+                                       &passed) == STATUS_OK
+        else:
+            index = 0
+        if not walked:
+            receiver.drop_view()
+            return self.dispatcher.lose_rest(view, index, status)
+        receiver.step(at, index)
+        if status == STATUS_TOO_LARGE:
+            raise_status(status, 0, f"read message {index} of entry {view.entry_id} "
+                                    f"of ledger {view.ledger_id}")
+        return self.dispatcher.lose_one(view, index, status)
 
     cdef int collect_claimed(self, ArrowBlock* block, const BlockEntry* entry,
                              int64_t wanted) except -1:
@@ -181,13 +203,12 @@ cdef class ConsumerArrow(ConsumerCore):
                 status = STATUS_OK
             if status == STATUS_NO_MEMORY:
                 self.dispatcher.unclaim(receiver, view, here)
-            elif status != STATUS_OK:
-                if claimed:
-                    self.dispatcher.pass_over(receiver, view, here)
-                self.dispatcher.lose(receiver, view)
-                receiver.drop_view()
-            if status != STATUS_OK:
                 raise_status(status, 0, f"read message {here} of entry {view.entry_id} "
                                         f"of ledger {view.ledger_id}")
+            if status == STATUS_TOO_LARGE:
+                self.dispatcher.pass_over(receiver, view, here)
+            if status != STATUS_OK:
+                self.pass_message(view, at, here, status)
+                continue
             receiver.step(at, here)
         return 0

@@ -29,6 +29,7 @@ cdef class ConsumerCore:
     cdef object deadline(self, object timeout_millis)
     cdef bint settle(self, int status, uint64_t ledger_id, uint64_t message) except -1
     cdef int after(self) except -1
+    cdef int tell(self, object damage, bint passed) except -1
     cdef int refuse(self, object message, int64_t delay_ms) except -1
     cdef int refuse_foreign(self, Message message) except -1
     cdef int check_open(self) except -1

@@ -25,7 +25,10 @@ cdef class SubscriptionCore(SectionsSource):
     cdef object now_ns                   # of the system's clock: as now_ms, without Python code
     cdef object timer                    # of the clock, for the earliest deadline; None: not armed
     cdef uint64_t armed_ms               # when it is due
-    cdef object on_due               # what it calls
+    cdef object on_due                   # what it calls
+    cdef object on_loss                  # called with losses, without the mutex
+    cdef list losses                     # what was found lost and not said yet; None: nothing
+    cdef set told_ledgers                # of which an unknown number of messages is lost
     cdef uint64_t delayed_changed        # delayed messages found since the last snapshot
     cdef int64_t fold_failed_ms          # when the cursor could not be written; 0: it could
 
@@ -52,8 +55,15 @@ cdef class SubscriptionCore(SectionsSource):
     cdef int count_redelivery(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
     """One redelivery more; survives a restart, unless the cursor cannot be written."""
 
-    cdef bint fold_for_counts(self) except -1
-    """Make room for counts in the cursor; False: it cannot be written now, said in the log."""
+    cdef bint fold_now(self) except -1
+    """Make room in the cursor; False: it cannot be written now, said in the log."""
+
+    cdef bint acknowledge_lost(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1
+    """Messages that can never be delivered count as acknowledged. False: the cursor cannot keep it
+    now, so they are told as lost once more."""
+
+    cdef bint was_told(self, uint64_t ledger_id) except -1
+    """Whether this was asked of the ledger before. A reader is told each time."""
 
     cdef int forget(self, bint delayed_too, bint counts_too) except -1
     """Nobody has anything: every message is unread again, or acknowledged."""

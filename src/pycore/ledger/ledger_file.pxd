@@ -5,7 +5,7 @@ from libc.stdint cimport uint8_t, uint64_t
 
 from pulsarx._core.ledger_footer cimport LedgerFooter, LedgerHeader
 from pulsarx._core.ledger_index cimport LedgerIndex
-from pulsarx._core.ledger_read cimport LedgerRead
+from pulsarx._core.ledger_read cimport LedgerGap, LedgerRead
 
 cdef class AppendIndex:
     """Owns the index of a ledger that is appended to: it outlives the writer as long as a map uses
@@ -25,6 +25,10 @@ cdef class LedgerFile:
     cdef readonly object path            # None: in memory
     cdef AppendIndex append_index        # keeps c_index of a file that is being written
     cdef int c_footer_load(self) except -1
+    cdef int c_find(self, int kind, uint64_t value, uint64_t end, uint64_t* offset,
+                    LedgerGap* gap) except -1
+    """ledger_read_find with the file's index; offset is end when nothing is there."""
+
     cdef int c_raise(self, int status, object what) except -1
 
 cdef LedgerFile ledger_file_map(int fd, uint64_t size, uint64_t ledger_id, object path)

@@ -213,6 +213,17 @@ cdef class LedgerFile:
             self.c_raise(status, f"pass over offset {offset}")
         return next_offset
 
+    cdef int c_find(self, int kind, uint64_t value, uint64_t end, uint64_t* offset,
+                    LedgerGap* gap) except -1:
+        cdef int status
+        index_load(self)
+        with nogil:
+            status = ledger_read_find(&self.c_read, kind, value, end, self.c_index, offset, gap)
+        if status == STATUS_END:
+            offset[0] = end
+            return 0
+        return self.c_raise(status, f"find below offset {end}") if status != STATUS_OK else 0
+
     def find_entry(self, entry_id: int, end: int) -> int:
         """The offset of the first entry with this id or a later one; end when there is none."""
         return find(self, FIND_ENTRY, entry_id, end)
@@ -225,6 +236,17 @@ cdef class LedgerFile:
     def find_publish_time(self, publish_time_ms: int, end: int) -> int:
         """The offset of the first entry published at this time or later; end when there is none."""
         return find(self, FIND_PUBLISH_TIME, <uint64_t><int64_t>publish_time_ms, end)
+
+    def find_entry_or_gap(self, entry_id: int, end: int) -> tuple[int, tuple[int, int] | None]:
+        """As find_entry, and where the entry belongs if it lies in a damaged place: (entry id,
+        ordinal of its first message) with which that place begins, else None."""
+        return find_or_gap(self, FIND_ENTRY, entry_id, end)
+
+    def find_publish_time_or_gap(self, publish_time_ms: int,
+                                 end: int) -> tuple[int, tuple[int, int] | None]:
+        """As find_publish_time, and the damaged place right in front of the entry found, as
+        find_entry_or_gap says it."""
+        return find_or_gap(self, FIND_PUBLISH_TIME, <uint64_t><int64_t>publish_time_ms, end)
 
     def end_of_times(self, publish_time_ms: int, end: int) -> tuple[int, int] | None:
         """(offset, ordinal) behind the last entry published before this time; None: damage keeps
@@ -301,15 +323,15 @@ cdef int index_load(LedgerFile self) except -1:
 
 cdef object find(LedgerFile self, int kind, uint64_t value, uint64_t end):
     cdef uint64_t offset = 0
-    cdef int status
-    index_load(self)
-    with nogil:
-        status = ledger_read_find(&self.c_read, kind, value, end, self.c_index, &offset)
-    if status == STATUS_END:
-        return end
-    if status != STATUS_OK:
-        self.c_raise(status, f"find below offset {end}")
+    self.c_find(kind, value, end, &offset, NULL)
     return offset
+
+
+cdef tuple find_or_gap(LedgerFile self, int kind, uint64_t value, uint64_t end):
+    cdef uint64_t offset = 0
+    cdef LedgerGap gap
+    self.c_find(kind, value, end, &offset, &gap)
+    return offset, (gap.entry_id, gap.first_message) if gap.offset else None
 
 
 cdef dict frame_dict(const EntryFrame* frame):

@@ -5,6 +5,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
 from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
 from pulsarx._core.message_metadata cimport EntryParts, entry_decode
 from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK
@@ -72,6 +73,11 @@ cdef int entry_view_decompress(EntryView view, EntryParts* parts,
     view.c_payload = <const uint8_t*>PyBytes_AS_STRING(view.plain)
     view.payload_size = <uint32_t>PyBytes_GET_SIZE(view.plain)
     return 0
+
+
+cdef uint64_t entry_view_offset(EntryView view) noexcept:
+    # In front of the metadata, which is never copied: magic, checksum, its size; and the frame.
+    return <uint64_t>(view.c_encoded_metadata - view.file.c_read.base) - 10 - ENTRY_FRAME_SIZE
 
 
 cdef EntryView entry_view_share(EntryView view, EntryContext context):

@@ -10,7 +10,7 @@ import os
 import threading
 
 from pulsarx.broker.catalogue.log import CatalogueLog
-from pulsarx.broker.catalogue.operations import CatalogueDraft, detail_of
+from pulsarx.broker.catalogue.operations import CatalogueDraft
 from pulsarx.errors import (
     AlreadyClosed,
     CatalogueError,
@@ -18,6 +18,7 @@ from pulsarx.errors import (
     FolderOwnedError,
     NewerFormatError,
     NotAllowedError,
+    detail_of,
 )
 
 TYPE_CHECKING = False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 
+from pulsarx import errors
 from pulsarx._pycore.message.message_id import MessageId
 from pulsarx.topic_name import TopicName
 
@@ -24,6 +25,11 @@ ENTRY_BATCH = 1  # the frame's flag: its entry is a batch
 
 class LedgerTrimmed(Exception):
     """The ledger left the topic while somebody was about to read it. Never leaves this layer."""
+
+
+def ends_of(ledger: LedgerRecord) -> tuple[int, int, int]:
+    """Where a sealed ledger ends: in bytes, entries and messages."""
+    return ledger.size, ledger.entry_count, ledger.message_count
 
 
 class LedgerList:
@@ -53,7 +59,10 @@ class LedgerList:
         """Published messages of one ledger; 0 when it is gone."""
         for ledger in self.ledgers():
             if ledger.ledger_id == ledger_id:
-                return self.published_counts(ledger)[1]
+                try:
+                    return self.published_counts(ledger)[1]
+                except errors.CorruptDataError:
+                    break  # not sealed, and its file cannot be read
         return 0
 
     def span(self, ledger: LedgerRecord) -> LedgerSpan:
@@ -62,7 +71,11 @@ class LedgerList:
             self._spans = weakref.WeakValueDictionary()
         found = self._spans.get(ledger.ledger_id)
         if found is None or (ledger.state == "sealed" and found.is_growing):
-            found = self._spans[ledger.ledger_id] = self.make_span(ledger)
+            try:
+                found = self._spans[ledger.ledger_id] = self.make_span(ledger)
+            except errors.CorruptDataError as error:
+                error.ledger_id = ledger.ledger_id  # type: ignore[attr-defined]
+                raise
         return found
 
     def span_of(self, ledger_id: int) -> LedgerSpan | None:
@@ -116,7 +129,8 @@ class LedgerList:
 
     def locate(self, message_id: MessageId) -> tuple[int, int, int]:
         """(ledger id, first ordinal, messages) that an id names; no messages when its ledger is
-        gone or never was.
+        gone or never was, or when the entry lies in a damaged place, which begins with that
+        ordinal.
 
         The id of a batch (batch index -1) names all its messages.
         """
@@ -147,23 +161,48 @@ class LedgerList:
             return (ledger.ledger_id, messages, 0)
         try:
             span = self.span(ledger)
-        except LedgerTrimmed:
+        except (LedgerTrimmed, errors.CorruptDataError):
             return (ledger.ledger_id, 0, 0)
-        offset = span.file.find_entry(entry_id, span.end)
+        offset, gap = span.file.find_entry_or_gap(entry_id, span.end)
         frame = span.file.frame(offset, span.end)
-        if frame is None:
+        if gap is not None:
+            first, count = gap[1], 0
+            following = (entries, messages)
+            if frame is not None:
+                following = frame["entry_id"], frame["first_message"]
+            if gap[0] == entry_id == following[0] - 1:
+                count = following[1] - first  # the only entry that is missing there
+        elif frame is None:
             return (ledger.ledger_id, messages, 0)
-        first, count = frame["first_message"], frame["message_count"]
+        else:
+            first, count = frame["first_message"], frame["message_count"]
         if batch_index < 0:
             return (ledger.ledger_id, first, count)
         if batch_index >= count:
             return (ledger.ledger_id, first + count, 0)
         return (ledger.ledger_id, first + batch_index, 1)
 
+    def is_damaged(self, message_id: MessageId) -> bool:
+        """Whether an id names an entry that was published and cannot be found."""
+        entry_id = message_id.entry_id()
+        for ledger in self.ledgers():
+            if ledger.ledger_id == message_id.ledger_id():
+                if not 0 <= entry_id < self.published_counts(ledger)[0]:
+                    return False
+                try:
+                    span = self.span(ledger)
+                except errors.CorruptDataError:
+                    return True
+                except LedgerTrimmed:
+                    return False
+                return span.file.find_entry_or_gap(entry_id, span.end)[1] is not None
+        return False
+
     def position_of(self, message_id: MessageId, inclusive: bool) -> Position:
         """Where reading starts for an id: at it, or behind it; earliest and latest are themselves.
 
-        An id before the first ledger is the first message, one beyond the end is the end.
+        An id before the first ledger is the first message, one beyond the end is the end, one in a
+        damaged place begins with that place, so that its reader is told of the damage.
         """
         if message_id.ledger_id() == LATEST:
             return self.end_position()
@@ -178,8 +217,8 @@ class LedgerList:
         return self.end_position()
 
     def position_at_time(self, publish_time_ms: int) -> Position:
-        """The first message published at or after a time (milliseconds since 1970); the end when
-        there is none."""
+        """The first message published at or after a time (milliseconds since 1970), or the damaged
+        place in front of it; the end when there is none."""
         for ledger in self.ledgers():
             entries, _ = self.published_counts(ledger)
             if entries == 0 or (
@@ -190,7 +229,11 @@ class LedgerList:
                 span = self.span(ledger)
             except LedgerTrimmed:
                 continue
-            offset = span.file.find_publish_time(publish_time_ms, span.end)
+            except errors.CorruptDataError:
+                return (ledger.ledger_id, 0)  # its messages may be of that time
+            offset, gap = span.file.find_publish_time_or_gap(publish_time_ms, span.end)
+            if gap is not None:
+                return (ledger.ledger_id, gap[1])
             frame = span.file.frame(offset, span.end)
             if frame is not None:
                 return (ledger.ledger_id, frame["first_message"])
@@ -202,11 +245,14 @@ class LedgerList:
             entries, _ = self.published_counts(ledger)
             if entries == 0:
                 continue
+            frame = None
             try:
                 span = self.span(ledger)
+                frame = span.file.frame(span.file.find_entry(entries - 1, span.end), span.end)
             except LedgerTrimmed:
                 continue
-            frame = span.file.frame(span.file.find_entry(entries - 1, span.end), span.end)
+            except errors.CorruptDataError:
+                pass  # whoever reads it is told
             batch_index = -1
             if frame is not None and frame["flags"] & ENTRY_BATCH:
                 batch_index = frame["message_count"] - 1

@@ -17,7 +17,7 @@ from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.ledger_recovery import LedgerRecovery, seal_recovered
 from pulsarx._pycore.ledger.ledger_tail import LedgerSpan, LedgerTail, fence, published_counts
 from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
-from pulsarx.broker.ledgers.ledger_list import LedgerList, LedgerTrimmed
+from pulsarx.broker.ledgers.ledger_list import LedgerList, LedgerTrimmed, ends_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ class ManagedLedger(LedgerList):
         ledger = known[0]
         kept = self._in_memory.get(ledger.ledger_id)
         if kept is not None:
-            return LedgerSpan.sealed(ledger.ledger_id, kept.map(), ledger.size)
+            return LedgerSpan.sealed(ledger.ledger_id, kept.map(), *ends_of(ledger))
         path = self.broker.directory.ledger_path(ledger.ledger_id)
         if path is None:
             raise LedgerTrimmed
@@ -284,7 +284,7 @@ class ManagedLedger(LedgerList):
                 f"the catalogue has "
                 f"{ledger.message_count} messages in it. Put the file back if you have it"
             ) from None
-        return LedgerSpan.sealed(ledger.ledger_id, file, ledger.size)
+        return LedgerSpan.sealed(ledger.ledger_id, file, *ends_of(ledger))
 
     def _as_it_is_now(self, ledger: LedgerRecord) -> LedgerRecord:
         """Sealed since the caller took its list, its record does not know where it ends."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.ledger_tail import LedgerSpan, LedgerTail
-from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
+from pulsarx.broker.ledgers.ledger_list import LedgerList, Position, ends_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class ReadOnlyLedger(LedgerList):
 
     def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
         if ledger.state == "sealed":
-            return LedgerSpan.sealed(ledger.ledger_id, self._open(ledger), ledger.size)
+            return LedgerSpan.sealed(ledger.ledger_id, self._open(ledger), *ends_of(ledger))
         ends = self.broker.ends
         if ends is not None and ends.find(ledger.ledger_id):
             return LedgerSpan.published(ledger.ledger_id, self._open(ledger), ends, ledger.slot)
@@ -117,7 +117,13 @@ class ReadOnlyLedger(LedgerList):
             path = self.broker.directory.ledger_path(ledger.ledger_id)
             file = LedgerFile.open(path, ledger.ledger_id)
             recovery = file.recover()
-            span = LedgerSpan.sealed(ledger.ledger_id, file, recovery.end)
+            span = LedgerSpan.sealed(
+                ledger.ledger_id,
+                file,
+                recovery.end,
+                recovery.entry_count,
+                recovery.message_count,
+            )
             found = (span, recovery.entry_count, recovery.message_count)
             self._recovered[ledger.ledger_id] = found
         return found

@@ -13,7 +13,6 @@ import stat
 
 from pulsarx import errors
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
-from pulsarx.broker.catalogue.operations import detail_of
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -167,7 +166,7 @@ class StagedFile:
         try:
             found = self._look(folder, store_id, file)
         except errors.CorruptDataError as error:
-            raise self._damaged(folder, detail_of(error)) from error
+            raise self._damaged(folder, errors.detail_of(error)) from error
         found["file_size"] = checked[2]
         for name, value in found.items():
             if value != getattr(self, name):
@@ -180,7 +179,7 @@ class StagedFile:
             if thorough:
                 self._read_all(file)
         except errors.CorruptDataError as error:
-            raise self._damaged(folder, detail_of(error)) from error
+            raise self._damaged(folder, errors.detail_of(error)) from error
         return checked
 
     def _check_store(self, folder: str, written_for: str, store_id: str) -> None:
@@ -198,7 +197,7 @@ class StagedFile:
             checked = identity(path)
             return checked, LedgerFile.open(path, 0)
         except errors.CorruptDataError as error:
-            raise self._damaged(folder, detail_of(error)) from error
+            raise self._damaged(folder, errors.detail_of(error)) from error
         except FileNotFoundError as error:
             raise errors.StorageError(
                 f"attach {self._described(folder)}: there is no such file in the data directory "

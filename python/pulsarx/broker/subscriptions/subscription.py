@@ -63,7 +63,7 @@ class Subscription:
         self._kind: tuple[Any, ...] = ("Exclusive",)
         self._partition_index = TopicName.of(topic.name).partition_index
         self.dispatcher = self._make_dispatcher()
-        self.core.start(WeakCall(self, "deadlines_due"))
+        self.core.start(WeakCall(self, "deadlines_due"), WeakCall(self, "messages_lost"))
         self.dispatcher.deadlines_due()  # of what fell due while nobody was here
         self._consumers: dict[Receiver, weakref.ref[ConsumerCore]] = {}
         self.removed = False
@@ -157,6 +157,11 @@ class Subscription:
         ledger = self.topic.ledger
         found = ledger.locate(message_id)
         if not found[2] and not ledger.may_have_had(message_id.ledger_id()):
+            if ledger.is_damaged(message_id):
+                raise errors.CorruptDataError(
+                    f"acknowledge {message_id} of {self.topic.name}: the entry cannot be read, so "
+                    "which messages it holds is not known; a consumer that comes to it is told"
+                )
             raise errors.NotAllowedError(
                 f"acknowledge {message_id}: {self.topic.name} has no such message; an id is "
                 "acknowledged on the topic it was published to or received from"
@@ -252,15 +257,16 @@ class Subscription:
         """How long a caller waits is real time, whatever clock the broker has."""
         return Deadline(timeout_millis)
 
-    def log_damage(self) -> None:
+    def messages_lost(self, losses: list[str]) -> None:
+        """Messages were found that cannot be read; they count as acknowledged by now."""
         import logging
 
-        logging.getLogger("pulsarx").error(
-            "%s: a damaged entry was passed over by receive_many on subscription %s",
-            self.topic.name,
-            self.name,
-            exc_info=True,
-        )
+        for text in losses:
+            logging.getLogger("pulsarx").error("subscription %s: damage: %s", self.name, text)
+        if not self.removed:
+            tracker = self.tracker
+            self.topic.broker.after_flush_interval(tracker.flush)
+            self.topic.trim_soon()
 
     def mark_delete(self) -> Position:
         """The first message that is not acknowledged."""
@@ -296,6 +302,8 @@ class Subscription:
             entries = open_entries(self.tracker, span, ledger.ledger_id, entries, messages)
         except LedgerTrimmed:
             return 0, 0
+        except errors.CorruptDataError:
+            pass  # none of its entries can be read; whoever reads it is told
         return entries, max(messages - acknowledged, 0)
 
     def statistics(self) -> dict[str, Any]:
@@ -371,10 +379,10 @@ class WeakCall:
         self._reference = weakref.ref(target)
         self._name = name
 
-    def __call__(self) -> None:
+    def __call__(self, *arguments: object) -> None:
         found = self._reference()
         if found is not None:
-            getattr(found, self._name)()
+            getattr(found, self._name)(*arguments)
 
 
 class ForgetLater:

@@ -57,9 +57,9 @@ class ReaderCursor:
         """How long a caller waits is real time, whatever clock the broker has."""
         return Deadline(timeout_millis)
 
-    def log_damage(self) -> None:
+    def log_damage(self, damage: Exception) -> None:
         import logging
 
         logging.getLogger("pulsarx").error(
-            "%s: a damaged entry was passed over by a reader", self.topic.name, exc_info=True
+            "%s: damage was passed over by a reader: %s", self.topic.name, damage
         )

@@ -1,0 +1,60 @@
+"""Ledger files of a folder that nobody owns now, and damage to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pulsarx import errors
+
+HEADER_SIZE = 4096
+FRAME_SIZE = 64
+
+
+def ledger_paths(folder: Path) -> list[Path]:
+    """Oldest first."""
+    return sorted(folder.rglob("*.ledger"), key=lambda path: int(path.stem))
+
+
+def frame_offsets(path: Path) -> list[int]:
+    """Where the entries of a ledger begin, and where the last one ends."""
+    data = path.read_bytes()
+    found = [HEADER_SIZE]
+    while size := int.from_bytes(data[found[-1] : found[-1] + 4], "little"):
+        if data[found[-1] + FRAME_SIZE : found[-1] + FRAME_SIZE + 2] != b"\x0e\x01":
+            break
+        found.append(found[-1] + FRAME_SIZE + -(-size // 8) * 8)
+    return found
+
+
+def flip(path: Path, entry: int, part: str) -> int:
+    """Change one bit of an entry's frame or payload; the offset of its frame."""
+    offset = frame_offsets(path)[entry]
+    at = offset + 20 if part == "frame" else frame_offsets(path)[entry + 1] - 8
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+    return offset
+
+
+def fill(path: Path, start: int, end: int, byte: int = 0) -> None:
+    data = bytearray(path.read_bytes())
+    data[start:end] = bytes([byte]) * (end - start)
+    path.write_bytes(data)
+
+
+def receive_all(consumer: Any) -> tuple[list[Any], list[str]]:
+    """What a consumer or reader is given without waiting, and what it is told of damage."""
+    receive = getattr(consumer, "read_next", None) or consumer.receive
+    found, told = [], []
+    while True:
+        try:
+            found.append(receive(0))
+        except errors.CorruptDataError as error:
+            told.append(str(error))
+        except errors.Timeout:
+            return found, told
+
+
+def data_of(messages: list[Any]) -> list[str]:
+    return [message.data().decode().rpartition(":")[2] for message in messages]
