@@ -114,6 +114,8 @@ class Broker:
             self._cursor_listing = CursorListing(self.files, f"{self.directory.path}/cursors")
         try:
             self.catalogue = Catalogue.open(self.directory, log=log)
+            if any(topic.ledgers for topic in self.catalogue.state.topics.values()):
+                self.directory.check_mounted()
             ends_path = self.directory.ends_path
             epoch = self.catalogue.epoch
             self.ends = (
@@ -121,6 +123,7 @@ class Broker:
                 if ends_path is None
                 else PublishedEnds.create(ends_path, epoch)
             )
+            self._forget_ends()
         except BaseException:
             self.directory.close()
             raise
@@ -132,6 +135,20 @@ class Broker:
             self.control = ControlSocket.open(self, self.directory.path)
         if self.control is not None:
             self.directory.announce(self.catalogue.epoch, self.control.address)
+
+    def _forget_ends(self) -> None:
+        """Of what dead owners published, keep the ends of ledgers that are to be recovered."""
+        left = self.ends.left_ids()
+        topics = self.catalogue.state.topics.values() if left else ()
+        unsealed = {
+            ledger.ledger_id
+            for topic in topics
+            for ledger in topic.ledgers
+            if ledger.state == "open"
+        }
+        for ledger_id in left:
+            if ledger_id not in unsealed:
+                self.ends.forget_left(ledger_id)
 
     def after_flush_interval(self, flush: Callable[[], None]) -> None:
         """Call flush when the flush interval (real time) is over."""

@@ -259,8 +259,8 @@ cdef class SubscriptionCore(SectionsSource):
 
             self.fold_failed_ms = self.now_ms()
             logging.getLogger("pulsarx").exception(
-                "the cursor could not be written: redeliveries and lost messages are not kept for a "
-                "restart")
+                "the cursor could not be written: redeliveries and lost messages are not kept for "
+                "a restart")
             return False
         self.fold_failed_ms = 0
         return True

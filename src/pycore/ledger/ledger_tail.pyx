@@ -9,7 +9,7 @@ from pulsarx._core.atomic cimport (
 )
 from pulsarx._core.ledger_append cimport LEDGER_FENCED, LEDGER_OPEN
 from pulsarx._core.limits cimport ENTRY_ALIGNMENT, LEDGER_HEADER_SIZE
-from pulsarx._core.status cimport STATUS_UNBORN
+from pulsarx._core.status cimport STATUS_TRUNCATED, STATUS_UNBORN
 from pulsarx._core.wait_event cimport wait_event_wake
 from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
@@ -97,7 +97,9 @@ cdef class LedgerSpan:
         self.message_count = message_count
         self.c_end = &self.fixed_end
         if file.unborn and end > LEDGER_HEADER_SIZE:
-            raise_status(STATUS_UNBORN, 0, f"read ledger {ledger_id} at {file.path}")
+            raise_status(STATUS_UNBORN, 0, (
+                f"read ledger {ledger_id} at {file.path}: {file.c_file_size} bytes without a "
+                f"header and without one of its {entry_count} entries"))
         if end > file.c_read.mapped_size:
             self.fixed_end = file.c_read.mapped_size // ENTRY_ALIGNMENT * ENTRY_ALIGNMENT
             self.missing_size = end - self.fixed_end
@@ -125,6 +127,12 @@ cdef class LedgerSpan:
         self.slot_owner = ends
         self.c_slot = ends.c_slot(slot)
         self.c_end = &self.c_slot.end
+        # Else a look at what is not there would end this process.
+        cdef uint64_t end = ledger_span_end(self)
+        if end > LEDGER_HEADER_SIZE and end > file.c_file_size and end > file.c_size_now():
+            raise_status(STATUS_TRUNCATED, 0, (
+                f"read ledger {ledger_id} at {file.path}: the file has {file.c_file_size} bytes, "
+                f"its owner has published {end}"))
         return self
 
     @property

@@ -20,6 +20,7 @@ from pulsarx import BrokerOptions, ConsumerType, MessageId, errors
 from pulsarx.enumerations import SubscriptionMode
 from pulsarx.testing.faults import fault_plan
 
+TOPIC = "persistent://public/default/t"
 COUNT = 10
 SHARING = [ConsumerType.Shared, ConsumerType.KeyShared]
 KINDS = [ConsumerType.Exclusive, ConsumerType.Failover, *SHARING]
@@ -41,6 +42,10 @@ def fill_topic(open_client: OpenClient, folder: Path, acknowledged: int = 0) -> 
     client.close()
     [path] = ledger_paths(folder)
     return path
+
+
+def ledger_ids(client: pulsarx.Client) -> list[int]:
+    return [each["ledger_id"] for each in client.admin.topics.stats("t")["ledgers"]]
 
 
 def said(caplog: pytest.LogCaptureFixture, *words: str) -> int:
@@ -270,10 +275,15 @@ def test_acknowledging_the_id_of_a_damaged_entry_acknowledges_no_neighbour(
 
 @pytest.mark.parametrize("harm", ["missing", "cut", "short"])
 @ALL
-def test_a_ledger_that_is_not_there_is_told_with_what_it_costs_and_holds_nothing_back(
-    open_client: OpenClient, folder: Path, kind: ConsumerType, harm: str
+def test_a_ledger_that_is_not_there_is_told_with_what_it_costs(
+    open_client: OpenClient,
+    folder: Path,
+    caplog: pytest.LogCaptureFixture,
+    kind: ConsumerType,
+    harm: str,
 ) -> None:
-    """Its messages stayed in the backlog, and nothing behind it was ever trimmed."""
+    """Its messages stayed in the backlog, and nothing behind it was ever trimmed. Where the file is
+    missing nothing is trimmed that it could be put back for."""
     options = BrokerOptions(managed_ledger_max_entries_per_ledger=4)
     client = open_client(broker_options=options)
     join(client, ConsumerType.Exclusive).close()
@@ -298,10 +308,17 @@ def test_a_ledger_that_is_not_there_is_told_with_what_it_costs_and_holds_nothing
     consumer.acknowledge_many(messages)
     assert statistics(client)["msg_backlog"] == 0
     client._broker.background.wait()
-    ledgers = client.admin.topics.stats("t")["ledgers"]
-    assert [each["ledger_id"] for each in ledgers] == [int(paths[-1].stem)]
+    if harm == "missing":
+        text = f"nothing from ledger {paths[1].stem} on is trimmed"
+        assert said(caplog, text, str(paths[1]), "put an empty one in its place") == 1
+        assert ledger_ids(client) == [int(path.stem) for path in paths[1:]]
+        paths[1].write_bytes(b"")
     client.close()
-    assert receive_all(join(open_client(), kind)) == ([], [])
+    client = open_client()
+    assert receive_all(join(client, kind)) == ([], [])
+    client._broker.topics[TOPIC].trim()
+    assert ledger_ids(client) == [int(paths[-1].stem)]
+    assert not paths[1].exists()
 
 
 def test_a_seek_by_time_survives_a_ledger_that_cannot_be_read(
@@ -536,4 +553,5 @@ def test_what_comes_and_what_is_told_missing_is_all_there_was(
     consumer.acknowledge_many(messages)
     assert statistics(client)["msg_backlog"] == statistics(client)["backlog_entries"] == 0
     client._broker.background.wait()
-    assert len(client.admin.topics.stats("t")["ledgers"]) <= 1
+    left = ledger_ids(client)
+    assert len(left) <= 1 or not (folder / f"ledgers/{left[0]:02x}/{left[0]}.ledger").exists()

@@ -184,6 +184,14 @@ class DataDirectory:
             self._durable |= fresh
         return paths
 
+    def check_mounted(self) -> None:
+        """The catalogue names ledgers: refuse to take all of them for lost."""
+        if not self._names("ledgers"):
+            raise FolderError(
+                f"{self.path}/ledgers is empty, although the catalogue names ledgers. Is its "
+                "device mounted? Nothing was changed"
+            )
+
     def ledger_files(self) -> Iterator[tuple[int, str]]:
         """Ledger id and path of every ledger file there is, known to the catalogue or not."""
         for shard in sorted(self._names("ledgers")):

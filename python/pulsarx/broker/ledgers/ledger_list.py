@@ -9,6 +9,7 @@ from __future__ import annotations
 import weakref
 
 from pulsarx import errors
+from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.message.message_id import MessageId
 from pulsarx.topic_name import TopicName
 
@@ -32,6 +33,20 @@ def ends_of(ledger: LedgerRecord) -> tuple[int, int, int]:
     return ledger.size, ledger.entry_count, ledger.message_count
 
 
+def open_ledger(
+    path: str, ledger: LedgerRecord, folder_id: str, *, growing: bool = False
+) -> LedgerFile:
+    """The file of a ledger, which is refused as damage if it is another's."""
+    return LedgerFile.open(path, ledger.ledger_id, growing, uuid=ledger.uuid, folder_id=folder_id)
+
+
+def missing_file(topic: str, path: str, ledger: LedgerRecord) -> errors.CorruptDataError:
+    return errors.CorruptDataError(
+        f"read ledger {ledger.ledger_id} of {topic}: its file {path} is missing; the catalogue has "
+        f"{ledger.message_count} messages in it. Put the file back"
+    )
+
+
 class LedgerList:
     """Finds spans and positions. Any thread may call."""
 
@@ -41,6 +56,19 @@ class LedgerList:
         self.catalogue = catalogue
         # Made when somebody reads: most topics of a folder are idle.
         self._spans: weakref.WeakValueDictionary[int, LedgerSpan] | None = None
+        self._headless: set[int] = set()
+
+    def tell_headless(self, ledger_id: int, path: str) -> None:
+        """Say once that a ledger is read without its header."""
+        if ledger_id in self._headless:
+            return
+        self._headless.add(ledger_id)
+        import logging
+
+        logging.getLogger("pulsarx").error(
+            "%s: ledger %d at %s has no header any more; its entries are read by the uuid the "
+            "catalogue knows", self.name, ledger_id, path,
+        )  # fmt: skip
 
     def ledgers(self) -> list[LedgerRecord]:
         """All of them as the catalogue has them now, oldest first; the list never changes."""
@@ -265,7 +293,7 @@ class LedgerList:
             return ledger.size
         try:
             return int(self.span(ledger).end)
-        except LedgerTrimmed:
+        except (LedgerTrimmed, errors.CorruptDataError):
             return 0
 
     def message_count(self) -> int:
