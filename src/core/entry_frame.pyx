@@ -4,9 +4,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from pulsarx._core.crc32c cimport crc32c, crc32c_u64
-from pulsarx._core.limits cimport (
-    ENTRY_MESSAGE_SIZE_MIN, ENTRY_SIZE_MAX, LEDGER_MESSAGES_END,
-)
+from pulsarx._core.limits cimport ENTRY_SIZE_MAX
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_END, STATUS_OK
 
 cdef extern from *:
@@ -43,15 +41,6 @@ cdef inline uint32_t frame_checksum(const uint8_t* data, uint32_t seed,
     return crc32c(checksum, data + 8, 56)
 
 
-cdef inline bint counts_hold(const FrameBytes* frame) noexcept nogil:
-    """Whether an entry of this size can hold so many messages, and a ledger have them."""
-    cdef uint64_t size = ENTRY_SIZE_MAX if frame.flags & ENTRY_COMPRESSED else frame.entry_size
-    if frame.message_count > 1 and (
-            <uint64_t>frame.message_count * ENTRY_MESSAGE_SIZE_MIN > size):
-        return False
-    return frame.first_message <= LEDGER_MESSAGES_END - frame.message_count
-
-
 cdef void entry_frame_encode(const EntryFrame* frame, uint32_t seed, uint64_t offset,
                              uint8_t* room) noexcept nogil:
     cdef FrameBytes built
@@ -84,7 +73,7 @@ cdef int entry_frame_decode(const uint8_t* data, uint32_t seed, uint64_t offset,
         return STATUS_END
     if found.entry_size > ENTRY_SIZE_MAX or found.unused != 0:
         return STATUS_CORRUPT
-    if found.checksum != frame_checksum(data, seed, offset) or not counts_hold(&found):
+    if found.checksum != frame_checksum(data, seed, offset):
         return STATUS_CORRUPT
     frame.entry_size = found.entry_size
     frame.message_count = found.message_count
@@ -95,4 +84,6 @@ cdef int entry_frame_decode(const uint8_t* data, uint32_t seed, uint64_t offset,
     frame.deliver_at_ms = found.deliver_at_ms
     frame.sticky_hash = found.sticky_hash
     frame.flags = found.flags
+    if not entry_frame_count_holds(frame) or not entry_frame_place_holds(frame):
+        return STATUS_CORRUPT
     return STATUS_OK

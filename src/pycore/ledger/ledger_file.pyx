@@ -10,6 +10,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from pulsarx._core.atomic cimport atomic_load_u64
+from pulsarx._core.batch_decode cimport entry_check
 from pulsarx._core.entry_frame cimport EntryFrame, entry_frame_span
 from pulsarx._core.file_ops cimport *
 from pulsarx._core.ledger_footer cimport *
@@ -17,6 +18,7 @@ from pulsarx._core.ledger_index cimport *
 from pulsarx._core.ledger_read cimport *
 from pulsarx._core.ledger_recover cimport LedgerPublished, ledger_recover_header
 from pulsarx._core.limits cimport LEDGER_HEADER_SIZE
+from pulsarx._core.message_metadata cimport EntryParts, entry_decode
 from pulsarx._core.status cimport *
 from pulsarx._pycore.ledger.ledger_recovery cimport LedgerRecovery, ledger_recovery_scan
 from pulsarx._pycore.ledger.ledger_summary cimport LedgerSummary, ledger_summary
@@ -205,6 +207,42 @@ cdef class LedgerFile:
             self.c_raise(status, f"{which} at offset {offset}")
         return frame_dict(&frame), PyBytes_FromStringAndSize(<const char*>entry,
                                                              frame.entry_size), next_offset
+
+    def check_entries(self, offset: int, end: int) -> int:
+        """Look at the entries from offset to end: each is whole, comes where the one before said,
+        and holds as many messages as its frame says. How many there are.
+
+        CorruptDataError: not so, says where. Compressed batches are not decompressed.
+        """
+        cdef uint64_t at = offset
+        cdef uint64_t stop = end
+        cdef uint64_t count = 0
+        cdef uint64_t next_offset = 0
+        cdef uint64_t next_entry = 0
+        cdef uint64_t next_message = 0
+        cdef const uint8_t* entry = NULL
+        cdef EntryFrame frame
+        cdef EntryParts parts
+        cdef int status = STATUS_OK
+        with nogil:
+            while at < stop:
+                status = ledger_read_entry(&self.c_read, at, stop, &frame, &entry, &next_offset)
+                if status == STATUS_OK:
+                    status = entry_decode(entry, frame.entry_size, False, &parts)
+                if status == STATUS_OK:
+                    status = entry_check(&parts, frame.message_count)
+                if status == STATUS_OK and count and (frame.entry_id != next_entry
+                                                      or frame.first_message != next_message):
+                    status = STATUS_CORRUPT
+                if status != STATUS_OK:
+                    break
+                next_entry = frame.entry_id + 1
+                next_message = frame.first_message + frame.message_count
+                count += 1
+                at = next_offset
+        if status != STATUS_OK:
+            self.c_raise(status, f"entry at offset {at}")
+        return count
 
     def frame(self, offset: int, end: int) -> dict[str, int] | None:
         """The frame at offset alone; None at the end."""

@@ -28,8 +28,8 @@ cdef class LedgerReader:
     cdef str topic_name
     cdef uint64_t passed_ledger_id       # the last ledger that was read to its end, or skipped
     cdef uint64_t offset                 # of the next frame in span
-    cdef uint64_t next_message           # ordinal of the message it begins with, or inside of it
-                                         # where reading began
+    cdef uint64_t next_message           # ordinal of the message it begins with
+    cdef bint inside                     # or that lies somewhere in it: reading began there
     cdef uint64_t next_entry_id          # of that frame; ENTRY_UNKNOWN where reading began
     cdef uint64_t start_ledger_id        # where reading began, while that ledger is not open
     cdef uint64_t entry_offset           # of the entry read last

@@ -53,6 +53,7 @@ cdef class LedgerReader:
         self.offset = offset
         self.next_message = message
         self.next_entry_id = entry_id
+        self.inside = True
         self.passed_ledger_id = ledger_id
         self.start_ledger_id = 0
         if span is None:
@@ -93,6 +94,7 @@ cdef class LedgerReader:
             self.offset = next_offset
             self.next_message = self.c_frame.first_message + self.c_frame.message_count
             self.next_entry_id = self.c_frame.entry_id + 1
+            self.inside = False
             return READ_ENTRY
 
     cdef void unread(self) noexcept:
@@ -188,16 +190,18 @@ cdef class LedgerReader:
     cdef bint fits(self, const EntryFrame* frame, uint64_t message_count) noexcept nogil:
         cdef uint64_t end = frame.first_message + frame.message_count
         cdef uint64_t entries
+        cdef uint64_t messages
         if end <= self.next_message or end > message_count:
             return False
         if self.next_entry_id == ENTRY_UNKNOWN:
             return True
-        if frame.entry_id <= self.next_entry_id:
+        if frame.entry_id <= self.next_entry_id or frame.first_message <= self.next_message:
             return frame.entry_id == self.next_entry_id and (
                 frame.first_message <= self.next_message)
+        # Each entry that is passed over has a message, and none has more than can be.
         entries = frame.entry_id - self.next_entry_id
-        return frame.first_message <= self.next_message or (
-            (frame.first_message - self.next_message) // ENTRY_MESSAGES_MAX < entries)
+        messages = frame.first_message - self.next_message
+        return (entries <= messages or self.inside) and messages // ENTRY_MESSAGES_MAX < entries
 
     cdef bint next_frame(self, const LedgerRead* read, uint64_t* offset, uint64_t end,
                          uint64_t message_count, EntryFrame* frame) noexcept nogil:
@@ -268,6 +272,7 @@ cdef class LedgerReader:
         self.lost_why = why
         self.lost_next = following
         self.next_message = self.lost_end
+        self.inside = False
         return READ_DAMAGE
 
     cdef int lose_entry(self, object why) except -1:
@@ -279,8 +284,10 @@ cdef class LedgerReader:
         # Where its frame says too much, the next one tells how many messages it holds.
         if self.offset < end and ledger_read_frame(&self.span.file.c_read, self.offset, end,
                                                    &frame) == STATUS_OK and (
-                self.lost_first <= frame.first_message < self.lost_end):
+                frame.entry_id == self.next_entry_id
+                and self.lost_first < frame.first_message < self.lost_end):
             self.lost_end = frame.first_message
+            self.next_message = frame.first_message
         self.lost_what = (f"read entry {self.c_frame.entry_id} at offset {self.entry_offset} of "
                           f"ledger {self.span.ledger_id} of {self.topic_name}")
         self.lost_why = why

@@ -12,7 +12,7 @@ from libc.string cimport memcmp, memcpy, memset
 from pulsarx._core.atomic cimport *
 from pulsarx._core.file_ops cimport *
 from pulsarx._core.limits cimport (
-    ENTRY_ALIGNMENT, ENTRY_MESSAGES_MAX, LEDGER_HEADER_SIZE, LEDGER_MESSAGES_END,
+    ENTRY_ALIGNMENT, ENTRY_MESSAGES_MAX, ENTRY_SPAN_MIN, LEDGER_HEADER_SIZE, LEDGER_MESSAGES_END,
 )
 from pulsarx._core.published_end cimport *
 from pulsarx._core.status cimport *
@@ -28,7 +28,6 @@ cdef enum:
     GROW_SIZE = 65536
     POLL_FIRST_NS = 1000000
     POLL_LAST_NS = 20000000
-    ENTRY_SPAN_MIN = 72               # a frame and the least entry
 
 cdef uint64_t END_MAX = <uint64_t>1 << 41     # of a ledger file, with room to spare
 

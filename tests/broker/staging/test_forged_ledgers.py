@@ -3,14 +3,16 @@ those that cannot harm nobody but who reads them."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from child_process import run_program
+from child_process import ChildProcess
 from forged_ledgers import Forgery, forge
-from staged_ledgers import PREFIX, folder_id, stage
+from lying_entries import describe
+from staged_ledgers import stage
 
 import pulsarx
 from pulsarx import errors
@@ -39,9 +41,7 @@ def test_a_forgery_that_changes_nothing_is_the_file(folder: Path) -> None:
 def forged(folder: Path, change: Change, topic: str = "t") -> StagedFile:
     """Such a file, and a description of it by the same hand."""
     file = stage(folder, topic, [b"%d" % number * 50 for number in range(600)])
-    forge(folder / "staging" / "job" / file.name, change)
-    real = os.path.realpath(folder)
-    return StagedFile.of_file(real, folder_id(folder), PREFIX + topic, "job", file.name)
+    return describe(folder, file.name, change, topic)
 
 
 def footer(**fields: int) -> Change:
@@ -88,18 +88,18 @@ def test_a_lie_between_is_refused_by_who_reads_all(folder: Path, change: Change)
 
 
 READING = """
-import sys, threading
+import json, sys, threading
 import pulsarx
 from pulsarx import errors
 from pulsarx.broker.requests.attach import Transaction, attach
 from pulsarx.broker.scan.plan import plan
 from pulsarx.broker.scan.read_range import read_range
-from pulsarx.broker.staging.staged_file import StagedFile
-StagedFile._check_ends = lambda *_: None
-folder, names = sys.argv[1], sys.argv[2:]
+from pulsarx.broker.staging.staged_file import StagedFile, identity, staged_path
+StagedFile.check = lambda self, folder, *_: identity(staged_path(folder, self.job, self.name))
+folder = sys.argv[1]
+files = [StagedFile.of_document(each) for each in json.loads(sys.stdin.readline())]
 client = pulsarx.Client(folder, durability="os")
-store = client._broker.directory.folder_id
-topics = ["persistent://public/default/t%d" % number for number in range(len(names))]
+topics = [file.topic for file in files]
 
 def attempt(step):
     try:
@@ -125,9 +125,8 @@ def consume(topic, kind, acknowledge, start):
     attempt(consumer.close)
 
 kinds = pulsarx.ConsumerType
-for topic, name in zip(topics, names):
-    file = StagedFile.of_file(folder, store, topic, "job", name)
-    attach(folder, Transaction(name, 0), [file])
+for topic, file in zip(topics, files):
+    attach(folder, Transaction(file.name, 0), [file])
     consume(topic, kinds.Exclusive, 3, lambda consumer: None)
     consume(topic, kinds.Shared, 2, lambda consumer: consumer.seek(1_700_000_000_300))
     consume(topic, kinds.KeyShared, 1, lambda consumer: None)
@@ -141,7 +140,7 @@ for topic, name in zip(topics, names):
     for part in attempt(lambda: plan(client._broker, [topic])) or ():
         attempt(lambda: [each for each in read_range(part)])
     client.create_producer(topic).send(b"end")
-    print(name, flush=True)
+    print(file.name, flush=True)
 client._broker.background.wait()
 client.close()
 with pulsarx.Client(folder) as again:
@@ -157,5 +156,6 @@ def test_lies_that_nobody_noticed_end_no_process(folder: Path) -> None:
         for number in range(len(changes)):
             client.admin.topics.create_non_partitioned_topic(f"t{number}")
     files = [forged(folder, change, f"t{number}") for number, change in enumerate(changes)]
-    lines = run_program(READING, os.path.realpath(folder), *[file.name for file in files])
-    assert lines[-1] == "whole"
+    with ChildProcess(READING, os.path.realpath(folder)) as child:
+        child.tell(json.dumps([file.document() for file in files]))
+        assert child.end()[-1] == "whole"

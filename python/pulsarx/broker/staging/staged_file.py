@@ -232,11 +232,15 @@ class StagedFile:
         it was compared with."""
         if self.entry_count < 1:
             raise errors.CorruptDataError("it has no entry")
-        first = file.frame(_FIRST_OFFSET, self.size)
-        found = file.entry(file.find_entry(self.entry_count - 1, self.size), self.size)
-        if first is None or found is None:
+        begin = file.entry(_FIRST_OFFSET, self.size)
+        last_offset = file.find_entry(self.entry_count - 1, self.size)
+        found = file.entry(last_offset, self.size)
+        if begin is None or found is None:
             raise errors.CorruptDataError("the last entry of its footer is not there")
+        first, _, behind = begin
         last, _, end = found
+        file.check_entries(_FIRST_OFFSET, behind)
+        file.check_entries(last_offset, self.size)
         times = first["publish_time_ms"], last["publish_time_ms"]
         if (
             (first["entry_id"], first["first_message"], end) != (0, 0, self.size)
@@ -256,6 +260,7 @@ class StagedFile:
         for name in ("entry_count", "message_count", "first_publish_ms", "last_publish_ms"):
             if getattr(recovery, name) != getattr(self, name):
                 raise errors.CorruptDataError(f"{name} of its entries is {getattr(recovery, name)}")
+        file.check_entries(_FIRST_OFFSET, self.size)
         before = _FIRST_OFFSET
         for offset, entry_id, first_message, _ in file.index():
             place = entry_id, first_message
