@@ -157,9 +157,9 @@ cdef class LedgerWriter:
             free(room)
         if status != STATUS_OK:
             if status == STATUS_OUT_OF_RANGE:
-                raise ValueError(f"append to ledger {self.ledger_id}: an entry starts "
-                                 "with 0x0e01 and its checksum, "
-                                 "and holds one message or more")
+                raise ValueError(f"append to ledger {self.ledger_id}: an entry starts with 0x0e01 "
+                                 "and its checksum, and holds one message or more, as many as "
+                                 f"{size} bytes can; not {message_count}")
             self.c_raise(status, f"append {size} bytes to")
         return frame.entry_id, frame.first_message, offset
 
