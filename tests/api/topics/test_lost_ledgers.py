@@ -259,7 +259,7 @@ def test_a_cut_tail_says_how_many_published_messages_it_costs(
     with pulsarx.Client(folder, durability=durability) as client:
         assert len(whole_topic(client)) == 7
         assert receive_all(join(client, ConsumerType.Exclusive))[1] == []
-    assert len(lines(caplog, "cut behind entry 6", "3 messages are missing", "not flushed")) == 1
+    assert len(lines(caplog, "ends behind entry 6", "3 messages are missing", "not flushed")) == 1
 
 
 @DURABILITIES

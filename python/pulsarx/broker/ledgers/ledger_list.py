@@ -239,10 +239,21 @@ class LedgerList:
         ledger_id, first, count = self.locate(message_id)
         for ledger in self.ledgers():
             if ledger.ledger_id == ledger_id:
+                if ledger.state == "sealed" and message_id.entry_id() >= ledger.entry_count:
+                    self._tell_clamped(message_id, ledger)
                 return (ledger_id, first if inclusive else first + count)
             if ledger.ledger_id > ledger_id:
                 return (ledger.ledger_id, 0)
         return self.end_position()
+
+    def _tell_clamped(self, message_id: MessageId, ledger: LedgerRecord) -> None:
+        import logging
+
+        logging.getLogger("pulsarx").warning(
+            "%s: message id %s is behind the end of its ledger, which has %d entries: what was "
+            "there did not survive; reading begins at the end of the ledger",
+            self.name, message_id, ledger.entry_count,
+        )  # fmt: skip
 
     def position_at_time(self, publish_time_ms: int) -> Position:
         """The first message published at or after a time (milliseconds since 1970), or the damaged

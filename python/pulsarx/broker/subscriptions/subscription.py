@@ -209,7 +209,7 @@ class Subscription:
 
         def change() -> None:
             if not self.tracker.closed:  # unsubscribed meanwhile
-                sync_tracker(self.tracker, self.topic)
+                sync_tracker(self.tracker, self.topic, self.name)
                 ledgers = self.topic.ledger.ledgers()
                 if ledgers:
                     self.dispatcher.forget_before(ledgers[0].ledger_id)
@@ -407,15 +407,27 @@ class ForgetLater:
             found.detach(self._receiver)
 
 
-def sync_tracker(tracker: AckTracker, topic: Topic) -> None:
-    """Tell the tracker which ledgers the topic has; what it knows already changes nothing."""
+def sync_tracker(tracker: AckTracker, topic: Topic, name: str) -> bool:
+    """Tell the tracker of a subscription which ledgers the topic has; what it knows already changes
+    nothing. Whether it had acknowledged messages that are not there (any more)."""
     ledgers = topic.ledger.ledgers()
+    clamped = False
     if ledgers:
         tracker.forget_ledgers(ledgers[0].ledger_id)
     for ledger in ledgers:
         tracker.add_ledger(ledger.ledger_id)
         if ledger.state == "sealed":
-            tracker.seal_ledger(ledger.ledger_id, ledger.message_count)
+            dropped = tracker.seal_ledger(ledger.ledger_id, ledger.message_count)
+            if dropped:
+                clamped = True
+                import logging
+
+                logging.getLogger("pulsarx").warning(
+                    "%s: subscription %s had acknowledged %d messages of ledger %d from message %d "
+                    "on, where it ends now: they did not survive",
+                    topic.name, name, dropped, ledger.ledger_id, ledger.message_count,
+                )  # fmt: skip
+    return clamped
 
 
 def sticky_ranges(request: SubscribeRequest) -> list[tuple[int, int]] | None:

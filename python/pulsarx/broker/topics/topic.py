@@ -126,7 +126,7 @@ class Topic:
     def _create_non_durable(self, name: str, position: Position) -> Subscription:
         """A subscription that nothing on disk knows and that holds no ledger."""
         tracker = AckTracker(None)
-        sync_tracker(tracker, self)
+        sync_tracker(tracker, self, name)
         if position[0] in tracker.ledger_ids:
             tracker.reset(*position)
         made = self._non_durable[name] = Subscription(self, name, None, tracker)
@@ -176,12 +176,45 @@ class Topic:
     def _open_tracker(self, record: SubscriptionRecord) -> AckTracker:
         """The cursor as it was left; one without a file begins where the catalogue says."""
         tracker = self.broker.open_tracker(record)
-        sync_tracker(tracker, self)
-        if not tracker.is_kept and record.initial_ledger_id in tracker.ledger_ids:
-            tracker.reset(record.initial_ledger_id, record.initial_message)
-        elif not tracker.is_kept:
-            tracker.fold()
+        if sync_tracker(tracker, self, record.name) and tracker.is_kept:
+            try:
+                tracker.fold()
+            except errors.StorageError:
+                pass  # what was clamped is clamped and said again by the next owner
+        if not tracker.is_kept:
+            position = self._initial_position(record)
+            if position is None:
+                tracker.fold()
+            else:
+                tracker.reset(*position)
         return tracker
+
+    def _initial_position(self, record: SubscriptionRecord) -> Position | None:
+        """Where a subscription without a cursor file begins; None: with the first message. A
+        position that a power cut took is clamped to what survived, which the log says."""
+        wanted = ledger_id, message = record.initial_ledger_id, record.initial_message
+        ledgers = self.ledger.ledgers()
+        if ledger_id < 0 or not ledgers:
+            return None
+        found = next((each for each in ledgers if each.ledger_id >= ledger_id), ledgers[-1])
+        if found.ledger_id == ledger_id:
+            position = ledger_id, message
+            if found.state == "sealed":
+                position = ledger_id, min(message, found.message_count)
+        elif found.ledger_id > ledger_id:
+            position = found.ledger_id, 0
+        else:
+            position = found.ledger_id, self.ledger.messages_in(found.ledger_id)
+        # A ledger in front of the first one was trimmed: nothing is wrong with that.
+        if position != wanted and ledger_id >= ledgers[0].ledger_id:
+            import logging
+
+            logging.getLogger("pulsarx").warning(
+                "%s: subscription %s was made at message %d of ledger %d, which did not survive; "
+                "it begins at message %d of ledger %d",
+                self.name, record.name, message, ledger_id, position[1], position[0],
+            )  # fmt: skip
+        return position
 
     def unsubscribe(self, name: str) -> None:
         """Delete a subscription; its messages are no longer held for it."""
