@@ -79,8 +79,8 @@ def test_a_ledger_that_comes_while_it_is_made_is_its_own(
     """Messages of that ledger could not be acknowledged: it did not know it."""
     original = topic_module.sync_tracker
 
-    def sync_then_open(tracker: Any, topic: Any) -> None:
-        original(tracker, topic)
+    def sync_then_open(tracker: Any, topic: Any, name: str) -> None:
+        original(tracker, topic, name)
         monkeypatch.undo()
         topic.ledger.open_writer()
 

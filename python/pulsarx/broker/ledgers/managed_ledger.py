@@ -554,8 +554,8 @@ def report_recovery(
     missing = max(known[2] - recovery.message_count, 0)
     if recovery.torn_size or missing:
         logger().warning(
-            "%s: ledger %d ends behind entry %d after a crash: %d bytes of an unfinished write were "
-            "cut off; %s", topic, ledger_id, recovery.entry_count - 1, recovery.torn_size,
+            "%s: ledger %d ends behind entry %d after a crash: %d bytes of an unfinished write "
+            "were cut off; %s", topic, ledger_id, recovery.entry_count - 1, recovery.torn_size,
             f"{missing} messages are missing that were published and not flushed"
             if missing else "no published message is known to be missing",
         )  # fmt: skip
