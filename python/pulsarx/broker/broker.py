@@ -272,21 +272,45 @@ class Broker:
                 f"subscription {name} of {topic}, and allow_auto_subscription_creation is off"
             )
 
+    @property
+    def keeps_cursors(self) -> bool:
+        """Whether subscriptions have files."""
+        return not isinstance(self.directory, MemoryDirectory)
+
     def open_tracker(self, record: SubscriptionRecord) -> AckTracker:
-        """The cursor of a subscription as it was left; a new one begins where its record says."""
+        """The cursor of a subscription as it was left; one without a file is not kept yet."""
         if isinstance(self.directory, MemoryDirectory):
             return AckTracker(None)
-        prefix = f"{self.directory.path}/cursors/{record.cursor_id}"
-        identity = (
-            record.cursor_id.to_bytes(8, "little") + bytes.fromhex(self.directory.folder_id)[:8]
-        )
         names = self._cursor_listing.names_of(record.cursor_id)
-        tracker = AckTracker(CursorStore(self.files, prefix, identity, names))
+        tracker = AckTracker(self._cursor_store(record.cursor_id, names))
         for text in tracker.damage:
             import logging
 
             logging.getLogger("pulsarx").error("subscription %s: %s", record.name, text)
         return tracker
+
+    def allocate_cursor_id(self) -> int:
+        """A fresh id, of which no cursor file is left."""
+        cursor_id = self.catalogue.allocate_id()
+        if not isinstance(self.directory, MemoryDirectory):
+            for name in self._cursor_listing.names_of(cursor_id):
+                # Its owner died before the catalogue knew it, so the id is given out again. Unless
+                # there is another owner by now, on a file system whose locks do not hold.
+                self.catalogue.refresh()
+                self.directory.set_aside(f"{self.directory.path}/cursors/{name}")
+        return cursor_id
+
+    def new_tracker(self, cursor_id: int) -> AckTracker:
+        """The cursor of an id that allocate_cursor_id gave, without a file yet."""
+        if isinstance(self.directory, MemoryDirectory):
+            return AckTracker(None)
+        return AckTracker(self._cursor_store(cursor_id, []))
+
+    def _cursor_store(self, cursor_id: int, names: list[str]) -> CursorStore:
+        prefix = f"{self.directory.path}/cursors/{cursor_id}"
+        folder_id = bytes.fromhex(self.directory.folder_id)
+        identity = cursor_id.to_bytes(8, "little") + folder_id[:8]
+        return CursorStore(self.files, prefix, identity, names)
 
     def retention_of(self, topic: str) -> tuple[RetentionPolicy, bool]:
         """The retention policy in force on a topic and whether it was set explicitly."""

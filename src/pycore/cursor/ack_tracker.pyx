@@ -464,10 +464,8 @@ cdef class AckTracker:
         cdef bytes ledgers
         cdef bytes snapshot = self.store.load()
         if snapshot is None:
-            # No file yet: whoever knows where the subscription begins writes the first one, so that
-            # a crash before leaves it as new as it was.
-            if self.store.newest:
-                self.fold()
+            # No file (any more) that holds: whoever knows where the subscription begins writes the
+            # first one, so that a crash before leaves it as new as it was.
             return 0
         ledgers = self.kept.load(snapshot, self.store.path)
         if ledgers is not None:

@@ -19,12 +19,10 @@ import os
 from sys import intern
 
 from cpython.bytes cimport PyBytes_AS_STRING
-from libc.errno cimport ENOSPC, EDQUOT, errno
+from libc.errno cimport ENOSPC, EDQUOT
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
-from posix.fcntl cimport O_CLOEXEC, O_RDWR, open as posix_open, posix_fallocate
-from posix.mman cimport MAP_FAILED, MAP_SHARED, PROT_READ, PROT_WRITE, madvise, mmap, munmap
-from posix.unistd cimport close as posix_close, fdatasync
+from posix.mman cimport madvise
 
 from pulsarx import errors
 from pulsarx._core.atomic cimport (
@@ -35,6 +33,9 @@ from pulsarx._core.cursor_record cimport (
     CURSOR_BLOCK_SIZE, CURSOR_IDENTITY_SIZE, CURSOR_SLOT_SIZE, CursorHeader, CursorTail,
     cursor_header_decode,
     cursor_header_encode, cursor_tail_end, cursor_tail_start,
+)
+from pulsarx._core.file_ops cimport (
+    FILE_WRITE, file_allocate, file_close, file_flush, file_map, file_open, file_unmap,
 )
 from pulsarx._core.limits cimport CURSOR_HEADER_SIZE
 from pulsarx._core.status cimport (
@@ -81,20 +82,17 @@ cdef int map_tail(const char* path, uint64_t offset, uint64_t size, int* file,
 
     A full disk is met here, never by a store.
     """
-    cdef int error
-    cdef void* mapped
-    file[0] = posix_open(path, O_RDWR | O_CLOEXEC)
-    if file[0] < 0:
-        return errno
-    error = posix_fallocate(file[0], <long long>offset, <long long>size)
+    cdef int error = file_open(path, FILE_WRITE, file)
+    if error:
+        file[0] = -1
+        return error
+    error = file_allocate(file[0], offset, size)
     if error == 0:
-        mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file[0], <long long>offset)
-        if mapped != MAP_FAILED:
-            room[0] = <uint8_t*>mapped
-            fault_in(room[0], size)
-            return 0
-        error = errno
-    posix_close(file[0])
+        error = file_map(file[0], offset, size, True, room)
+    if error == 0:
+        fault_in(room[0], size)
+        return 0
+    file_close(file[0])
     file[0] = -1
     return error
 
@@ -245,9 +243,9 @@ cdef class CursorStore:
             cursor_tail_start(&self.c_tail, header, <uint64_t*>room,
                               header.tail_size // CURSOR_SLOT_SIZE)
             if old_map != NULL:
-                munmap(old_map, old_size)
+                file_unmap(old_map, old_size)
             if old_file >= 0:
-                posix_close(old_file)
+                file_close(old_file)
         self.generation = header.generation
         if self.newest < header.generation:
             self.newest = header.generation
@@ -276,15 +274,15 @@ cdef class CursorStore:
             self.files.create(unfinished, data, True)
             with nogil:
                 error = map_tail(c_path, header.tail_offset, header.tail_size, &file, &room)
-                if error == 0 and fdatasync(file) != 0:
-                    error = errno
+                if error == 0:
+                    error = file_flush(file)
             if error:
                 raise_status(status_of(error), error, f"write cursor file {path}")
             self.files.rename(unfinished, path)
         except BaseException as problem:
             if file >= 0:
-                munmap(room, header.tail_size)
-                posix_close(file)
+                file_unmap(room, header.tail_size)
+                file_close(file)
             self.discard(unfinished)
             refuse(problem, path)
             raise
@@ -338,8 +336,9 @@ cdef class CursorStore:
         with nogil:
             pthread_mutex_lock(&self.c_flush_mutex)
             poisoned = self.c_poisoned
-            if not poisoned and self.c_file >= 0 and fdatasync(self.c_file) != 0:
-                error = errno
+            if not poisoned and self.c_file >= 0:
+                error = file_flush(self.c_file)
+            if error:
                 self.c_poisoned = 1
             pthread_mutex_unlock(&self.c_flush_mutex)
         if poisoned:
@@ -365,9 +364,9 @@ cdef class CursorStore:
             pthread_mutex_unlock(&self.c_flush_mutex)
             cursor_tail_end(&self.c_tail)
             if old_map != NULL:
-                munmap(old_map, self.c_map_size)
+                file_unmap(old_map, self.c_map_size)
             if old_file >= 0:
-                posix_close(old_file)
+                file_close(old_file)
 
     cdef void abandon(self) noexcept:
         """In a forked child: never touch the mapping again. No lock: its holder may be gone."""

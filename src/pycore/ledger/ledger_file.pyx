@@ -418,7 +418,7 @@ cdef LedgerFile ledger_file_map(int fd, uint64_t size, uint64_t file_size, uint6
     self.ledger_id = ledger_id
     self.path = path
     if size > 0:
-        error = file_map(fd, size, False, &base)
+        error = file_map(fd, 0, size, False, &base)
     if error:
         raise_status(STATUS_IO, error, f"map ledger {ledger_id} at {path or 'memory'}")
     self.c_read.base = base

@@ -298,7 +298,7 @@ cdef inline bint slot_moved(PublishedEnd* at, uint64_t ledger_id, uint64_t known
 
 
 cdef int _map(PublishedEnds self) except -1:
-    cdef int error = file_map(self.c_fd, <uint64_t>SLOT_COUNT_MAX * SLOT_SIZE, self.writable,
+    cdef int error = file_map(self.c_fd, 0, <uint64_t>SLOT_COUNT_MAX * SLOT_SIZE, self.writable,
                               <unsigned char**>&self.c_slots)
     if error:
         self.c_slots = NULL

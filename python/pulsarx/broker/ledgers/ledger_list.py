@@ -310,5 +310,11 @@ class LedgerList:
     def message_count(self) -> int:
         return sum(self.published_counts(ledger)[1] for ledger in self.ledgers())
 
+    def message_count_from(self, position: Position) -> int:
+        """How many messages there are from a position on."""
+        there = [each for each in self.ledgers() if each.ledger_id >= position[0]]
+        total = sum(self.published_counts(ledger)[1] for ledger in there)
+        return total - (position[1] if there and there[0].ledger_id == position[0] else 0)
+
     def entry_count(self) -> int:
         return sum(self.published_counts(ledger)[0] for ledger in self.ledgers())

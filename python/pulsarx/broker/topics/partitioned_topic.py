@@ -150,7 +150,7 @@ def growth(broker: Broker, record: TopicRecord, partition_count: int) -> Operati
                     "op": "create_subscription",
                     "topic": each,
                     "name": subscription.name,
-                    "cursor_id": catalogue.allocate_id(),
+                    "cursor_id": broker.allocate_cursor_id(),
                     "type": subscription.type,
                     "created_ms": broker.clock.now_ms(),
                     "properties": subscription.properties,

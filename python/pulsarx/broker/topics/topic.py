@@ -156,7 +156,7 @@ class Topic:
         """Make a durable subscription that begins at a position. Durable on return."""
         with self.lock:
             ledger_id, ordinal = position
-            cursor_id = self.broker.catalogue.allocate_id()
+            cursor_id = self.broker.allocate_cursor_id()
             creation: dict[str, Any] = {
                 "op": "create_subscription",
                 "topic": self.name,
@@ -165,13 +165,30 @@ class Topic:
             creation |= {"cursor_id": cursor_id, "created_ms": self.broker.clock.now_ms()}
             creation |= {"type": type_name}
             creation |= {"initial_ledger_id": ledger_id or -1, "initial_message": ordinal}
-            self.broker.catalogue.commit([creation])
+            # Before the catalogue names it, so that one that is not there later was lost.
+            tracker = self._new_tracker(cursor_id, name, position)
+            try:
+                self.broker.catalogue.commit([creation])
+            except BaseException:
+                if not self.broker.catalogue.outcome_unknown:
+                    tracker.delete()
+                raise
             record = self.broker.catalogue.state.topics[self.name].subscriptions[name]
-            made = Subscription(self, name, record, self._open_tracker(record))
+            made = Subscription(self, name, record, tracker)
             self.subscriptions[name] = made
             # A ledger that came since the tracker was made was told to the others only.
             made.ledger_changed(0)
             return made
+
+    def _new_tracker(self, cursor_id: int, name: str, position: Position) -> AckTracker:
+        """A cursor that begins at a position, durable."""
+        tracker = self.broker.new_tracker(cursor_id)
+        sync_tracker(tracker, self, name)
+        if position[0] in tracker.ledger_ids:
+            tracker.reset(*position)
+        else:
+            tracker.fold()
+        return tracker
 
     def _open_tracker(self, record: SubscriptionRecord) -> AckTracker:
         """The cursor as it was left; one without a file begins where the catalogue says."""
@@ -183,11 +200,32 @@ class Topic:
                 pass  # what was clamped is clamped and said again by the next owner
         if not tracker.is_kept:
             position = self._initial_position(record)
+            if not tracker.damage:
+                self._tell_missing_cursor(record, position)
             if position is None:
                 tracker.fold()
             else:
                 tracker.reset(*position)
         return tracker
+
+    def _tell_missing_cursor(self, record: SubscriptionRecord, position: Position | None) -> None:
+        """Cursor files are made before the catalogue names them, those of partitions that a topic
+        grew by with the first look at the partition: before its first ledger."""
+        topic = self.broker.catalogue.state.topics[self.name]
+        if not self.broker.keeps_cursors or not (topic.ledgers or topic.removed_ledger_id):
+            return
+        place, again = "the first message", self.ledger.message_count()
+        if position is not None:
+            place = f"message {position[1]} of ledger {position[0]}, where it was made"
+            again = self.ledger.message_count_from(position)
+        import logging
+
+        logging.getLogger("pulsarx").error(
+            "%s: the cursor file %s of subscription %s is missing: it begins anew with %s, and up "
+            "to %d messages are delivered again that it had acknowledged",
+            self.name, self.broker.directory.cursor_path(record.cursor_id, 1), record.name, place,
+            again,
+        )  # fmt: skip
 
     def _initial_position(self, record: SubscriptionRecord) -> Position | None:
         """Where a subscription without a cursor file begins; None: with the first message. A
