@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from child_process import ChildProcess
+
 from pulsarx import errors
 
 HEADER_SIZE = 4096
@@ -58,3 +60,37 @@ def receive_all(consumer: Any) -> tuple[list[Any], list[str]]:
 
 def data_of(messages: list[Any]) -> list[str]:
     return [message.data().decode().rpartition(":")[2] for message in messages]
+
+
+OWNER = """
+import sys, pulsarx
+options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=int(sys.argv[2]))
+client = pulsarx.Client(sys.argv[1], durability="os", broker_options=options)
+producer = client.create_producer("t")
+print("owner", flush=True)
+for line in sys.stdin:
+    for payload in line.split():
+        producer.send(payload.encode())
+    client._broker.background.wait()
+    print("published", flush=True)
+"""
+
+
+class Owner:
+    """Another process that owns a folder and publishes on topic t; killed when the block ends."""
+
+    def __init__(self, folder: Path, entries_per_ledger: int = 1000) -> None:
+        self._child = ChildProcess(OWNER, folder, entries_per_ledger)
+        assert self._child.line() == "owner"
+
+    def publish(self, *payloads: str) -> None:
+        """Until what was filled by it is sealed."""
+        self._child.tell(" ".join(payloads))
+        assert self._child.line() == "published"
+
+    def __enter__(self) -> Owner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._child.kill()
+        self._child.__exit__(None, None, None)

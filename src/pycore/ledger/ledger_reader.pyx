@@ -43,8 +43,8 @@ cdef class LedgerReader:
                 span = self.tail.managed_ledger.span_of(ledger_id)
         except errors.CorruptDataError:
             pass  # whoever reads it is told
-        if span is not None:
-            find_in(span, message, &offset, &entry_id)
+        if span is not None and not find_in(span, message, &offset, &entry_id):
+            span = None
         return span, offset, entry_id
 
     cdef int go(self, LedgerSpan span, uint64_t offset, uint64_t entry_id, uint64_t ledger_id,
@@ -147,8 +147,9 @@ cdef class LedgerReader:
             return self.pass_ledger(error)
         if span is None:
             return READ_NOTHING
-        if self.span is None and span.ledger_id == self.start_ledger_id:
-            find_in(span, self.next_message, &self.offset, &self.next_entry_id)
+        if self.span is None and span.ledger_id == self.start_ledger_id and (
+                find_in(span, self.next_message, &self.offset, &self.next_entry_id)):
+            pass
         elif self.span is None or span.ledger_id != self.span.ledger_id:
             self.offset = LEDGER_HEADER_SIZE
             self.next_message = 0
@@ -300,20 +301,23 @@ cdef class LedgerReader:
         return f"{self.lost_what}: {self.lost_why}; {count}; reading goes on {self.lost_next}"
 
 
-cdef int find_in(LedgerSpan span, uint64_t message, uint64_t* offset,
-                 uint64_t* entry_id) except -1:
+cdef bint find_in(LedgerSpan span, uint64_t message, uint64_t* offset,
+                  uint64_t* entry_id) except -1:
     """Where to read on for a message: at its entry, or at the damaged place it lies in. entry_id:
-    of the entry there, if that is known."""
+    of the entry there, if that is known. False: the ledger was sealed elsewhere a moment ago, and
+    has to be looked up again."""
     cdef LedgerGap gap
     cdef uint64_t entries, messages
     cdef uint64_t end = ledger_span_end(span)
     entry_id[0] = ENTRY_UNKNOWN
+    if end == 0:
+        return False
     span.file.c_find(FIND_MESSAGE, message, end, offset, &gap)
     ledger_span_counts(span, end, &entries, &messages)
     if gap.offset and message < messages:
         offset[0] = gap.offset
         entry_id[0] = gap.entry_id
-    return 0
+    return True
 
 
 cdef str entries_between(uint64_t first, uint64_t following):

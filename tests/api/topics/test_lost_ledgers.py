@@ -9,12 +9,20 @@ from pathlib import Path
 
 import pytest
 from child_process import ChildProcess
-from damaged_ledgers import data_of, fill, flip, frame_offsets, ledger_paths, receive_all
-from topic_reading import OpenClient, whole_topic
+from damaged_ledgers import (
+    Owner,
+    data_of,
+    fill,
+    flip,
+    frame_offsets,
+    ledger_paths,
+    receive_all,
+)
+from topic_reading import whole_topic
 from type_steps import join, publish, statistics
 
 import pulsarx
-from pulsarx import BrokerOptions, ConsumerType, MessageId, errors
+from pulsarx import ConsumerType, MessageId, errors
 from pulsarx.randomness import Randomness
 from pulsarx.topic_name import TopicName
 
@@ -272,22 +280,34 @@ def test_beside_a_dead_owner_a_ledger_without_a_byte_is_told(folder: Path, durab
         assert messages == [] and len(told) == 1 and "10 messages are missing" in told[0]
 
 
-def test_a_missing_ledger_beside_a_living_owner_is_told_once(
-    open_client: OpenClient, folder: Path
-) -> None:
+def test_a_missing_ledger_beside_a_living_owner_is_told_once(folder: Path) -> None:
     """Every read raised, and no reader came beyond it."""
-    options = BrokerOptions(managed_ledger_max_entries_per_ledger=4)
-    client = open_client(broker_options=options)
-    publish(client, *number_texts())
-    client._broker.background.wait()
-    ledger_paths(folder)[1].unlink()
-    with pulsarx.Client(folder, read_only=True) as beside:
-        messages, told = receive_all(beside.create_reader("t", MessageId.earliest))
-        assert data_of(messages) == number_texts(4, 5, 6, 7)
-        assert len(told) == 1 and "4 messages are missing" in told[0]
-        reader = beside.create_reader("t", MessageId(-1, int(ledger_paths(folder)[0].stem), 3))
-        messages, told = receive_all(reader)
-        assert (data_of(messages), len(told)) == (["8", "9"], 1)
+    with Owner(folder, 4) as owner:
+        owner.publish(*number_texts())
+        first, second, _ = ledger_paths(folder)
+        second.unlink()
+        with pulsarx.Client(folder, read_only=True) as client:
+            messages, told = receive_all(client.create_reader("t", MessageId.earliest))
+            assert data_of(messages) == number_texts(4, 5, 6, 7)
+            assert len(told) == 1 and "4 messages are missing" in told[0]
+            reader = client.create_reader("t", MessageId(-1, int(first.stem), 3))
+            messages, told = receive_all(reader)
+            assert (data_of(messages), len(told)) == (["8", "9"], 1)
+            owner.publish("10")
+            assert data_of(receive_all(reader)[0]) == ["10"]
+
+
+def test_an_open_ledger_that_is_shorter_than_its_published_end_ends_no_reader(
+    folder: Path,
+) -> None:
+    """The process died of a bus error."""
+    with Owner(folder) as owner:
+        owner.publish(*number_texts())
+        with open(ledger_paths(folder)[0], "r+b") as file:
+            file.truncate(0)
+        with ChildProcess(READ_BESIDE, folder) as child:
+            [text] = child.end()
+        assert "its owner has published" in text and "10 messages are missing" in text
 
 
 READ_BESIDE = """
@@ -300,19 +320,6 @@ try:
 except errors.CorruptDataError as error:
     print(error, flush=True)
 """
-
-
-def test_an_open_ledger_that_is_shorter_than_its_published_end_ends_no_reader(
-    open_client: OpenClient, folder: Path
-) -> None:
-    """The process died of a bus error."""
-    client = open_client()
-    publish(client, *number_texts())
-    with open(ledger_paths(folder)[0], "r+b") as file:
-        file.truncate(0)
-    with ChildProcess(READ_BESIDE, folder) as child:
-        [text] = child.end()
-    assert "10 messages are missing" in text
 
 
 # Another file ------------------------------------------------------------------------------------

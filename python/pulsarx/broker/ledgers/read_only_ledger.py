@@ -86,6 +86,19 @@ class ReadOnlyLedger(LedgerList):
                 self.broker.refresh()
         return look()
 
+    def span(self, ledger: LedgerRecord) -> LedgerSpan:
+        found = super().span(ledger)
+        if not found.is_growing or found.end:
+            return found
+        # Its slot is another ledger's by now, so it was sealed since the caller took its list.
+        self.broker.refresh()
+        if self._spans is not None:
+            self._spans.pop(ledger.ledger_id, None)
+        known = [each for each in self.ledgers() if each.ledger_id == ledger.ledger_id]
+        if not known:
+            raise LedgerTrimmed
+        return super().span(known[0])
+
     def span_of(self, ledger_id: int) -> LedgerSpan | None:
         look = super().span_of
         return self._despite_trimming(lambda: look(ledger_id))

@@ -127,8 +127,9 @@ class Topic:
         """A subscription that nothing on disk knows and that holds no ledger."""
         tracker = AckTracker(None)
         sync_tracker(tracker, self, name)
-        if position[0] in tracker.ledger_ids:
-            tracker.reset(*position)
+        place = self._existing(position)
+        if place is not None and place[0] in tracker.ledger_ids:
+            tracker.reset(*place)
         made = self._non_durable[name] = Subscription(self, name, None, tracker)
         made.ledger_changed(0)  # as in create_subscription
         return made
@@ -184,8 +185,9 @@ class Topic:
         """A cursor that begins at a position, durable."""
         tracker = self.broker.new_tracker(cursor_id)
         sync_tracker(tracker, self, name)
-        if position[0] in tracker.ledger_ids:
-            tracker.reset(*position)
+        place = self._existing(position)  # its ledger may have gone since it was found
+        if place is not None and place[0] in tracker.ledger_ids:
+            tracker.reset(*place)
         else:
             tracker.fold()
         return tracker
@@ -230,29 +232,34 @@ class Topic:
     def _initial_position(self, record: SubscriptionRecord) -> Position | None:
         """Where a subscription without a cursor file begins; None: with the first message. A
         position that a power cut took is clamped to what survived, which the log says."""
-        wanted = ledger_id, message = record.initial_ledger_id, record.initial_message
-        ledgers = self.ledger.ledgers()
-        if ledger_id < 0 or not ledgers:
-            return None
-        found = next((each for each in ledgers if each.ledger_id >= ledger_id), ledgers[-1])
-        if found.ledger_id == ledger_id:
-            position = ledger_id, message
-            if found.state == "sealed":
-                position = ledger_id, min(message, found.message_count)
-        elif found.ledger_id > ledger_id:
-            position = found.ledger_id, 0
-        else:
-            position = found.ledger_id, self.ledger.messages_in(found.ledger_id)
+        wanted = record.initial_ledger_id, record.initial_message
+        position = self._existing(wanted)
+        if position is None or position == wanted:
+            return position
         # A ledger in front of the first one was trimmed: nothing is wrong with that.
-        if position != wanted and ledger_id >= ledgers[0].ledger_id:
+        if wanted[0] >= self.ledger.first_position()[0]:
             import logging
 
             logging.getLogger("pulsarx").warning(
                 "%s: subscription %s was made at message %d of ledger %d, which did not survive; "
                 "it begins at message %d of ledger %d",
-                self.name, record.name, message, ledger_id, position[1], position[0],
+                self.name, record.name, wanted[1], wanted[0], position[1], position[0],
             )  # fmt: skip
         return position
+
+    def _existing(self, position: Position) -> Position | None:
+        """The position, or the next one that the topic has; None: it has none, or position is in
+        front of all ledgers."""
+        ledger_id, message = position
+        ledgers = self.ledger.ledgers()
+        if ledger_id <= 0 or not ledgers:
+            return None
+        found = next((each for each in ledgers if each.ledger_id >= ledger_id), ledgers[-1])
+        if found.ledger_id > ledger_id:
+            return found.ledger_id, 0
+        if found.ledger_id < ledger_id:
+            return found.ledger_id, self.ledger.messages_in(found.ledger_id)
+        return ledger_id, min(message, found.message_count) if found.state == "sealed" else message
 
     def unsubscribe(self, name: str) -> None:
         """Delete a subscription; its messages are no longer held for it."""
@@ -350,9 +357,15 @@ class Topic:
         """By name; `name (non-durable)` where a durable one has the name too."""
         for each in self.all_subscriptions():
             each.detach_forgotten()
-        found = {name: each.statistics() for name, each in sorted(self.subscriptions.items())}
-        for name, each in sorted(self._non_durable.items()):
-            found[f"{name} (non-durable)" if name in found else name] = each.statistics()
+        found = {}
+        for name, each in [*sorted(self.subscriptions.items()), *sorted(self._non_durable.items())]:
+            try:
+                figures = each.statistics()
+            except errors.AlreadyClosed:
+                if not each.removed:
+                    raise
+                continue  # unsubscribed meanwhile
+            found[name if name not in found else f"{name} (non-durable)"] = figures
         return found
 
     def close(self) -> None:
