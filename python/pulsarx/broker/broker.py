@@ -196,7 +196,12 @@ class Broker:
             if record is None:
                 record = self._create_topic(name, create)
             check_is_whole(self.catalogue.state, name)
-            self.topics[full] = Topic(self, record)
+            try:
+                self.topics[full] = Topic(self, record)
+            except BaseException:
+                if not isinstance(self.directory, MemoryDirectory):
+                    self._cursor_listing.list_again()
+                raise
             return self.topics[full]
 
     def _create_topic(self, name: TopicName, create: bool) -> TopicRecord:
@@ -281,7 +286,7 @@ class Broker:
         """The cursor of a subscription as it was left; one without a file is not kept yet."""
         if isinstance(self.directory, MemoryDirectory):
             return AckTracker(None)
-        names = self._cursor_listing.names_of(record.cursor_id)
+        names = self._cursor_listing.take(record.cursor_id)
         tracker = AckTracker(self._cursor_store(record.cursor_id, names))
         for text in tracker.damage:
             import logging
@@ -293,7 +298,7 @@ class Broker:
         """A fresh id, of which no cursor file is left."""
         cursor_id = self.catalogue.allocate_id()
         if not isinstance(self.directory, MemoryDirectory):
-            for name in self._cursor_listing.names_of(cursor_id):
+            for name in self._cursor_listing.take(cursor_id):
                 # Its owner died before the catalogue knew it, so the id is given out again. Unless
                 # there is another owner by now, on a file system whose locks do not hold.
                 self.catalogue.refresh()

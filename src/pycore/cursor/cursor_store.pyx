@@ -97,11 +97,11 @@ cdef int map_tail(const char* path, uint64_t offset, uint64_t size, int* file,
     return error
 
 
-cdef int refuse(object problem, str path) except -1:
+cdef int refuse(object problem, str what, str path) except -1:
     """Raise what the operating system refused as ours; let anything else pass."""
     if isinstance(problem, OSError):
         error = problem.errno or 0
-        raise_status(status_of(error) or STATUS_IO, error, f"write cursor file {path}")
+        raise_status(status_of(error) or STATUS_IO, error, f"{what} cursor file {path}")
     return 0
 
 
@@ -152,40 +152,68 @@ cdef class CursorStore:
         return 0
 
     cdef list generations(self):
-        """Generations on disk, newest first."""
+        """Generations on disk, newest first; remembers what else there is."""
         prefix = self.name + "."
         found = []
-        names = self.names if self.names is not None else self.files.list(self.directory)
+        names, self.names = self.names, None
+        if names is None:
+            names = self.files.list(self.directory)
         for name in names:
-            if name.startswith(prefix) and name[len(prefix):].isdecimal():
+            if not name.startswith(prefix):
+                continue
+            if name[len(prefix):].isdecimal():
                 found.append(int(name[len(prefix):]))
+            elif name[len(prefix):].split(".")[0].isdecimal():
+                self.extra(os.path.join(self.directory, name))
         return sorted(found, reverse=True)
+
+    cdef int extra(self, str path) except -1:
+        """There may be this file of the cursor, besides its generation."""
+        if self.extras is None:
+            self.extras = []
+        if path not in self.extras:
+            self.extras.append(path)
+        return 0
 
     cdef object load(self):
         """Open the newest whole generation and answer its snapshot; None: there is none."""
         cdef list found = self.generations()
-        self.names = None
         snapshot = None
         damaged = []
         for generation in found:
             if snapshot is not None:
-                self.files.unlink(self.path_of(generation))
+                self.discard(self.path_of(generation))
                 continue
             snapshot = self.load_generation(generation)
             if snapshot is None:
                 damaged.append(generation)
         for generation in damaged:
-            path = self.path_of(generation)
-            self.files.rename(path, path + ".damaged")
-            self.note_damage(
-                f"It is kept as {path}.damaged; what was acknowledged in it is delivered again.")
+            self.keep_damaged(self.path_of(generation))
         if found:
             self.newest = found[0]
         return snapshot
 
+    cdef int keep_damaged(self, str path) except -1:
+        try:
+            self.files.rename(path, path + ".damaged")
+        except FileNotFoundError:
+            return 0                       # it was gone when it was to be read
+        except OSError as problem:
+            refuse(problem, "keep", path)
+        self.extra(path + ".damaged")
+        return self.note_damage(
+            f"It is kept as {path}.damaged; what was acknowledged in it is delivered again.")
+
     cdef object load_generation(self, uint64_t generation):
         path = self.path_of(generation)
-        cdef bytes data = self.files.read(path)
+        cdef bytes data
+        try:
+            data = self.files.read(path)
+        except OSError as problem:
+            if os.path.exists(path) or not isinstance(problem, FileNotFoundError):
+                refuse(problem, "read", path)
+            self.note_damage(f"Cursor file {path} is gone.")
+            return None
         cdef CursorHeader header
         cdef int status = cursor_header_decode(<const uint8_t*>PyBytes_AS_STRING(data), len(data),
                                                &header)
@@ -284,14 +312,16 @@ cdef class CursorStore:
                 file_unmap(room, header.tail_size)
                 file_close(file)
             self.discard(unfinished)
-            refuse(problem, path)
+            refuse(problem, "write", path)
             raise
         self.take_over(&header, file, room)
         try:
             self.files.flush_directory(self.directory)
         except BaseException as problem:
             self.c_poisoned = 1
-            refuse(problem, path)
+            if old:
+                self.extra(self.path_of(old))
+            refuse(problem, "write", path)
             raise
         if old:
             self.discard(self.path_of(old))
@@ -320,13 +350,15 @@ cdef class CursorStore:
         return bytes(head) + snapshot + bytes(blocks * CURSOR_BLOCK_SIZE - header.snapshot_size)
 
     cdef int discard(self, str path) except -1:
-        """Unlink what is not needed; the next open does it otherwise."""
+        """Unlink what is not needed; the next open does it otherwise, or delete."""
         try:
             self.files.unlink(path)
+        except FileNotFoundError:
+            pass
         except OSError:
-            pass
-        except errors.PulsarException:
-            pass
+            return self.extra(path)
+        if self.extras is not None and path in self.extras:
+            self.extras.remove(path)
         return 0
 
     cdef int flush(self) except -1:
@@ -380,11 +412,22 @@ cdef class CursorStore:
         return 0
 
     cdef int delete(self) except -1:
-        """Close, and remove every file of this cursor."""
+        """Close, and remove every file of this cursor. StorageError: some stay."""
         self.close()
-        prefix = self.name + "."
-        for name in self.files.list(self.directory):
-            if name.startswith(prefix) and name[len(prefix):].split(".")[0].isdecimal():
-                self.files.unlink(os.path.join(self.directory, name))
-        self.files.flush_directory(self.directory)
-        return 0
+        failure = None
+        paths = self.extras or []
+        if self.generation:
+            paths = [*paths, self.path]
+        try:
+            for path in paths:
+                try:
+                    self.files.unlink(path)
+                except FileNotFoundError:
+                    pass
+                except OSError as problem:
+                    failure = problem
+            if paths:
+                self.files.flush_directory(self.directory)
+        except OSError as problem:
+            failure = problem
+        return refuse(failure, "remove", self.path) if failure is not None else 0

@@ -125,7 +125,6 @@ class ManagedLedger(LedgerList):
     def _create_writer(self) -> LedgerWriter:
         broker = self.broker
         ledger_id = broker.catalogue.allocate_id()
-        slot = broker.ends.allocate()
         identity = broker.randomness.uuid_bytes()
         path = broker.directory.prepare_ledger_path(ledger_id)
         if path is not None and os.path.exists(path):
@@ -133,6 +132,7 @@ class ManagedLedger(LedgerList):
             # there is another owner by now, on a file system whose locks do not hold.
             broker.catalogue.refresh()
             broker.directory.set_aside(path)
+        slot = broker.ends.allocate()
         try:
             writer = LedgerWriter.create(
                 path,
@@ -443,7 +443,8 @@ class ManagedLedger(LedgerList):
             )  # fmt: skip
 
     def _unlink(self, *ledger_ids: int) -> None:
-        """The catalogue does not know the ledgers (any more): their files go."""
+        """The catalogue does not know the ledgers (any more): their files go. What the disk refuses
+        is said in the log: it costs room and nothing else."""
         from pulsarx.broker.folder.directory_flush import flush_directories
 
         folders = []
@@ -455,8 +456,15 @@ class ManagedLedger(LedgerList):
                 self.broker.files.unlink(path)
             except FileNotFoundError:
                 continue  # somebody else did, or a power cut took its name
+            except OSError as error:
+                logger().warning("%s: a ledger nobody needs stays on disk: %s", self.name, error)
+                continue
             folders.append(os.path.dirname(path))
-        flush_directories(self.broker.files, folders)
+        try:
+            flush_directories(self.broker.files, folders)
+        except OSError as error:
+            logger().warning("%s: after a power cut a ledger nobody needs may be there again: %s",
+                             self.name, error)
 
     def close(self) -> None:
         """Seal what is open. Idempotent."""

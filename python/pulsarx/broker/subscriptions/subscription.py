@@ -349,7 +349,7 @@ class Subscription:
         for consumer in self.consumers():
             consumer.shut()
         self.dispatcher.release()
-        self.core.locked(self.tracker.delete)
+        self.core.locked(partial(discard, self.tracker, self.topic.name, self.name))
 
     def close(self) -> None:
         self.core.stop()
@@ -405,6 +405,18 @@ class ForgetLater:
         found = self._subscription()
         if found is not None and self._receiver in found._consumers:
             found.detach(self._receiver)
+
+
+def discard(tracker: AckTracker, topic_name: str, name: str) -> None:
+    """The catalogue does not know the cursor (any more): its files go, if the disk lets them."""
+    try:
+        tracker.delete()
+    except errors.StorageError as error:
+        import logging
+
+        logging.getLogger("pulsarx").warning(
+            "%s: cursor files of subscription %s, which is gone, stay: %s", topic_name, name, error
+        )
 
 
 def sync_tracker(tracker: AckTracker, topic: Topic, name: str) -> bool:

@@ -9,7 +9,7 @@ from pulsarx import errors
 from pulsarx._pycore.cursor.ack_tracker import AckTracker
 from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
 from pulsarx.broker.policies.retention import RetentionPolicy, removable
-from pulsarx.broker.subscriptions.subscription import Subscription, sync_tracker
+from pulsarx.broker.subscriptions.subscription import Subscription, discard, sync_tracker
 from pulsarx.broker.topics.reader_cursor import ReaderCursor
 
 TYPE_CHECKING = False
@@ -172,7 +172,7 @@ class Topic:
                 self.broker.catalogue.commit([creation])
             except BaseException:
                 if not self.broker.catalogue.outcome_unknown:
-                    tracker.delete()
+                    discard(tracker, self.name, name)
                 raise
             record = self.broker.catalogue.state.topics[self.name].subscriptions[name]
             made = Subscription(self, name, record, tracker)
