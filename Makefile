@@ -2,18 +2,26 @@
 VENV_PYTHON := .venv/bin/python
 TESTS ?= tests
 PYTEST_ARGS ?=
+LONG_ARGS ?=
+BASE ?= main
+ROWS ?=
+COMPARE_ARGS ?=
 
-.PHONY: help build quickstart spark-demo test lint format sanitize bench bench-spark wheel clean distclean
+.PHONY: help build quickstart spark-demo test test-quick test-long lint format sanitize \
+	bench bench-spark compare wheel clean distclean
 
 help:
 	@echo "make quickstart  replay 336,776 flights through a durable topic"
 	@echo "make spark-demo  delays of those flights, computed by Spark from topic to topic"
-	@echo "make test        all tests; TESTS=tests/core or PYTEST_ARGS='-k ledger' for some"
+	@echo "make test        what must pass, in minutes; TESTS=tests/core or PYTEST_ARGS='-k ledger' for some"
+	@echo "make test-quick  most of it in less than two minutes, for daily work"
+	@echo "make test-long   campaigns of kills, crashes, threads and chance, for hours; goes on where it stopped"
 	@echo "make lint        ruff, mypy, the tidy tests"
 	@echo "make format      what lint asks for and ruff can do itself"
 	@echo "make sanitize    tests of the compiled parts under address and undefined-behaviour sanitizers"
 	@echo "make bench       every claim about the speed of the library, as a table"
 	@echo "make bench-spark every claim about Spark, some minutes; both write benchmarks/RESULTS.md"
+	@echo "make compare     is anything slower? BASE=main or a folder; ROWS=send,receive for some"
 	@echo "make wheel       a wheel in dist/, tried in a fresh environment"
 	@echo "make build       only build, in place; PULSARX_DEBUG=1 and others: CONTRIBUTING.md"
 	@echo "make clean       remove everything built; distclean also .venv"
@@ -33,6 +41,15 @@ test:
 	@tools/bootstrap test
 	$(VENV_PYTHON) -m pytest $(TESTS) $(PYTEST_ARGS)
 
+# Randomized tests draw less often than in `make test`.
+test-quick:
+	@tools/bootstrap test
+	PULSARX_TEST_SCALE=0.3 $(VENV_PYTHON) -m pytest -q -m quick $(TESTS) $(PYTEST_ARGS)
+
+test-long:
+	@tools/bootstrap test
+	$(VENV_PYTHON) tests/long/long_run.py $(LONG_ARGS)
+
 lint:
 	@tools/bootstrap test lint
 	$(VENV_PYTHON) -m ruff check .
@@ -46,13 +63,9 @@ format:
 	$(VENV_PYTHON) -m ruff check --fix .
 	$(VENV_PYTHON) -m ruff format .
 
-# Python itself is not built with the sanitizers, so their libraries come first; it leaks by design.
-SANITIZE := PULSARX_SANITIZE=address,undefined
 sanitize:
-	@$(SANITIZE) tools/bootstrap test
-	$(SANITIZE) ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
-	$(VENV_PYTHON) -m pytest tests/core tests/pycore $(PYTEST_ARGS)
+	@PULSARX_SANITIZE=address,undefined tools/bootstrap test
+	$(VENV_PYTHON) tools/sanitized.py -m pytest tests/core tests/pycore $(PYTEST_ARGS)
 
 bench:
 	@tools/bootstrap bench
@@ -61,6 +74,10 @@ bench:
 bench-spark:
 	@tools/bootstrap spark bench
 	$(VENV_PYTHON) benchmarks/run.py --group spark
+
+compare:
+	@tools/bootstrap bench
+	$(VENV_PYTHON) benchmarks/compare.py $(BASE) --rows=$(ROWS) $(COMPARE_ARGS)
 
 wheel:
 	@tools/bootstrap

@@ -59,7 +59,8 @@ class BuildExtensions(BuildLinked):
 
     def run(self) -> None:
         link_tree()
-        stamp = ROOT / "build" / "mode"
+        stamp = ROOT / Path(self.build_temp).parent / "mode"
+        stamp.parent.mkdir(parents=True, exist_ok=True)
         # The folder belongs to it: an editable install builds elsewhere than `build_ext`.
         wanted = f"{MODE} {sys.version} {Path(self.build_lib).resolve()}\n"
         if not stamp.exists() or stamp.read_text() != wanted:
@@ -71,7 +72,7 @@ class BuildExtensions(BuildLinked):
         stamp.write_text(wanted)
 
     def translate(self) -> None:
-        """Turn the .pyx sources of the library into C; each mode keeps its own."""
+        """Turn the .pyx sources of the library into C, the same for all modes but coverage."""
         import Cython
         from Cython.Build import cythonize
         from Cython.Compiler.Errors import CompileError
@@ -79,7 +80,7 @@ class BuildExtensions(BuildLinked):
         # A released sdist must still build when a newer Cython has a new warning.
         if (ROOT / ".git").exists():
             be_strict()
-        version = ROOT / "build" / f"cython-{MODE.name}"
+        version = ROOT / "build" / ("cython-coverage" if MODE.line_trace else "cython")
         if not version.exists() or version.read_text() != Cython.__version__:
             for old in ROOT.glob(f"{MODE.c_folder or 'src'}/**/*.c"):
                 old.unlink()
@@ -92,6 +93,7 @@ class BuildExtensions(BuildLinked):
                 include_path=[str(TREE.relative_to(ROOT))],
                 compiler_directives=MODE.directives,
                 emit_linenums=True,
+                quiet=not self.verbose,
             )
         except CompileError as error:
             sys.exit(f"setup.py: Cython refuses {error}; its reasons are above")

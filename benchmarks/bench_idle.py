@@ -27,6 +27,7 @@ from measurement import Measurement
 from topic_in_folder import TopicInFolder, payloads
 
 import pulsarx
+from pulsarx.testing import inspect
 
 # Deadlines armed by the traffic before (flush interval, batch delay) may come due in this time.
 SETTLING_SECONDS = 0.5
@@ -86,7 +87,7 @@ def many(
 
 def make_topics(client: pulsarx.Client, count: int) -> None:
     # In one commit of the catalogue: one for each would wait for the disk as often.
-    catalogue = client._broker.catalogue
+    catalogue = inspect(client).catalogue
     catalogue.commit(
         [
             {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import platform
 import subprocess
@@ -70,10 +71,13 @@ def _java() -> str:
 
 
 def _build() -> str:
-    """The mode the extensions were built in: anything but release makes the figures void."""
-    stamp = ROOT / "build" / "mode"
-    found = stamp.read_text() if stamp.exists() else ""
-    return found.split("name='")[1].split("'")[0] if "name='" in found else "unknown"
+    """The mode the library that is found was built in: all but release makes the figures void."""
+    found = importlib.util.find_spec("pulsarx")
+    if found is None or found.origin is None:
+        return "unknown"
+    stamp = Path(found.origin).parents[2] / "mode"  # each mode has its tree beside it
+    text = stamp.read_text() if stamp.exists() else ""
+    return text.split("name='")[1].split("'")[0] if "name='" in text else "unknown"
 
 
 def _revision() -> str:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from pyspark.sql.datasource import DataSourceArrowWriter
 
-from pulsarx.spark.commit import StagedMessage, attach_messages, plan_job, write_task
+from pulsarx.spark.stage_job import (
+    StagedMessage,
+    attach_messages,
+    check_no_table,
+    plan_job,
+    write_task,
+)
 from pulsarx.spark.write_commit import abort_write, find_commit
 
 TYPE_CHECKING = False
@@ -29,6 +35,7 @@ class BatchWriter(DataSourceArrowWriter):
             abort_write(self._job)
 
     def write(self, iterator: Iterator[Any]) -> StagedMessage:
+        check_no_table()
         if self._done:
             return StagedMessage(None, self._job)
         return write_task(self._job, iterator)

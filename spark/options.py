@@ -234,14 +234,19 @@ _SPARKS = frozenset(("checkpointlocation", "queryname"))
 _ROOT_HINT = "Give the data directory as option root, and call load() and save() without a path"
 _SERVICE_HINT = "There is no service: give the data directory as option root"
 _TOPIC_HINT = "Name the topics with option topic, topics or topicsPattern"
+_TABLE_HINTS = {
+    BATCH: "Spark loses the options of what CREATE TABLE ... USING pulsarx makes; use CREATE "
+    "TEMPORARY VIEW ... USING pulsarx OPTIONS (...)",
+    SINK: "Spark loses the options of tables, so neither insertInto, INSERT INTO nor CREATE TABLE "
+    '... AS SELECT can write; use df.write.format("pulsarx").options(...).mode("append").save()',
+}
 _HINTS = {
     "path": _ROOT_HINT,
     "paths": _ROOT_HINT,
     "service.url": _SERVICE_HINT,
     "admin.url": _SERVICE_HINT,
     "kafka.bootstrap.servers": _SERVICE_HINT,
-    "provider": "Spark loses the options of what CREATE TABLE ... USING pulsarx makes; use CREATE "
-    "TEMPORARY VIEW ... USING pulsarx OPTIONS (...)",
+    "provider": _TABLE_HINTS[BATCH],
     "subscribe": _TOPIC_HINT,
     "assign": _TOPIC_HINT,
     "subscribepattern": "Name the topics with option topicsPattern",
@@ -319,8 +324,9 @@ def _check_together(values: dict[str, Any], given: frozenset[str], use: str) -> 
 
 def _flaw_of_topics(values: dict[str, Any], given: frozenset[str], use: str) -> str:
     if values["root"] is None:
-        # As Spark reads such a table.
-        hint = "" if given or use != BATCH else ". " + _HINTS["provider"]
+        # As Spark reads a table of its catalogue, and writes it.
+        told = "" if given else _TABLE_HINTS.get(use, "")
+        hint = f". {told}" if told else ""
         return f"option root is missing: the path of the data directory{hint}"
     if use in _READS:
         named = sorted({"topic", "topics", "topicsPattern"} & given)

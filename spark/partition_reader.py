@@ -99,7 +99,8 @@ def map_topic(
         are decoded.
     options: start, end, max_bytes_per_partition ... of `plan_topic`, which runs now: the
         DataFrame is of what is published now, however often it is used. Without min_partitions
-        there are as many tasks as Spark runs at once, of 1 MiB at least.
+        there are as many tasks as Spark runs at once, of 1 MiB at least. The driver keeps its lease
+        until nothing is left that was made of the DataFrame.
     TypeError, in the task: the function gave something else.
     """
     from pyspark.sql.types import StructType
@@ -141,26 +142,31 @@ def _mapped_frame(
     columns: str | Sequence[str] | None,
     options: dict[str, Any],
 ) -> DataFrame:
+    from pulsarx.spark.lease_keeper import frame_is_left, keeper
+
     options = {"parallelism": _parallelism(spark), **options}
-    texts = _plan_texts(root, topics, columns, options)
+    groups = _plan_groups(root, topics, columns, options)
+    # As text, so that a task makes objects of its own part only.
+    texts = [_text_of(group) for group in groups]
     fail = options.get("fail_on_data_loss", True)
 
     def read_and_map(ids: Batches) -> Batches:
         return function(read_partitions(_parts_of(ids, texts), fail_on_data_loss=fail))
 
-    return _frame_of_ids(spark, len(texts)).mapInArrow(read_and_map, schema)
+    frame = _frame_of_ids(spark, len(texts)).mapInArrow(read_and_map, schema)
+    keeper.keep(groups, frame_is_left(frame))
+    return frame
 
 
-def _plan_texts(
+def _plan_groups(
     root: str | os.PathLike[str],
     topics: str | Sequence[str],
     columns: str | Sequence[str] | None,
     options: dict[str, Any],
-) -> list[str]:
-    """What each task reads, as text, so that a task makes objects of its own part only."""
+) -> list[list[LedgerRange]]:
     if options.get("min_partitions") is not None:
         options = {**options, "parallelism": 0}
-    return [_text_of(group) for group in plan_topic(root, topics, columns=columns, **options)]
+    return plan_topic(root, topics, columns=columns, **options)
 
 
 def topic_rdd(
@@ -174,18 +180,22 @@ def topic_rdd(
 ) -> RDD[Any]:
     """The messages of topics as an RDD of Rows; batches: of Arrow record batches, much faster.
     options: of `map_topic`."""
+    from pulsarx.spark.lease_keeper import keeper, rdd_is_left
+
     context: SparkContext = spark.sparkContext
     options = {"parallelism": context.defaultParallelism, **options}
-    texts = _plan_texts(root, topics, columns, options)
+    groups = _plan_groups(root, topics, columns, options)
     fail = options.get("fail_on_data_loss", True)
-    if not texts:
+    if not groups:
         return context.emptyRDD()
 
     def read(parts: Iterable[str]) -> Iterator[Any]:
         found = read_partitions(map(_ranges_of_text, parts), fail_on_data_loss=fail)
         return found if batches else _rows_of(found)
 
-    return context.parallelize(texts, len(texts)).mapPartitions(read)
+    named = context.parallelize([_text_of(group) for group in groups], len(groups))
+    keeper.keep(groups, rdd_is_left(named))
+    return named.mapPartitions(read)
 
 
 def plan_frame(spark: SparkSession, groups: list[list[LedgerRange]]) -> DataFrame:

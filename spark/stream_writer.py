@@ -1,19 +1,22 @@
 """The stream sink of format("pulsarx"): each micro-batch is in its topics exactly once.
 
-Spark repeats a batch under the same query id and batch id until it has noted its commit; the pair
-is the transaction, so what was attached is not attached again. A new checkpoint is a new query.
+Spark repeats a batch under the same query id and batch id until it has noted its commit. Query id,
+topic and batch id are the transaction, so what was attached is not attached again, and a copy of a
+checkpoint that goes on into another topic is another query there. A new checkpoint is a new query.
 """
 
 from __future__ import annotations
 
 import os
+import warnings
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
 from pulsarx import errors
 from pulsarx.broker.staging.staging import collect_abandoned, folder_id_of, make_staging
-from pulsarx.spark.commit import StagedMessage, attach_messages, plan_job, write_task
+from pulsarx.spark.stage_job import StagedMessage, attach_messages, plan_job, write_task
 from pulsarx.spark.write_commit import abort_write
+from pulsarx.spark.write_job import application_for, was_written_earlier
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,11 +45,25 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[Any], batchId: int) -> None:
         told = [each for each in messages if each is not None]
         if any(each.message is not None and each.message.files for each in told):
-            attach_messages(self._options, told[0].job, told)
+            self._commit(told, batchId)
         else:  # an idle query need not write to the catalogue
             self.abort(told, batchId)
         if batchId % _COLLECTED_EVERY == 0:
             collect_abandoned(self._job.root)
+
+    def _commit(self, told: list[Any], batch_id: int) -> None:
+        job = told[0].job
+        if was_written_earlier(job):
+            warnings.warn(
+                f"batch {batch_id} of the query is not written to {job.topic} again: as far as the "
+                "catalogue tells it was written there, by an earlier version of PulsarX or with "
+                "topics chosen by the column __topic. If the checkpoint was copied from a query "
+                "that writes another topic, begin with a new checkpoint",
+                stacklevel=3,
+            )
+            self.abort(told, batch_id)
+        else:
+            attach_messages(self._options, job, told)
 
     def abort(self, messages: list[Any], batchId: int) -> None:
         for job in {each.job.staging: each.job for each in messages if each is not None}.values():
@@ -65,11 +82,18 @@ def _stage_batch(planned: WriteJob) -> WriteJob:
             "write a stream: Spark did not tell the task of which query and batch it is. This "
             "version of Spark is not supported; use foreachBatch with txnAppId and txnVersion"
         )
+    if (context.getLocalProperty("callSite.short") or "").startswith("toTable at "):
+        raise errors.OperationNotSupported(
+            'toTable with format("pulsarx"): Spark loses the options of the table, so nothing '
+            "could be read from it. Nothing was written, but Spark has made the table: DROP it, "
+            "and begin the stream with start()"
+        )
     # A run that was thought dead must not find, or take away, the files of the next one.
     run_id = context.getLocalProperty("spark.jobGroup.id") or "run"
     name = f"spark-{query_id}-{batch_id}-{run_id}"
     _check_mounted(planned)
-    job = planned.of_batch(name, f"spark-query-{query_id}", int(batch_id))
+    application = application_for(f"spark-query-{query_id}", planned.topic)
+    job = planned.of_batch(name, application, int(batch_id))
     try:
         # Not flushed: a power cut that takes it takes what nobody has attached.
         os.mkdir(job.staging)

@@ -23,7 +23,7 @@ def hold_topics(options: Options, topics: list[str], held: set[str], position: s
     if not fresh:
         return {}
     arguments = {"topics": fresh, "name": options.subscription, "position": position}
-    found = ask_owner(options.root, "create_subscription", arguments)["found"]
+    found = ask_owner(options.root, "subscriptions.create", arguments)["found"]
     held.update(fresh)
     return {topic: (int(at[0]), int(at[1])) for topic, at in found.items()}
 
@@ -38,7 +38,7 @@ def move_subscription(root: str, name: str, offsets: Offsets) -> tuple[list[str]
     if not positions:
         return [], []
     arguments = {"name": name, "positions": positions}
-    found = ask_owner(root, "move_subscriptions", arguments)
+    found = ask_owner(root, "subscriptions.move", arguments)
     return found["moved"], found["gone"]
 
 

@@ -10,6 +10,7 @@ from pulsarx import errors
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.requests.attach import Transaction
 from pulsarx.broker.requests.owner_request import check_owner
+from pulsarx.broker.staging.ledger_attachment import was_attached_to
 from pulsarx.broker.staging.partition_choice import partitions_of_keys
 from pulsarx.broker.staging.sealed_writer import MESSAGE_SIZE_MAX
 from pulsarx.broker.staging.staged_file import STAGING_NAME
@@ -22,6 +23,8 @@ from pulsarx.topic_name import TopicName
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+_TOPIC_MARK = " > "
 
 
 class WriteJob:
@@ -202,10 +205,35 @@ def _check_kinds(hashing_scheme: object, compression: object) -> None:
     compress(int(compression), b"message")  # type: ignore[call-overload]
 
 
+def application_for(application: str, topic: str | None) -> str:
+    """The application of a write's transaction: versions of one topic do not count for another,
+    and a function of foreachBatch writes several topics under one name. With topics chosen by the
+    column __topic (None) one transaction covers all of them."""
+    return application if topic is None else f"{application}{_TOPIC_MARK}{topic}"
+
+
 def _transaction(application: str, version: int, topic: str | None) -> Transaction:
-    """Of one table, as everywhere in Spark: a function of foreachBatch writes two by one name."""
     Transaction(application, version)  # checks them
-    return Transaction(application if topic is None else f"{application} > {topic}", version)
+    return Transaction(application_for(application, topic), version)
+
+
+def was_written_earlier(job: WriteJob) -> bool:
+    """Whether the version of a job was attached to its topic by a version of PulsarX whose streams
+    had one transaction for all topics. Looks at the catalogue; asks no owner."""
+    application, mark, _ = job.application.rpartition(_TOPIC_MARK)
+    if job.topic is None or not mark:
+        return False
+    broker = _kept_broker(job.root)
+    try:
+        state = broker.catalogue.state
+        record = state.transactions.get(application)
+        return (
+            record is not None
+            and record.batch_id >= job.version
+            and was_attached_to(state, record, job.topic)
+        )
+    finally:
+        _keep(broker)
 
 
 # One at most, for whoever takes it out: a thread has it alone, and a fork finds it whole or not.
@@ -244,7 +272,7 @@ def _kept_broker(path: str) -> ReadOnlyBroker:
     directory = broker.directory
     try:
         if (
-            broker.state == "OPEN"
+            broker.state.is_open
             and directory.path == path
             and directory.folder_id == folder_id_of(path)
         ):

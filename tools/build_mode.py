@@ -5,13 +5,22 @@ release     nothing                               users, benchmarks
 debug       PULSARX_DEBUG=1                       gdb, perf: lines of the pyx
 coverage    PULSARX_COVERAGE=1                    lines covered, nogil ones too; C beside the pyx
 sanitize    PULSARX_SANITIZE=address,undefined    out of bounds, use after free, undefined behaviour
+
+Each mode keeps what it makes: objects, a library, a tree of links to run the project from
+(link_tree.py). So changing between modes builds nothing anew. Release has python/pulsarx, where
+other tools look for a library, and build/tree; the others have build/<mode>.
 """
 
 from __future__ import annotations
 
 import os
+import sysconfig
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+RELEASE = "release"
 
 
 @dataclass
@@ -25,9 +34,34 @@ class BuildMode:
     line_trace: bool = False
 
     @property
+    def folder(self) -> Path:
+        """What only this mode uses."""
+        return ROOT / "build" if self.name == RELEASE else ROOT / "build" / self.name
+
+    @property
+    def tree(self) -> Path:
+        """The folder for PYTHONPATH."""
+        return self.folder / "tree"
+
+    @property
+    def library(self) -> Path:
+        """Where all .pyx are linked into."""
+        name = f"_linked{sysconfig.get_config_var('EXT_SUFFIX')}"
+        if self.name == RELEASE:
+            return ROOT / "python" / "pulsarx" / name
+        return self.folder / "lib" / "pulsarx" / name
+
+    @property
+    def build_arguments(self) -> list[str]:
+        """For `setup.py build_ext`."""
+        if self.name == RELEASE:
+            return ["--inplace"]
+        return [f"--build-lib={self.folder}/lib", f"--build-temp={self.folder}/objects"]
+
+    @property
     def c_folder(self) -> str | None:
         """Where generated C goes; None is beside the source, where Cython.Coverage looks for it."""
-        return None if self.line_trace else f"build/c-{self.name}"
+        return None if self.line_trace else "build/c"
 
     @property
     def directives(self) -> dict[str, Any]:
@@ -53,6 +87,8 @@ def build_mode() -> BuildMode:
         flag = f"-fsanitize={sanitizers}"
         name = "sanitize-" + sanitizers.replace(",", "-")
         flags = [*always, "-O1", "-g3", "-fno-omit-frame-pointer", flag]
+        # Python's own flags have -fwrapv, which hides every overflow of signed integers.
+        flags += ["-fno-wrapv", "-fno-sanitize-recover=undefined"]
         return BuildMode(name, flags, [flag], [("PULSARX_DEBUG", "1")])
     if os.environ.get("PULSARX_COVERAGE", "0") != "0":
         macros: list[tuple[str, str | None]] = [
@@ -62,4 +98,4 @@ def build_mode() -> BuildMode:
         return BuildMode("coverage", [*always, "-O1", "-g0"], [], macros, line_trace=True)
     if os.environ.get("PULSARX_DEBUG", "0") != "0":
         return BuildMode("debug", [*always, "-Og", "-g3"], [], [("PULSARX_DEBUG", "1")])
-    return BuildMode("release", [*always, "-O3", "-g0"])
+    return BuildMode(RELEASE, [*always, "-O3", "-g0"])

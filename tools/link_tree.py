@@ -2,7 +2,8 @@
 
 Cython finds pxd files by import name only, and mypy and `PYTHONPATH=build/tree` want the same, so
 the tree is made of symbolic links to the sources, of copies where the file system refuses links.
-Linking again costs a few milliseconds.
+Linking again costs a few milliseconds. Every mode but release has a tree of its own beside it, with
+the same links but for the library.
 """
 
 from __future__ import annotations
@@ -11,17 +12,22 @@ import os
 import shutil
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-TREE = ROOT / "build" / "tree"
+from build_mode import ROOT, BuildMode
+
+TREE = ROOT / "build" / "tree"  # of release, and the one that Cython reads
 
 
-def _wanted() -> dict[str, Path]:
+def _wanted(library: Path | None) -> dict[str, Path]:
     """What is linked, by its path in the tree: the package's parts and the modules beside it."""
     python = ROOT / "python"
     package = python / "pulsarx"
     wanted = {
-        f"pulsarx/{entry.name}": entry for entry in package.iterdir() if entry.name != "__pycache__"
+        f"pulsarx/{entry.name}": entry
+        for entry in package.iterdir()
+        if entry.name != "__pycache__" and not (library and entry.name.startswith("_linked"))
     }
+    if library:
+        wanted[f"pulsarx/{library.name}"] = library
     named = {"_core": "src/core", "_pycore": "src/pycore", "spark": "spark"}
     wanted |= {f"pulsarx/{name}": ROOT / folder for name, folder in named.items()}
     return wanted | {module.name: module for module in python.glob("*.py")}
@@ -47,17 +53,18 @@ def _remove(entry: Path) -> None:
         entry.unlink(missing_ok=True)
 
 
-def link_tree() -> Path:
-    """Bring the tree up to date and return its root, the folder for sys.path."""
-    folder = TREE / "pulsarx"
+def link_tree(mode: BuildMode | None = None) -> Path:
+    """Bring a tree up to date and return its root, the folder for sys.path; release by default."""
+    tree = mode.tree if mode else TREE
+    folder = tree / "pulsarx"
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = _wanted()
-    for entry in [*folder.iterdir(), *TREE.glob("*.py")]:
-        if str(entry.relative_to(TREE)) not in wanted and entry.name != "__pycache__":
+    wanted = _wanted(mode.library if mode and tree != TREE else None)
+    for entry in [*folder.iterdir(), *tree.glob("*.py")]:
+        if str(entry.relative_to(tree)) not in wanted and entry.name != "__pycache__":
             _remove(entry)
     for name, target in wanted.items():
-        _link(TREE / name, target)
-    return TREE
+        _link(tree / name, target)
+    return tree
 
 
 if __name__ == "__main__":

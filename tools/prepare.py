@@ -1,7 +1,8 @@
 """The second half of tools/bootstrap, run by the .venv's Python: `prepare.py [extra...]`.
 
-Installs what pyproject.toml asks for, builds the extensions in place and puts build/tree on the
-.venv's path. Each step is skipped while its inputs are what they were.
+Installs what pyproject.toml asks for, builds the extensions in the mode of the environment and puts
+build/tree, which is release's, on the .venv's path. Each step is skipped while its inputs are what
+they were.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import sysconfig
 import tomllib
 from pathlib import Path
 
-from build_mode import build_mode
-from link_tree import ROOT, link_tree
+from build_mode import ROOT, build_mode
+from link_tree import link_tree
 
 STAMPS = ROOT / ".venv" / "stamps"
+MODE = build_mode()
 
 
 def requirements(extras: list[str]) -> list[str]:
@@ -64,7 +66,7 @@ def provide_java() -> None:
 
 def inputs_digest() -> str:
     """Changes whenever the extensions must be built again."""
-    digest = hashlib.sha256(f"{build_mode()} {sys.version}".encode())
+    digest = hashlib.sha256(f"{MODE} {sys.version}".encode())
     files = [ROOT / "setup.py", ROOT / "pyproject.toml", *ROOT.glob("tools/*.py")]
     for pattern in ("*.pyx", "*.pxd", "*.h"):
         files += ROOT.glob(f"src/**/{pattern}")
@@ -74,21 +76,15 @@ def inputs_digest() -> str:
     return digest.hexdigest()
 
 
-def library() -> Path:
-    """Where the library of all .pyx belongs."""
-    suffix = str(sysconfig.get_config_var("EXT_SUFFIX"))
-    return ROOT / "python" / "pulsarx" / f"_linked{suffix}"
-
-
 def build() -> None:
-    stamp = ROOT / "build" / "inputs"
+    stamp = MODE.folder / "inputs"
     digest = inputs_digest()
-    if stamp.exists() and stamp.read_text() == digest and library().exists():
+    if stamp.exists() and stamp.read_text() == digest and MODE.library.exists():
         return
     stamp.unlink(missing_ok=True)
-    print("bootstrap: building the extensions", file=sys.stderr, flush=True)
+    print(f"bootstrap: building the extensions, {MODE.name}", file=sys.stderr, flush=True)
     subprocess.run(
-        [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
+        [sys.executable, "setup.py", "-q", "build_ext", *MODE.build_arguments],
         cwd=ROOT,
         check=True,
         stdout=sys.stderr,
@@ -109,6 +105,7 @@ def main(extras: list[str]) -> None:
         path_file = Path(sysconfig.get_paths()["purelib"]) / "pulsarx.pth"
         path_file.write_text(f"{tree}\n")
         build()
+        link_tree(MODE)  # the library itself
 
 
 if __name__ == "__main__":

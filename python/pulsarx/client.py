@@ -7,11 +7,10 @@ import threading
 import weakref
 
 from pulsarx import errors
-from pulsarx.broker import broker as brokers
-from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
-from pulsarx.broker.topics.topic import Topic
-from pulsarx.consumer import Consumer
-from pulsarx.consuming.subscribing import subscribe
+from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.when_forgotten import WhenForgotten
+from pulsarx.clock import ManualClock
+from pulsarx.closing import Closing, attempt
 from pulsarx.enumerations import (
     BatchingType,
     CompressionType,
@@ -27,23 +26,23 @@ from pulsarx.enumerations import (
 from pulsarx.listening.listener_pool import ListenerPool
 from pulsarx.options.base import ClientOptions, ConsumerOptions, ProducerOptions, ReaderOptions
 from pulsarx.options.not_yet import refuse_call
-from pulsarx.producer import Producer
-from pulsarx.reader import Reader
 from pulsarx.schema import BytesSchema
 from pulsarx.topic_name import TopicName, check_subscription_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeVar
-
-    from pulsarx.producing.partitioned_producer import PartitionedProducer
-
-    Member = TypeVar("Member", Producer | PartitionedProducer, Consumer, Reader)
+    from typing import Any
 
     from pulsarx.admin import Admin
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.read_only_broker import ReadOnlyBroker
+    from pulsarx.consumer import Consumer
     from pulsarx.message_id import MessageId
+    from pulsarx.producer import Producer
+    from pulsarx.producing.partitioned_producer import PartitionedProducer
+    from pulsarx.reader import Reader
+
+    Member = Producer | PartitionedProducer | Consumer | Reader
 
 _BYTES = BytesSchema()
 
@@ -94,47 +93,78 @@ class Client:
         NewerFormatError,
         InvalidConfiguration (a client of this process has it open with other options), InvalidUrl.
         """
-        given = {name: value for name, value in locals().items() if name != "self"}
-        self._closed = True  # until it has its broker
-        self._forgotten = False
-        self._members: weakref.WeakSet[Producer | PartitionedProducer | Consumer | Reader] = (
-            weakref.WeakSet()
+        options = ClientOptions(
+            service_url=service_url,
+            authentication=authentication,
+            operation_timeout_seconds=operation_timeout_seconds,
+            io_threads=io_threads,
+            message_listener_threads=message_listener_threads,
+            concurrent_lookup_requests=concurrent_lookup_requests,
+            log_conf_file_path=log_conf_file_path,
+            stats_interval_in_seconds=stats_interval_in_seconds,
+            use_tls=use_tls,
+            tls_trust_certs_file_path=tls_trust_certs_file_path,
+            tls_allow_insecure_connection=tls_allow_insecure_connection,
+            tls_validate_hostname=tls_validate_hostname,
+            logger=logger,
+            connection_timeout_ms=connection_timeout_ms,
+            listener_name=listener_name,
+            tls_private_key_file_path=tls_private_key_file_path,
+            tls_certificate_file_path=tls_certificate_file_path,
+            clock=clock,
+            randomness=randomness,
+            durability=durability,
+            flush_interval_ms=flush_interval_ms,
+            broker_options=broker_options,
+            read_only=read_only,
         )
-        self._members_lock = threading.Lock()
-        self._open_producers: set[int] = set()
+        self._url = options.service_url
+        self.read_only = options.read_only
+        self._broker: Broker | ReadOnlyBroker | None = None
+        self._pool = ListenerPool(options.message_listener_threads)
+        self._members: weakref.WeakSet[Member] = weakref.WeakSet()
+        self._lock = threading.Lock()  # of what follows
         self._consumer_count = 0
-        self.read_only = read_only
-        self._open(ClientOptions(**given))
-        self._closed = False
+        self._closing = Closing()
+        control_plane.perform(self._open, (options,), self._give_back)
 
     def _open(self, options: ClientOptions) -> None:
         """Find or open the broker."""
-        self._pool = ListenerPool(options.message_listener_threads)
-        self._url = options.service_url
+        from pulsarx.broker import registry
+        from pulsarx.broker.runtime import BrokerSettings
+
         folder, name = self._url.folder, self._url.memory_name
         self._key = f"memory:{name}" if folder is None else os.path.realpath(folder)
-        self._broker: Broker | ReadOnlyBroker
         if not options.read_only:
-            settings = brokers.BrokerSettings(
+            settings = BrokerSettings(
                 options.clock,
                 options.randomness,
                 options.durability,
                 options.flush_interval_ms,
                 options.broker_options,
             )
-            self._broker = brokers.acquire(self._key, folder, settings)
-            return
-        existing = brokers.lend(self._key)
-        if existing is not None:
-            self._broker = existing
-        elif folder is not None:
-            from pulsarx.broker.read_only_broker import ReadOnlyBroker
-
-            self._broker = ReadOnlyBroker(folder)
+            self._broker = registry.acquire(self._key, folder, settings)
         else:
-            raise errors.InvalidConfiguration(
-                f"{self._url.text}: nobody in this process has it open"
-            )
+            existing = registry.lend(self._key)
+            if existing is not None:
+                self._broker = existing
+            elif folder is not None:
+                from pulsarx.broker.read_only_broker import ReadOnlyBroker
+
+                self._broker = ReadOnlyBroker(folder)
+            else:
+                raise errors.InvalidConfiguration(
+                    f"{self._url.text}: nobody in this process has it open"
+                )
+        self._state = self._broker.state
+        leave = Leave(self._key, self._broker, self._pool)
+        self._forgotten = WhenForgotten(self._broker.post, leave)
+        if isinstance(options.clock, ManualClock):
+            options.clock.settles(self._pool)
+
+    def _give_back(self, _: None) -> None:
+        """Its caller was interrupted and has no client."""
+        self._closing.finish(self._take_leave)
 
     def create_producer(
         self,
@@ -167,25 +197,38 @@ class Client:
         Arguments and defaults are the official client's, and hashing_scheme: how a key chooses its
         partition. ProducerBusy: the name is taken on this topic.
         """
-        given = {name: value for name, value in locals().items() if name != "self"}
-        options = ProducerOptions(**given)
-        broker = self._writable("create a producer")
-        found = broker.lookup(TopicName.of(topic))
-        producer: Producer | PartitionedProducer
-        if isinstance(found, Topic):
-            whole = found
+        options = ProducerOptions(
+            topic=topic,
+            producer_name=producer_name,
+            schema=schema,
+            initial_sequence_id=initial_sequence_id,
+            send_timeout_millis=send_timeout_millis,
+            compression_type=compression_type,
+            max_pending_messages=max_pending_messages,
+            max_pending_messages_across_partitions=max_pending_messages_across_partitions,
+            block_if_queue_full=block_if_queue_full,
+            batching_enabled=batching_enabled,
+            batching_max_messages=batching_max_messages,
+            batching_max_allowed_size_in_bytes=batching_max_allowed_size_in_bytes,
+            batching_max_publish_delay_ms=batching_max_publish_delay_ms,
+            chunking_enabled=chunking_enabled,
+            message_routing_mode=message_routing_mode,
+            lazy_start_partitioned_producers=lazy_start_partitioned_producers,
+            properties=properties,
+            batching_type=batching_type,
+            encryption_key=encryption_key,
+            crypto_key_reader=crypto_key_reader,
+            access_mode=access_mode,
+            message_router=message_router,
+            hashing_scheme=hashing_scheme,
+        )
+        self._require_writable("create a producer")
+        return control_plane.perform(self._create_producer, (options,), give_back)
 
-            def make(name: str) -> Producer:
-                return Producer(broker, whole, options, name)
-
-            producer = whole.add_producer(options.producer_name, make)
-        else:
-            from pulsarx.producing.partitioned_producer import PartitionedProducer
-
-            name = options.producer_name or broker.next_producer_name()
-            producer = PartitionedProducer(broker, found, options, name)
-        self._open_producers.add(id(producer))
-        return self._adopt(producer)
+    def _create_producer(self, options: ProducerOptions) -> Producer | PartitionedProducer:
+        producer = make_producer(self._owned(), options)
+        self._adopt(producer)
+        return producer
 
     def subscribe(
         self,
@@ -234,13 +277,56 @@ class Client:
             message_listener_threads; when it raises, the message is negatively acknowledged.
         ConsumerBusy: it has its consumer already; of several topics none is attached then.
         """
-        given = {name: value for name, value in locals().items() if name != "self"}
-        options = ConsumerOptions(**given)
+        options = ConsumerOptions(
+            topic=topic,
+            subscription_name=subscription_name,
+            consumer_type=consumer_type,
+            schema=schema,
+            message_listener=message_listener,
+            receiver_queue_size=receiver_queue_size,
+            max_total_receiver_queue_size_across_partitions=max_total_receiver_queue_size_across_partitions,
+            consumer_name=consumer_name,
+            unacked_messages_timeout_ms=unacked_messages_timeout_ms,
+            broker_consumer_stats_cache_time_ms=broker_consumer_stats_cache_time_ms,
+            negative_ack_redelivery_delay_ms=negative_ack_redelivery_delay_ms,
+            is_read_compacted=is_read_compacted,
+            properties=properties,
+            pattern_auto_discovery_period=pattern_auto_discovery_period,
+            initial_position=initial_position,
+            crypto_key_reader=crypto_key_reader,
+            replicate_subscription_state_enabled=replicate_subscription_state_enabled,
+            max_pending_chunked_message=max_pending_chunked_message,
+            auto_ack_oldest_chunked_message_on_queue_full=auto_ack_oldest_chunked_message_on_queue_full,
+            start_message_id_inclusive=start_message_id_inclusive,
+            batch_receive_policy=batch_receive_policy,
+            key_shared_policy=key_shared_policy,
+            batch_index_ack_enabled=batch_index_ack_enabled,
+            regex_subscription_mode=regex_subscription_mode,
+            dead_letter_policy=dead_letter_policy,
+            crypto_failure_action=crypto_failure_action,
+            retry_enable=retry_enable,
+            nack_backoff=nack_backoff,
+            ack_timeout_backoff=ack_timeout_backoff,
+            ack_timeout_tick_ms=ack_timeout_tick_ms,
+            priority_level=priority_level,
+            subscription_mode=subscription_mode,
+            consumer_event_listener=consumer_event_listener,
+            expire_time_of_incomplete_chunked_message_ms=expire_time_of_incomplete_chunked_message_ms,
+        )
         check_subscription_name(options.subscription_name)
-        broker = self._writable("subscribe")
+        self._require_writable("subscribe")
+        return control_plane.perform(self._subscribe, (options,), take_back)
+
+    def _subscribe(self, options: ConsumerOptions) -> Consumer:
+        from pulsarx.consuming.subscribing import subscribe
+
+        broker = self._owned()
         self._consumer_count += 1
-        name = options.consumer_name or f"{self._consumer_count:x}-{broker.randomness.token(5)}"
-        consumer = self._adopt(subscribe(self, broker, options, name, self._pool))
+        name = options.consumer_name or (
+            f"{self._consumer_count:x}-{broker.runtime.randomness.token(5)}"
+        )
+        consumer = subscribe(ClientOwner(self), broker, options, name, self._pool)
+        self._adopt(consumer)
         consumer.start_listener()
         return consumer
 
@@ -264,120 +350,129 @@ class Client:
         official client. reader_listener: called with the reader and each message, in one of the
         client's message_listener_threads; not with read_only, where nobody tells of new messages.
         """
-        given = {name: value for name, value in locals().items() if name != "self"}
-        options = ReaderOptions(**given)
-        self._check_open()
-        if options.reader_listener is not None and self._broker.read_only:
+        options = ReaderOptions(
+            topic=topic,
+            start_message_id=start_message_id,
+            schema=schema,
+            reader_listener=reader_listener,
+            receiver_queue_size=receiver_queue_size,
+            reader_name=reader_name,
+            subscription_role_prefix=subscription_role_prefix,
+            is_read_compacted=is_read_compacted,
+            crypto_key_reader=crypto_key_reader,
+            start_message_id_inclusive=start_message_id_inclusive,
+            crypto_failure_action=crypto_failure_action,
+        )
+        self._require_open()
+        if options.reader_listener is not None and self.read_only:
             raise errors.OperationNotSupported("a reader_listener in a client opened read_only")
-        found = self._broker.topic(TopicName.of(topic), create=not self.read_only)
+        return control_plane.perform(self._create_reader, (options,), give_back)
+
+    def _create_reader(self, options: ReaderOptions) -> Reader:
+        from pulsarx.reader import Reader
+
+        assert self._broker is not None
+        found = self._broker.topic(TopicName.of(options.topic), create=not self.read_only)
         cursor = found.reader_cursor(options.schema)
         position = found.ledger.position_of(
             options.start_message_id, options.start_message_id_inclusive
         )
-        reader = self._adopt(Reader(cursor.attach(position), cursor, options, self._pool))
+        reader = Reader(cursor.attach(position), cursor, options, self._pool)
+        self._adopt(reader)
         reader.start_listener()
         return reader
 
     def create_table_view(
         self, topic: str, subscription_name: str | None = None, schema: Any = _BYTES
     ) -> None:
-        """Not there in this version."""
+        """Not supported yet."""
         raise refuse_call("create_table_view", "a table view")
 
     def get_service_info(self) -> None:
-        """Not there in this version."""
+        """Not supported yet."""
         raise refuse_call("get_service_info", "service discovery")
 
     def get_topic_partitions(self, topic: str) -> list[str]:
         """The names of a topic's partitions; the topic itself when it has none."""
-        self._check_open()
+        self._require_open()
+        return control_plane.perform(self._topic_partitions, (TopicName.of(topic),))
+
+    def _topic_partitions(self, name: TopicName) -> list[str]:
+        from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
+
+        assert self._broker is not None
         self._broker.refresh()
-        name = TopicName.of(topic)
         count = partition_count_of(self._broker.catalogue.state, name)
         return partition_names(name, count) if count else [str(name)]
 
     @property
     def admin(self) -> Admin:
-        """What pulsar-admin does: namespaces, topics."""
+        """What pulsar-admin does: namespaces, topics. It keeps the client open as long as it is
+        used."""
         from pulsarx.admin import Admin
+        from pulsarx.admin.channel import ClientChannel
 
-        self._check_open()
-        return Admin(self._broker, self.read_only)
+        self._require_open()
+        assert self._broker is not None
+        return Admin(ClientChannel(self._require_open, self._broker, self.read_only))
 
-    def _adopt(self, member: Member) -> Member:
+    def _adopt(self, member: Member) -> None:
         """Close it with the client, and keep the client as long as somebody uses it."""
-        member._client = self
-        with self._members_lock:
-            self._members.add(member)
-        if self._closed:  # by another thread, which may not have seen this member
-            brokers.attempt(member.close)
-            raise errors.AlreadyClosed("client")
-        return member
-
-    def _check_open(self) -> None:
-        self._broker.check_open()
-        if self._closed:
+        member.owner = ClientOwner(self)
+        with self._lock:
+            closing = self._closing.begun
+            if not closing:
+                self._members.add(member)
+        if closing:  # by another thread, which may not have seen this member
+            give_back(member)
             raise errors.AlreadyClosed("client")
 
-    def _writable(self, action: str) -> Broker:
-        self._check_open()
+    def _require_open(self) -> None:
+        """AlreadyClosed, or ForkedError in a forked child, unless it is open."""
+        self._state.require_open()
+        if self._closing.begun:
+            raise errors.AlreadyClosed("client")
+
+    def _require_writable(self, action: str) -> None:
+        self._require_open()
         if self.read_only:
             raise errors.OperationNotSupported(f"{action}: the client was opened read_only")
+
+    def _owned(self) -> Broker:
         return self._broker  # type: ignore[return-value]
+
+    # Closing --------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Close what this client made, producers last sent messages included. A second call raises
-        AlreadyClosed.
+        AlreadyClosed, unless the first was interrupted: then it finishes the work.
 
         The last client of a folder seals its ledgers and gives the folder back.
         """
-        self._check_open()
-        self._closed = True
-        failure: Exception | None = None
-        with self._members_lock:
-            members = list(self._members)
-        for member in members:
-            if member.is_connected():
-                error = brokers.attempt(member.close)
-                # Others may close it too: a listener, or whoever closes what is forgotten.
-                if not isinstance(error, errors.AlreadyClosed):
-                    failure = error or failure
-        failure = brokers.attempt(self._release) or failure
-        self._pool.close()
-        if failure is not None:
-            raise failure
-
-    def _release(self) -> None:
-        if self._broker.read_only:
-            self._broker.close()
-        else:
-            brokers.release(self._key, self._broker)  # type: ignore[arg-type]
+        if self._closing.told or self._state.is_forked:
+            self._require_open()  # says why not
+        self._closing.close(self._take_leave)
 
     def shutdown(self) -> None:
-        """As close, without a word when it is closed already."""
-        if not self._closed:
-            self.close()
+        """As close, without an error when it is closed already; close passes after it, too."""
+        if self._state.is_forked:
+            self._require_open()
+        if not self._closing.told:
+            self._closing.close(self._take_leave)
+            self._closing.told = False
 
-    def _producer_closed(self, producer: Producer | PartitionedProducer) -> None:
-        """The last producer of a forgotten client closes it."""
-        self._open_producers.discard(id(producer))
-        if self._forgotten:
-            self.__del__()
-
-    def __del__(self) -> None:
-        # A client nobody closed: its producers send what they hold, the folder is given back.
-        if getattr(self, "_closed", True) or self._broker.state != "OPEN":
-            return
-        # Forgotten together with its producers, in a cycle: they are finalized in any order, and
-        # each must send first.
-        self._forgotten = True
-        if self._open_producers:
-            return
-        error = brokers.attempt(self.close)
-        if error is not None:
-            import logging
-
-            logging.getLogger("pulsarx").error("closing a forgotten client failed: %s", error)
+    def _take_leave(self) -> None:
+        """The steps of closing. A call of the control plane."""
+        with self._lock:
+            members = list(self._members)
+        failure: Exception | None = None
+        for member in members:
+            failure = attempt(member.close_with_client) or failure
+        if self._broker is not None:
+            self._forgotten.cancel()
+            failure = attempt(Leave(self._key, self._broker, self._pool)) or failure
+        if failure is not None:
+            raise failure
 
     def __enter__(self) -> Client:
         return self
@@ -386,4 +481,83 @@ class Client:
         self.shutdown()
 
     def __repr__(self) -> str:
-        return f"Client({self._url.text!r}, closed={self._closed})"
+        return f"Client({self._url.text!r}, closed={self._closing.begun})"
+
+
+class Leave:
+    """Give back what a client has. A job; it does not refer to the client."""
+
+    __slots__ = ("_broker", "_key", "_pool")
+
+    def __init__(self, key: str, broker: Broker | ReadOnlyBroker, pool: ListenerPool) -> None:
+        self._key = key
+        self._broker = broker
+        self._pool = pool
+
+    def __call__(self) -> None:
+        from pulsarx.broker import registry
+
+        if self._broker.state.is_forked:
+            return  # the parent's
+        try:
+            if self._broker.read_only:
+                self._broker.close()
+            else:
+                registry.release(self._key, self._broker)  # type: ignore[arg-type]
+        finally:
+            self._pool.close()
+
+
+class ClientOwner:
+    """A MemberOwner: keeps the client as long as somebody uses what it made."""
+
+    __slots__ = ("_client",)
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    @property
+    def is_closing(self) -> bool:
+        return self._client._closing.begun
+
+    def create_letter_producer(
+        self, topic: str, producer_name: str | None, initial_subscription_name: str
+    ) -> Producer | PartitionedProducer:
+        from pulsarx.letters.letter_topic import make_letter_topic, subscribe_initially
+
+        broker = self._client._owned()
+        self._client._require_open()
+        make_letter_topic(broker, topic)
+        if initial_subscription_name:
+            subscribe_initially(broker, topic, initial_subscription_name)
+        options = ProducerOptions(topic=topic, producer_name=producer_name)
+        return self._client._create_producer(options)
+
+
+def make_producer(broker: Broker, options: ProducerOptions) -> Producer | PartitionedProducer:
+    """The producer that the options ask for. A call of the control plane."""
+    from pulsarx.broker.topics.topic import Topic
+    from pulsarx.producer import Producer
+
+    found = broker.lookup(TopicName.of(options.topic))
+    if isinstance(found, Topic):
+
+        def make(name: str) -> Producer:
+            return Producer(found, options, name)
+
+        producer: Producer = found.producers.add(options.producer_name, make)
+        return producer
+    from pulsarx.producing.partitioned_producer import PartitionedProducer
+
+    name = options.producer_name or broker.runtime.next_producer_name()
+    return PartitionedProducer(broker.runtime, found, options, name)
+
+
+def give_back(member: Member) -> None:
+    """Close what was made for a caller that was interrupted."""
+    attempt(member.close_with_client)
+
+
+def take_back(consumer: Consumer) -> None:
+    """As give_back; a subscription that was made with it goes too."""
+    attempt(consumer.take_back)

@@ -5,26 +5,32 @@ TopicConsumer receives from one topic, MultiTopicsConsumer from several; here is
 
 from __future__ import annotations
 
+import weakref
+
 from pulsarx import errors
-from pulsarx.clock import Deadline
+from pulsarx._pycore.consume.batch_receive import receive_batch
+from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx.closing import Closing
 from pulsarx.listening.listener_loop import ListenerLoop
 from pulsarx.listening.listener_pool import SerialWork, log_exception
 from pulsarx.options.consumer_policies import BatchReceivePolicy
+from pulsarx.owner import client_is_closing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections import deque
     from collections.abc import Callable, Iterable
     from concurrent.futures import Future
     from typing import Any, NoReturn
 
     from pulsarx._pycore.arrow.arrow_export import ArrowMessages
+    from pulsarx._pycore.consume.pending_receives import ReceiveQueue
+    from pulsarx._pycore.dispatch.receiver import ConsumerEvents
     from pulsarx._pycore.message.message import Message
     from pulsarx.letters.letters import Letters
     from pulsarx.listening.listener_pool import ListenerPool
-    from pulsarx.listening.pending_receives import PendingReceives
     from pulsarx.message_id import MessageId
     from pulsarx.options.base import ConsumerOptions
+    from pulsarx.owner import MemberOwner
 
 # Messages without limit, 10 MiB, 100 ms: the official client's default.
 DEFAULT_BATCH_RECEIVE = BatchReceivePolicy(-1, 10 << 20, 100)
@@ -37,35 +43,51 @@ class Consumer:
     Whoever waits in a call when it is closed gets AlreadyClosed, as every call after that.
     """
 
-    _client: object = None  # kept alive by what it made
-    _is_unsubscribed = False
+    owner: MemberOwner | None = None
+    events: ConsumerEvents | None = None  # None: nobody listens
+    letters: Letters | None = None  # None: neither dead nor retry letters
     _loop: ListenerLoop | None = None
-    _receives: PendingReceives | None = None
+    _receives: ReceiveQueue | None = None
     _work: SerialWork | None = None
-    _events: deque[tuple[bool, int]] | None = None
-    _letters: Letters | None = None  # None: neither dead nor retry letters
 
     def _prepare(self, options: ConsumerOptions, name: str, pool: ListenerPool) -> None:
         """The part of __init__ that all consumers share."""
         self._options = options
         self._name = name
         self._pool = pool
+        self._closing = Closing()
         given = options.batch_receive_policy
-        self._policy = DEFAULT_BATCH_RECEIVE if given is None else given.policy()
+        policy = DEFAULT_BATCH_RECEIVE if given is None else given.policy()
+        most, most_bytes, most_ms = (
+            policy.getMaxNumMessages(),
+            policy.getMaxNumBytes(),
+            policy.getTimeoutMs(),
+        )
+        self._batch_bounds = (
+            most if most > 0 else 1 << 31,
+            most_bytes if most_bytes > 0 else 1 << 62,
+            most_ms if most_ms > 0 else None,
+        )
         if options.message_listener is not None:
             self._loop = ListenerLoop(
                 pool, self, options.message_listener, self.negative_acknowledge
             )
             for call in RECEIVING:  # over the methods of the class, which pay nothing for it
                 setattr(self, call, _refuse_beside_listener)
-        if options.message_listener is not None or options.consumer_event_listener is not None:
-            self._begin_work()
+        if options.consumer_event_listener is not None:
+            from pulsarx._pycore.dispatch.receiver import ConsumerEvents
+
+            self.events = ConsumerEvents(self._begin_work())
 
     def _begin_work(self) -> SerialWork:
         work = self._work
         if work is None:
             self._pool.grow()
-            work = self._work = SerialWork(self._pool, self._step)
+            # A listener keeps its consumer until it is closed; whoever else waits for something
+            # does not.
+            step = self._step if self._loop is not None else WeakStep(self)
+            name = f"the listener of consumer {self._name} on {self.topic()}"
+            work = self._work = SerialWork(self._pool, step, name)
         return work
 
     def start_listener(self) -> None:
@@ -77,10 +99,13 @@ class Consumer:
 
     def _step(self) -> bool:
         """What a thread of the pool does when something is due; True: there is more."""
-        while self._events:
-            self._tell(*self._events.popleft())
+        if self.events is not None:
+            while (event := self.events.take()) is not None:
+                self._tell(*event)
         if self._receives is not None:
-            self._receives.serve()
+            from pulsarx.listening.pending_receives import serve
+
+            serve(self._receives)
         if self._loop is None or self._work is None:
             return False
         try:
@@ -122,39 +147,29 @@ class Consumer:
         the consumer closes, futures that wait get AlreadyClosed.
         """
         self.require_open()
+        from pulsarx._pycore.consume.pending_receives import ReceiveQueue
+        from pulsarx.listening.pending_receives import MessageFuture
+
         receives = self._receives
         if receives is None:
-            from pulsarx.listening.pending_receives import PendingReceives
-
-            receives = PendingReceives(self, self._begin_work().due)
             # Two first calls at a time agree on one of them.
-            self.__dict__.setdefault("_receives", receives)
-            receives = self.__dict__["_receives"]
-        return receives.add()
+            receives = ReceiveQueue(self, self._begin_work())
+            receives = self._receives = self.__dict__.setdefault("_receives", receives)
+        future = MessageFuture(receives)
+        receives.add(future)
+        return future
 
     def batch_receive(self) -> list[Message]:
-        """Messages until one bound of the batch receive policy is reached: number, bytes or time
-        (real), whichever comes first. The message that reaches the bytes is the last."""
-        policy = self._policy
-        if self._options.receiver_queue_size == 0:
-            raise errors.InvalidConfiguration("batch_receive needs a receiver queue")
-        most = policy.getMaxNumMessages() if policy.getMaxNumMessages() > 0 else 1 << 31
-        most_bytes = policy.getMaxNumBytes() if policy.getMaxNumBytes() > 0 else 1 << 62
-        deadline = Deadline(policy.getTimeoutMs() if policy.getTimeoutMs() > 0 else None)
-        found: list[Message] = []
-        size = 0
-        while len(found) < most and size < most_bytes:
-            try:
-                message = self.receive(deadline.remaining_ms())
-            except errors.Timeout:
-                break
-            except errors.CorruptDataError:
-                if not found:
-                    raise
-                break  # what was taken before must not be lost; the log tells of the damage
-            found.append(message)
-            size += message.size()
-        return found
+        """Messages until a bound of the batch receive policy is reached: number, bytes or time
+        (real), whichever comes first. The bytes are not exceeded, except by one message alone.
+
+        Empty without a receiver queue, and beside a message_listener. An interrupt gives back what
+        was taken: it comes again, as if it had not been.
+        """
+        if self._options.receiver_queue_size == 0 or self._loop is not None:
+            self.require_open()
+            return []
+        return receive_batch(self, *self._batch_bounds)
 
     def take_now(self) -> Message | None:
         """The next message, None when there is none: receive that never waits. Also beside a
@@ -218,12 +233,14 @@ class Consumer:
 
         self.require_open()
         letters.check_reconsume_arguments(message, delay_ms, properties)
-        if self._letters is None or not self._letters.rules.retry_enable:
+        if self.letters is None or not self.letters.rules.retry_enable:
             raise letters.refuse_reconsuming()
         receiver = self._receiver_of(message)
         if receiver is None:
             raise errors.NotAllowedError(f"reconsume_later of {message!r}: of another topic")
-        self._letters.reconsume_later(receiver, message, delay_ms, properties)
+        control_plane.perform(
+            self.letters.reconsume_later, (receiver, message, delay_ms, properties)
+        )
 
     def _receiver_of(self, message: Message) -> Any:
         """The consumer of the topic that the message is of; None: it is of another."""
@@ -290,21 +307,6 @@ class Consumer:
             raise errors.InvalidConfiguration("the consumer has no message_listener")
         return self._loop
 
-    def tell_active(self, active: bool, partition: int = -1) -> None:
-        """The broker's word that this consumer became the active one of a topic, or no longer is.
-
-        Told to the consumer event listener in a listener thread, in the order of the calls.
-        """
-        if self._options.consumer_event_listener is None:
-            return
-        if self._events is None:
-            from collections import deque
-
-            self.__dict__.setdefault("_events", deque())
-        assert self._events is not None
-        self._events.append((active, partition))
-        self._begin_work().due()
-
     def _tell(self, active: bool, partition: int) -> None:
         listener: Any = self._options.consumer_event_listener
         try:
@@ -323,35 +325,52 @@ class Consumer:
         BrokerMetadataError: other consumers are attached to it; nothing changed.
         """
         self.require_open()
+        control_plane.perform(self._unsubscribe)
+
+    def _unsubscribe(self) -> None:
         self._require_last()
         try:
             self._close_letters()
         finally:
             self._remove_subscription()
-        self._is_unsubscribed = True
 
     def close(self) -> None:
-        """Leave the subscription; it keeps its position. A second call raises AlreadyClosed.
+        """Leave the subscription; it keeps its position. A second call raises AlreadyClosed,
+        unless the first was interrupted or the client closed it.
 
         After unsubscribe, which closed the consumer, it does nothing. It does not wait for a
         listener that runs, so it may be called there and with any lock held: that call of the
         listener is the last one, and gets AlreadyClosed when it acknowledges.
         """
-        if self._is_unsubscribed:
-            self._is_unsubscribed = False
-            return
-        self.require_open()
+        if self.is_forked or (self._closing.told and not client_is_closing(self.owner)):
+            self.require_open()
+        self._closing.close(self._take_leave)
+
+    def close_with_client(self) -> None:
+        """As close, when the client does. A call of the control plane."""
+        self._closing.finish(self._take_leave)
+
+    def take_back(self) -> None:
+        """Close it without a trace: nobody got it. A call of the control plane."""
+        raise NotImplementedError
+
+    def _take_leave(self) -> None:
         try:
             self._close_letters()
         finally:
             self._leave()
 
     def _close_letters(self) -> None:
-        if self._letters is not None:
-            self._letters.close()
+        if self.letters is not None:
+            self.letters.close()
 
     def require_open(self) -> None:
         """AlreadyClosed (ForkedError in a forked child) unless it is open."""
+        raise NotImplementedError
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether this is a child's copy of what its parent opened."""
         raise NotImplementedError
 
     def _require_last(self) -> None:
@@ -377,7 +396,20 @@ class Consumer:
         )
 
 
-RECEIVING = ("receive", "receive_many", "receive_arrow", "receive_async", "batch_receive")
+class WeakStep:
+    """The step of a consumer that may be forgotten meanwhile."""
+
+    __slots__ = ("_consumer",)
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = weakref.ref(consumer)
+
+    def __call__(self) -> bool:
+        consumer = self._consumer()
+        return consumer is not None and consumer._step()
+
+
+RECEIVING = ("receive", "receive_many", "receive_arrow", "receive_async")
 
 
 def _refuse_beside_listener(*_: object, **__: object) -> NoReturn:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from pulsarx._pycore.publish.producer_arrow import ProducerArrow
+import pulsarx._pycore.publish.send_entry  # noqa: F401  # gives ProducerCore its send_async
+from pulsarx import errors
+from pulsarx._pycore.publish.entry_publisher import LedgerPublisher
+from pulsarx._pycore.publish.producer_core import ProducerCore
+from pulsarx.closing import Closing
 from pulsarx.compression import compress
+from pulsarx.owner import client_is_closing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pulsarx.broker.broker import Broker
     from pulsarx.broker.topics.topic import Topic
-    from pulsarx.client import Client
     from pulsarx.options.base import ProducerOptions
+    from pulsarx.owner import MemberOwner
 
 
-class Producer(ProducerArrow):
+class Producer(ProducerCore):
     """Publishes messages to one topic. Any thread may call.
 
     `send`, `send_async`, `flush`, `send_many`, `send_arrow` and `last_sequence_id` come from the
@@ -21,27 +25,27 @@ class Producer(ProducerArrow):
     A producer that is garbage-collected sends what it holds and unregisters, as `close()` does.
     """
 
-    is_forgotten = False  # nobody refers to it any more; it will be closed in the background
-    _client: Client | None = None  # kept alive by what it made
+    owner: MemberOwner | None = None
 
-    def __init__(self, broker: Broker, topic: Topic, options: ProducerOptions, name: str) -> None:
+    def __init__(self, topic: Topic, options: ProducerOptions, name: str) -> None:
+        runtime = topic.runtime
         super().__init__(
-            topic,
-            topic.ledger.tail,
+            LedgerPublisher(topic.name, topic.tail, runtime.completions, runtime.durability_code),
             options,
             name,
-            broker.clock,
-            broker.completions,
+            topic.name,
+            runtime.clock,
             compress,
-            {"sync": 1, "interval": 2, "os": 3}[broker.durability],
-            broker.options.max_message_size,
+            runtime.options.max_message_size,
+            runtime.background,
         )
         self._topic = topic
         self._name = name
+        self._closing = Closing()
 
     def topic(self) -> str:
         """Full name of the topic."""
-        return self._topic.name
+        return self.topic_name
 
     def producer_name(self) -> str:
         """The given name, or the generated one."""
@@ -49,30 +53,30 @@ class Producer(ProducerArrow):
 
     def is_connected(self) -> bool:
         """Whether it can still be used."""
-        return bool(self.is_open)
+        return self.is_open
 
     def close(self) -> None:
         """Send what is open, wait until it is durable and leave. A second call raises
-        AlreadyClosed."""
-        if not self.is_open:
-            self.shut()  # says why not
-            return
+        AlreadyClosed, unless the first was interrupted or the client closed it."""
+        if self.is_forked or (self._closing.told and not client_is_closing(self.owner)):
+            self.require_open()  # says why not
+        self._closing.close(self._take_leave)
+
+    def close_with_client(self) -> None:
+        """As close, when the client does. A call of the control plane."""
+        self._closing.finish(self._take_leave)
+
+    def close_forgotten(self) -> None:
+        """As close, in the background."""
+        self._closing.finish(self._take_leave)
+
+    def _take_leave(self) -> None:
         try:
             self.shut()
+        except errors.AlreadyClosed:
+            pass  # by its broker
         finally:
-            self._topic.remove_producer(self._name, self)
-            if self._client is not None:
-                self._client._producer_closed(self)
-
-    def __del__(self) -> None:
-        # Not here: the collector may run in the middle of a call that holds a mutex this needs.
-        if getattr(self, "_name", None) is not None and self.is_open:
-            self.is_forgotten = True
-            self._topic.broker.background.put(self._close_forgotten)
-
-    def _close_forgotten(self) -> None:
-        if self.is_open:
-            self.close()
+            self._topic.producers.remove(self._name, self)
 
     def __enter__(self) -> Producer:
         return self
@@ -83,5 +87,5 @@ class Producer(ProducerArrow):
 
     def __repr__(self) -> str:
         return (
-            f"Producer(topic={self._topic.name!r}, name={self._name!r}, open={self.is_connected()})"
+            f"Producer(topic={self.topic_name!r}, name={self._name!r}, open={self.is_connected()})"
         )

@@ -4,11 +4,14 @@ acknowledges nothing."""
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx._pycore.consume.consumer_arrow import ConsumerArrow
-from pulsarx.consuming.topic_consumer import seek_position
+from pulsarx._pycore.consume.consumer_core import ConsumerCore
+from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx.closing import Closing
+from pulsarx.consuming.seek_position import seek_position
 from pulsarx.listening.listener_loop import ListenerLoop
 from pulsarx.listening.listener_pool import SerialWork
 from pulsarx.message_id import MessageId
+from pulsarx.owner import client_is_closing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,17 +21,18 @@ if TYPE_CHECKING:
     from pulsarx.broker.topics.reader_cursor import ReaderCursor
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.options.base import ReaderOptions
+    from pulsarx.owner import MemberOwner
 
 
 class Reader:
     """Reads the messages of one topic in order. Any thread may call. Holds no ledger: what is
     trimmed is passed over."""
 
-    _client: object = None  # kept alive by what it made
+    owner: MemberOwner | None = None
 
     def __init__(
         self,
-        core: ConsumerArrow,
+        core: ConsumerCore,
         cursor: ReaderCursor,
         options: ReaderOptions,
         pool: ListenerPool,
@@ -36,6 +40,7 @@ class Reader:
         self._core = core
         self._cursor = cursor
         self._options = options
+        self._closing = Closing()
         # Over the methods of the class: a read of this object enters the core without a frame.
         setattr(self, "read_next", core.receive)  # noqa: B010  # mypy: a method is no attribute
         setattr(self, "read_many", core.receive_many)  # noqa: B010
@@ -44,7 +49,9 @@ class Reader:
                 setattr(self, name, _refuse_beside_listener)
             pool.grow()
             self._loop = ListenerLoop(pool, core, options.reader_listener, None)
-            self._work = SerialWork(pool, self._step)
+            self._work = SerialWork(
+                pool, self._step, f"the listener of a reader on {cursor.topic.name}"
+            )
 
     def start_listener(self) -> None:
         """Everything is in place: the listener may be called. It keeps the reader until closed."""
@@ -76,7 +83,7 @@ class Reader:
 
     def has_message_available(self) -> bool:
         """Whether read_next would return at once."""
-        return bool(self._core.has_message())
+        return self._core.has_message()
 
     def topic(self) -> str:
         """Full name of the topic."""
@@ -84,27 +91,35 @@ class Reader:
 
     def is_connected(self) -> bool:
         """Whether it can still be used."""
-        return bool(self._core.is_open)
+        return self._core.is_open
 
     def get_last_message_id(self) -> MessageId:
         """Id of the last message of the topic; (-1,-1,-1,-1) when it has none."""
         self._core.require_open()
-        return self._cursor.topic.ledger.last_message_id()
+        return control_plane.perform(self._cursor.topic.ledger.last_message_id)
 
     def seek(self, messageid: MessageId | int) -> None:
         """Go on behind a message id (at it with `start_message_id_inclusive=True`), or at a publish
         time in ms."""
         self._core.require_open()
+        control_plane.perform(self._seek, (messageid,))
+
+    def _seek(self, messageid: MessageId | int) -> None:
         ledger: Any = self._cursor.topic.ledger
         self._cursor.seek(
             seek_position(ledger, messageid, self._options.start_message_id_inclusive)
         )
 
     def close(self) -> None:
-        """Stop reading. A second call raises AlreadyClosed. Does not wait for a listener that
-        runs."""
-        self._core.require_open()
-        self._core.shut()
+        """Stop reading. A second call raises AlreadyClosed, unless the client closed it. Does not
+        wait for a listener that runs."""
+        if self._core.is_forked or (self._closing.told and not client_is_closing(self.owner)):
+            self._core.require_open()
+        self._closing.close(self._core.shut)
+
+    def close_with_client(self) -> None:
+        """As close, when the client does. A call of the control plane."""
+        self._closing.finish(self._core.shut)
 
     def __enter__(self) -> Reader:
         return self

@@ -1,66 +1,13 @@
-"""Appends to one ledger file. Any thread may call; the ledger's mutexes order them.
-
-  state      holds                                      left by
-  OPEN       appends accepted                           a failed write, flush_failed, seal, close
-  FENCED     a write failed: no more appends, what      seal, close
-             is published stays good and flushable
-  POISONED   a flush failed: end on disk unknown        close
-  SEALING    index and footer are being written         done; failed: OPEN, FENCED, POISONED
-  SEALED     index and footer written; read only        close
-  CLOSED     no file                                    -
-"""
+"""Appends to one ledger file. Any thread may call; the ledger's mutexes order them."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from pulsarx._core.atomic cimport pthread_mutex_t
 from pulsarx._core.entry_frame cimport EntryFrame
 from pulsarx._core.ledger_footer cimport LedgerFooter
+from pulsarx._core.ledger_state cimport LedgerAppend
+from pulsarx._core.publish_gate cimport GateAnswer, PublishGate
 from pulsarx._core.published_end cimport PublishedEnd
 from pulsarx._core.wait_event cimport WaitEvent
-
-cdef enum LedgerState:
-    LEDGER_OPEN = 1
-    LEDGER_FENCED = 2
-    LEDGER_POISONED = 3
-    LEDGER_SEALED = 4
-    LEDGER_CLOSED = 5
-    LEDGER_SEALING = 6
-
-cdef enum LedgerSizes:
-    # A map of size_max and this holds any ledger: a single entry may overshoot size_max by no more.
-    LEDGER_OVERSHOOT_MAX = 67108864
-    LEDGER_STEP_MIN = 65536           # space is prepared in steps from here, doubling
-    LEDGER_STEP_MAX = 67108864
-    LEDGER_STEP_MAX_MEMORY = 4194304  # memory prepared is memory used
-
-cdef struct LedgerAppend:
-    pthread_mutex_t append_mutex      # guards everything up to the flush part
-    int fd
-    int error                         # errno of the last failure
-    uint32_t state                    # LedgerState; atomic
-    uint32_t seed                     # of the frame checksums: from the file's uuid
-    uint64_t end                      # written bytes; atomic
-    uint64_t entry_count              # written; atomic
-    uint64_t message_count
-    uint64_t prepared_end             # allocated (durable: zeroed, flushed)
-    uint64_t entry_count_max          # roll-over limits
-    uint64_t size_max
-    int64_t first_publish_ms
-    int64_t last_publish_ms
-    uint32_t publish_on_flush         # durability sync: readers see only what is flushed
-    uint32_t zero_space               # prepared space is written with zeros and flushed
-    PublishedEnd* published           # borrowed slot; never NULL while open
-    WaitEvent* topic_event            # borrowed; woken with every publish; may be NULL
-    pthread_mutex_t flush_mutex       # guards the flush part; leader and followers
-    uint32_t flushing
-    uint64_t durable_end              # atomic
-    uint64_t durable_count            # entries; atomic
-    uint64_t durable_messages
-    WaitEvent flush_event
-    void* index                       # private: LedgerIndex of what was appended
-    void* preparer                    # private: LedgerPreparer
-    uint32_t digest                   # of the footer, so far
-    bint memory                       # no path: a file in memory
 
 cdef struct LedgerSettings:
     const char* path                  # NULL: a file in memory
@@ -87,6 +34,7 @@ cdef int ledger_append_prepare(LedgerAppend* self, uint64_t size) noexcept nogil
 """Prepare space for the next size bytes now, in this thread. NO_SPACE: nothing was changed."""
 
 cdef int ledger_append_entry(LedgerAppend* self, EntryFrame* frame, uint8_t* entry,
+                             PublishGate* gate, GateAnswer* answer,
                              uint64_t* offset) noexcept nogil
 """Store one entry of frame.entry_size bytes, with one write.
 
@@ -99,14 +47,18 @@ nothing was written.
 OUT_OF_RANGE: no message, or not an entry (it starts with 0x0e01 and its checksum). TOO_LARGE: no
 ledger takes it.
 IO: the write failed, the ledger is FENCED. POISONED, CLOSED.
+gate: asked before it is stored, and told afterwards; NULL: nobody is, and answer may be NULL.
+DUPLICATE, FENCED, OVER_QUOTA, TERMINATED: the gate's answer; nothing was stored.
 Source: BookKeeper LedgerStorage.addEntry.
 """
 
-cdef int ledger_append_flush(LedgerAppend* self, uint64_t entry_count) noexcept nogil
+cdef int ledger_append_flush(LedgerAppend* self, uint64_t entry_count,
+                             int64_t sleep_ns) noexcept nogil
 """Return when the first entry_count entries are on the device. Leader and followers: one flush
 serves all who wait.
 
-INTERRUPTED: a signal arrived while another thread was flushing; nothing is wrong, call again.
+sleep_ns: how long to wait for another thread's flush before INTERRUPTED is answered; negative: for
+ever. INTERRUPTED: that time is over or a signal arrived; nothing is wrong, call again.
 
 A failed flush poisons the ledger; from then on this answers POISONED for whatever was not durable
 before.

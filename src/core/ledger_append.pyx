@@ -18,6 +18,7 @@ from pulsarx._core.ledger_footer cimport *
 from pulsarx._core.ledger_index cimport *
 from pulsarx._core.ledger_prepare cimport *
 from pulsarx._core.ledger_seal cimport ledger_seal_write
+from pulsarx._core.ledger_state cimport *
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE, ENTRY_SIZE_MAX, LEDGER_HEADER_SIZE
 from pulsarx._core.published_end cimport PUBLISHED_SEALED
 from pulsarx._core.status cimport *
@@ -172,12 +173,16 @@ cdef void append_note(LedgerAppend* self, const EntryFrame* frame, const uint8_t
 
 
 cdef int append_locked(LedgerAppend* self, EntryFrame* frame, uint8_t* room, uint64_t span,
-                       uint64_t* offset) noexcept nogil:
+                       PublishGate* gate, GateAnswer* answer, uint64_t* offset) noexcept nogil:
     cdef uint64_t at = self.end
     cdef int error
     cdef int status
     if self.state != LEDGER_OPEN:
         return append_refusal(self)
+    if gate != NULL:
+        status = gate.ask(gate, frame, room + ENTRY_FRAME_SIZE, answer)
+        if status != STATUS_OK:
+            return status
     status = append_room(self, span)
     if status != STATUS_OK:
         return status
@@ -193,11 +198,14 @@ cdef int append_locked(LedgerAppend* self, EntryFrame* frame, uint8_t* room, uin
         atomic_swap_if_u32(&self.state, LEDGER_OPEN, LEDGER_FENCED)
         return status_of(error)
     append_note(self, frame, room, at, at + span)
+    if gate != NULL:
+        gate.stored(gate, frame, room + ENTRY_FRAME_SIZE)
     offset[0] = at
     return STATUS_OK
 
 
 cdef int ledger_append_entry(LedgerAppend* self, EntryFrame* frame, uint8_t* entry,
+                             PublishGate* gate, GateAnswer* answer,
                              uint64_t* offset) noexcept nogil:
     cdef uint64_t span = entry_frame_span(frame.entry_size)
     cdef int status
@@ -214,7 +222,7 @@ cdef int ledger_append_entry(LedgerAppend* self, EntryFrame* frame, uint8_t* ent
         return append_refusal(self)
     memset(entry + frame.entry_size, 0, 8)
     pthread_mutex_lock(&self.append_mutex)
-    status = append_locked(self, frame, entry - ENTRY_FRAME_SIZE, span, offset)
+    status = append_locked(self, frame, entry - ENTRY_FRAME_SIZE, span, gate, answer, offset)
     due = status == STATUS_OK and ledger_prepare_due(self, self.end)
     if due:
         ledger_prepare_ask(self)
@@ -241,10 +249,11 @@ cdef int ledger_append_prepare(LedgerAppend* self, uint64_t size) noexcept nogil
     return status
 
 
-cdef int ledger_append_flush(LedgerAppend* self, uint64_t entry_count) noexcept nogil:
+cdef int ledger_append_flush(LedgerAppend* self, uint64_t entry_count,
+                             int64_t sleep_ns) noexcept nogil:
     cdef uint64_t end, written_count, message_count
     cdef int error
-    cdef int status = ledger_flush_begin(self, entry_count)
+    cdef int status = ledger_flush_begin(self, entry_count, sleep_ns)
     if status == STATUS_DUPLICATE:
         return STATUS_OK
     if status != STATUS_OK:

@@ -6,17 +6,19 @@ gets the error must
 be able to tell all. The order of the locks: the turn, append_mutex, flush_mutex.
 """
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
-from pulsarx._core.ledger_append cimport LedgerAppend
+from pulsarx._core.ledger_state cimport LedgerAppend
 
 cdef enum FlushCount:
     FLUSH_NOTHING = 0
 
-cdef int ledger_flush_begin(LedgerAppend* self, uint64_t entry_count) noexcept nogil
+cdef int ledger_flush_begin(LedgerAppend* self, uint64_t entry_count,
+                            int64_t sleep_ns) noexcept nogil
 """Wait until entry_count entries are durable (STATUS_DUPLICATE) or it is the caller's turn
 (STATUS_OK).
 
+INTERRUPTED: sleep_ns is over (negative: it never is), or a signal arrived.
 POISONED, CLOSED: neither will be. OUT_OF_RANGE: that many were never written.
 """
 

@@ -1,10 +1,10 @@
 """Leader and followers: one thread flushes, all who wait are served."""
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx._core.atomic cimport *
 
-from pulsarx._core.ledger_append cimport *
+from pulsarx._core.ledger_state cimport *
 from pulsarx._core.status cimport *
 from pulsarx._core.wait_event cimport *
 
@@ -29,9 +29,9 @@ cdef int flush_verdict(LedgerAppend* self, uint64_t entry_count) noexcept nogil:
     return STATUS_OK
 
 
-cdef inline int flush_sleep(LedgerAppend* self) noexcept nogil:
+cdef inline int flush_sleep(LedgerAppend* self, int64_t sleep_ns) noexcept nogil:
     """Called with flush_mutex held and left without it; the leader changes `flushing` under it, so
-    no wake is missed. STATUS_INTERRUPTED: a signal arrived."""
+    no wake is missed. Anything but STATUS_OK: a signal arrived, or the time is over."""
     cdef uint32_t seen = wait_event_enter(&self.flush_event)
     cdef int status = STATUS_OK
     cdef int turn
@@ -43,12 +43,13 @@ cdef inline int flush_sleep(LedgerAppend* self) noexcept nogil:
             break
         sched_yield()
     else:
-        status = wait_event_sleep(&self.flush_event, seen, -1)
+        status = wait_event_sleep(&self.flush_event, seen, sleep_ns)
     wait_event_leave(&self.flush_event)
     return status
 
 
-cdef int ledger_flush_begin(LedgerAppend* self, uint64_t entry_count) noexcept nogil:
+cdef int ledger_flush_begin(LedgerAppend* self, uint64_t entry_count,
+                            int64_t sleep_ns) noexcept nogil:
     cdef int status
     cdef bint interrupted = False
     while True:
@@ -63,7 +64,7 @@ cdef int ledger_flush_begin(LedgerAppend* self, uint64_t entry_count) noexcept n
         status = flush_verdict(self, entry_count)
         if status != STATUS_OK or not self.flushing:
             break
-        interrupted = flush_sleep(self) == STATUS_INTERRUPTED
+        interrupted = flush_sleep(self, sleep_ns) != STATUS_OK
     if status == STATUS_OK:
         self.flushing = 1
     pthread_mutex_unlock(&self.flush_mutex)
@@ -73,7 +74,7 @@ cdef int ledger_flush_begin(LedgerAppend* self, uint64_t entry_count) noexcept n
 cdef void ledger_flush_turn(LedgerAppend* self) noexcept nogil:
     pthread_mutex_lock(&self.flush_mutex)
     while self.flushing:
-        flush_sleep(self)
+        flush_sleep(self, -1)
         pthread_mutex_lock(&self.flush_mutex)
     self.flushing = 1
     pthread_mutex_unlock(&self.flush_mutex)

@@ -19,6 +19,11 @@ cdef enum LedgerIndexSizes:
     INDEX_STEP_ENTRIES = 256           # or entries
     INDEX_CHUNKS_MAX = 26              # chunk n holds 64 << n records
 
+cdef enum LedgerFind:
+    FIND_ENTRY = 1                    # first entry with entry_id >= value
+    FIND_MESSAGE = 2                  # the entry that holds the message with this ordinal
+    FIND_PUBLISH_TIME = 3             # first entry with publish_time_ms >= value
+
 cdef struct IndexRecord:
     uint64_t offset
     uint64_t entry_id

@@ -6,7 +6,6 @@ from libc.string cimport memcpy, memset
 
 from pulsarx._core.atomic cimport atomic_load_u64, atomic_store_u64
 from pulsarx._core.invariant cimport invariant
-from pulsarx._core.ledger_read cimport FIND_ENTRY, FIND_MESSAGE
 
 cdef extern from *:
     """

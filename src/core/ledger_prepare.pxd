@@ -11,7 +11,7 @@ flush of an entry changes no metadata of the file system.
 from libc.stdint cimport uint32_t, uint64_t
 
 from pulsarx._core.atomic cimport pthread_mutex_t
-from pulsarx._core.ledger_append cimport LedgerAppend
+from pulsarx._core.ledger_state cimport LedgerAppend
 from pulsarx._core.wait_event cimport WaitEvent
 
 cdef struct LedgerPreparer:

@@ -6,8 +6,8 @@ from libc.stdlib cimport calloc, free
 
 from pulsarx._core.atomic cimport *
 from pulsarx._core.file_ops cimport file_allocate, file_flush, file_write
-from pulsarx._core.ledger_append cimport *
 from pulsarx._core.ledger_flush cimport FLUSH_NOTHING, ledger_flush_end, ledger_flush_turn
+from pulsarx._core.ledger_state cimport *
 from pulsarx._core.limits cimport LEDGER_HEADER_SIZE
 from pulsarx._core.wait_event cimport *
 

@@ -12,11 +12,6 @@ cdef struct LedgerRead:
     uint32_t seed
     uint64_t populated_end            # private: pages asked for ahead
 
-cdef enum LedgerFind:
-    FIND_ENTRY = 1                    # first entry with entry_id >= value
-    FIND_MESSAGE = 2                  # the entry that holds the message with this ordinal
-    FIND_PUBLISH_TIME = 3             # first entry with publish_time_ms >= value
-
 cdef struct LedgerGap:                # a place that cannot be read
     uint64_t offset                   # where it begins; 0: there is none
     uint64_t entry_id                 # of the entry that belongs there

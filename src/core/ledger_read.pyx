@@ -7,7 +7,9 @@ from pulsarx._core.atomic cimport atomic_load_u64, atomic_store_u64
 from pulsarx._core.crc32c cimport crc32c
 from pulsarx._core.entry_frame cimport EntryFrame, entry_frame_decode, entry_frame_span
 from pulsarx._core.file_ops cimport file_populate
-from pulsarx._core.ledger_index cimport IndexRecord, LedgerIndex, ledger_index_before
+from pulsarx._core.ledger_index cimport (
+    FIND_ENTRY, FIND_MESSAGE, IndexRecord, LedgerIndex, ledger_index_before,
+)
 from pulsarx._core.limits cimport ENTRY_ALIGNMENT, ENTRY_FRAME_SIZE, LEDGER_HEADER_SIZE
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_END, STATUS_OK, STATUS_OUT_OF_RANGE
 

@@ -64,6 +64,7 @@ def data_of(messages: list[Any]) -> list[str]:
 
 OWNER = """
 import sys, pulsarx
+from pulsarx.testing import inspect
 options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=int(sys.argv[2]))
 client = pulsarx.Client(sys.argv[1], durability="os", broker_options=options)
 producer = client.create_producer("t")
@@ -71,7 +72,7 @@ print("owner", flush=True)
 for line in sys.stdin:
     for payload in line.split():
         producer.send(payload.encode())
-    client._broker.background.wait()
+    inspect(client).settle()
     print("published", flush=True)
 """
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from sleeping_thread import until_asleep
 from topic_reading import payloads
 
 import pulsarx
@@ -105,7 +105,7 @@ class Waiting:
         self._failure: list[BaseException] = []
         self._thread = threading.Thread(target=self._run, args=(call,), daemon=True)
         self._thread.start()
-        self._until_asleep()
+        self.until_asleep()
 
     def _run(self, call: Callable[[], Any]) -> None:
         try:
@@ -113,24 +113,9 @@ class Waiting:
         except BaseException as error:
             self._failure.append(error)
 
-    def _until_asleep(self) -> None:
-        """Asleep: the system switched away from it, and not again while we looked often.
-
-        One that waits for the interpreter's lock asks for it every few milliseconds; every look
-        gives the lock away.
-        """
-        path = f"/proc/self/task/{self._thread.native_id}/status"
-        quiet, before = 0, ""
-        while quiet < 50 and self._thread.is_alive():
-            try:
-                with open(path) as file:
-                    text = file.read()
-            except OSError:
-                return
-            os.sched_yield()
-            switches = text[text.index("voluntary_ctxt") :]
-            quiet = quiet + 1 if "(sleeping)" in text and switches == before else 0
-            before = switches
+    def until_asleep(self) -> None:
+        """Until it sleeps again, after something that may have woken it."""
+        until_asleep(self._thread)
 
     @property
     def is_waiting(self) -> bool:

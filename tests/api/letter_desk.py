@@ -9,6 +9,7 @@ import pulsarx
 from pulsarx.letters.dead_letter import DeadLetters
 from pulsarx.letters.letter_rules import LetterRules
 from pulsarx.letters.retry_letter import RetryLetters
+from pulsarx.testing import inspect
 
 DLQ = "persistent://public/default/t-s-DLQ"
 RETRY = "persistent://public/default/t-s-RETRY"
@@ -25,16 +26,23 @@ class NotingReceiver:
 class NotingCore:
     """Takes the place of a consumer's core: hands messages over, notes what happens to them."""
 
-    def __init__(self) -> None:
+    sink: Any
+
+    def __init__(self, settle: Callable[[], None]) -> None:
+        """settle: waits for the background, which empties the sink."""
         self.acknowledged: list[Any] = []
         self.revived: list[Any] = []
         self.max_redeliver_count = 0
-        self.hand_over: Callable[[list[Any]], object] = print
         self.receiver = NotingReceiver(self.revived)
+        self._settle = settle
 
-    def set_dead_letters(self, count: int, handler: Callable[[list[Any]], object]) -> None:
+    def set_dead_letters(self, count: int, sink: Any) -> None:
         self.max_redeliver_count = count
-        self.hand_over = handler
+        self.sink = sink
+
+    def hand_over(self, messages: list[Any]) -> None:
+        self.sink.hand_over(self.receiver, messages)
+        self._settle()
 
     def acknowledge(self, message: Any) -> None:
         self.acknowledged.append(message)
@@ -48,12 +56,12 @@ class Desk:
 
     def __init__(self, client: pulsarx.Client, policy: Any = None, retry: bool = False) -> None:
         native = pulsarx.ConsumerDeadLetterPolicy(2) if policy is None else policy
-        self.broker: Any = client._broker
+        behind = inspect(client)
         self.rules = LetterRules(["t"], "s", native.policy(), retry)
-        self.core = NotingCore()
-        self.dead = DeadLetters(client, self.broker, self.rules, "c")
+        self.core: Any = NotingCore(behind.settle)
+        self.dead = DeadLetters(behind.owner, behind.runtime, self.rules, "c")
         self.dead.attach(self.core)
-        self.retry = RetryLetters(client, self.broker, self.rules, self.dead)
+        self.retry = RetryLetters(behind.owner, behind.runtime, self.rules, self.dead)
 
     def close(self) -> None:
         self.dead.close()

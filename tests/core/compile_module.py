@@ -36,7 +36,7 @@ def compile_module(source: Path, so_folder: Path, c_folder: Path) -> None:
         [extension],
         force=True,
         build_dir=str(c_folder),
-        include_path=[str(TREE)],
+        include_path=[str(TREE), str(source.parent)],
         compiler_directives=mode.directives | {"binding": True},
         emit_linenums=True,
         quiet=True,

@@ -2,6 +2,8 @@
 
 import random
 
+from seeds import seeds
+
 from libc.stdint cimport uint64_t
 
 from pulsarx._core.ack_bits cimport (
@@ -36,7 +38,7 @@ def test_it_is_a_set():
     cdef uint64_t newly = 0
     cdef uint64_t first, count, size
     cdef int status
-    for seed in range(150):
+    for seed in seeds(150):
         chance = random.Random(seed)
         size = chance.choice((1, 63, 64, 65, 128, 700))
         ack_bits_init(&bits)
@@ -101,7 +103,7 @@ def test_bounds():
 def test_groups_of_32_are_what_has_says():
     cdef AckBits bits
     cdef uint64_t newly = 0
-    for seed in range(60):
+    for seed in seeds(60):
         chance = random.Random(seed)
         ack_bits_init(&bits)
         ack_bits_through(&bits, chance.choice((0, 1, 31, 32, 40, 64, 95, 200)), &newly)

@@ -2,17 +2,24 @@
 
 import random
 
+from guarded_bytes cimport free_guarded_bytes, guarded_bytes
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from pulsarx._core.crc32c cimport crc32c, crc32c_portable, crc32c_u64
 
 
 cdef uint32_t fast(bytes data, uint32_t seed=0):
-    return crc32c(seed, <const uint8_t*><const char*>data, len(data))
+    cdef uint8_t* copy = guarded_bytes(data)
+    cdef uint32_t found = crc32c(seed, copy, len(data))
+    free_guarded_bytes(copy, data)
+    return found
 
 
 cdef uint32_t portable(bytes data, uint32_t seed=0):
-    return crc32c_portable(seed, <const uint8_t*><const char*>data, len(data))
+    cdef uint8_t* copy = guarded_bytes(data)
+    cdef uint32_t found = crc32c_portable(seed, copy, len(data))
+    free_guarded_bytes(copy, data)
+    return found
 
 
 def test_known_values():

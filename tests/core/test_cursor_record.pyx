@@ -2,6 +2,8 @@
 
 import random
 
+from seeds import seeds
+
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
@@ -148,7 +150,7 @@ def test_records_go_around_masks_before_and_after_a_restart():
     """Beside a list; a tail read again goes on where the one before stopped."""
     cdef CursorTail tail
     cdef CursorHeader header = header_of(1)
-    for seed in range(300):
+    for seed in seeds(300):
         chance = random.Random(seed)
         group = Group()
         start(&tail, 1)

@@ -2,6 +2,8 @@
 
 import random
 
+from seeds import seed_of
+
 from libc.stdint cimport uint16_t, uint32_t
 
 from pulsarx._core.hash_ranges cimport *
@@ -210,7 +212,7 @@ def owners(held):
 
 def test_joining_and_leaving_touches_one_other_consumer():
     """'it affects only a single existing consumer upon add/delete consumer'"""
-    source = random.Random(17)
+    source = random.Random(seed_of(17))
     held = Held()
     present = set()
     before = owners(held)
@@ -232,7 +234,7 @@ def test_joining_and_leaving_touches_one_other_consumer():
 
 
 def test_random_claims_as_a_list_of_slots():
-    source = random.Random(23)
+    source = random.Random(seed_of(23))
     held = Held()
     slots = [HASH_NOBODY] * HASH_SLOTS
     present = set()

@@ -2,6 +2,8 @@
 
 import random
 
+from seeds import seed_of
+
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
 
 from pulsarx._core.hash_ring cimport *
@@ -136,7 +138,7 @@ def test_an_empty_ring_has_nobody():
 
 
 def test_random_joins_and_leaves_as_a_ring_built_anew():
-    source = random.Random(31)
+    source = random.Random(seed_of(31))
     held = Held()
     present = {}
     for step in range(150):
@@ -154,7 +156,7 @@ def test_random_joins_and_leaves_as_a_ring_built_anew():
 
 
 def test_only_the_leavers_and_the_newcomers_keys_move():
-    source = random.Random(37)
+    source = random.Random(seed_of(37))
     keys = [source.getrandbits(32) for _ in range(3000)]
     held = Held()
     for consumer in range(20):

@@ -12,6 +12,7 @@ from pulsarx._core.crc32c cimport crc32c
 from pulsarx._core.entry_frame cimport EntryFrame
 from pulsarx._core.file_ops cimport *
 from pulsarx._core.ledger_append cimport *
+from pulsarx._core.ledger_state cimport *
 from pulsarx._core.ledger_footer cimport *
 from pulsarx._core.ledger_index cimport LedgerIndex
 from pulsarx._core.ledger_read cimport *
@@ -57,7 +58,7 @@ cdef int append(uint32_t size, uint8_t fill, uint64_t* entry_id) noexcept nogil:
     frame.entry_size = size
     frame.message_count = 3
     frame.publish_time_ms = 5
-    status = ledger_append_entry(&LEDGER, &frame, room + 64, &offset)
+    status = ledger_append_entry(&LEDGER, &frame, room + 64, NULL, NULL, &offset)
     entry_id[0] = frame.entry_id
     free(room)
     return status
@@ -73,7 +74,7 @@ def append_many(count, flush):
             if append(40 + turn % 300, <uint8_t>(turn % 251), &entry_id) != STATUS_OK:
                 with gil:
                     raise AssertionError("append")
-            if flushed and ledger_append_flush(&LEDGER, entry_id + 1) != STATUS_OK:
+            if flushed and ledger_append_flush(&LEDGER, entry_id + 1, -1) != STATUS_OK:
                 with gil:
                     raise AssertionError("flush")
 
@@ -121,8 +122,8 @@ def test_threads_append_and_every_entry_is_whole():
     assert ledger_append_seal(&LEDGER, True, &footer) == STATUS_OK
     assert footer.entry_count == 20000 and SLOT.state == PUBLISHED_SEALED
     assert ledger_append_seal(&LEDGER, True, &footer) == STATUS_CLOSED
-    assert ledger_append_flush(&LEDGER, 20000) == STATUS_OK
-    assert ledger_append_flush(&LEDGER, 20001) == STATUS_OUT_OF_RANGE
+    assert ledger_append_flush(&LEDGER, 20000, -1) == STATUS_OK
+    assert ledger_append_flush(&LEDGER, 20001, -1) == STATUS_OUT_OF_RANGE
     ledger_append_close(&LEDGER)
     ledger_append_close(&LEDGER)
     assert append(40, 1, &messages) == STATUS_CLOSED
@@ -137,7 +138,7 @@ def test_threads_flush_and_each_finds_its_own_durable():
     assert LEDGER.durable_messages == 12000 and LEDGER.durable_end == LEDGER.end
     assert read_all(SLOT.end, &messages) == 4000
     ledger_append_close(&LEDGER)
-    assert ledger_append_flush(&LEDGER, 4001) == STATUS_OUT_OF_RANGE
+    assert ledger_append_flush(&LEDGER, 4001, -1) == STATUS_OUT_OF_RANGE
     ledger_append_free(&LEDGER)
 
 
@@ -154,9 +155,9 @@ def test_refused_entries_leave_nothing():
     memset(room, 0, sizeof(room))
     frame.entry_size = 100
     frame.message_count = 1
-    assert ledger_append_entry(&LEDGER, &frame, room + 64, &offset) == STATUS_OUT_OF_RANGE
+    assert ledger_append_entry(&LEDGER, &frame, room + 64, NULL, NULL, &offset) == STATUS_OUT_OF_RANGE
     frame.entry_size = 2000000000
-    assert ledger_append_entry(&LEDGER, &frame, room + 64, &offset) == STATUS_TOO_LARGE
+    assert ledger_append_entry(&LEDGER, &frame, room + 64, NULL, NULL, &offset) == STATUS_TOO_LARGE
     assert LEDGER.entry_count == 1
     ledger_append_close(&LEDGER)
     ledger_append_free(&LEDGER)

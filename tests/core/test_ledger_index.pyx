@@ -3,7 +3,7 @@
 from libc.stdint cimport INT64_MIN, int64_t, uint64_t
 
 from pulsarx._core.ledger_index cimport *
-from pulsarx._core.ledger_read cimport FIND_ENTRY, FIND_MESSAGE, FIND_PUBLISH_TIME
+from pulsarx._core.ledger_index cimport FIND_ENTRY, FIND_MESSAGE, FIND_PUBLISH_TIME
 
 
 def test_a_record_every_64_kib_or_256_entries():

@@ -2,9 +2,11 @@
 
 import random
 
+from seeds import scaled, seed_of
+
+from guarded_bytes cimport free_guarded_bytes, guarded_bytes
 from libc.stdint cimport uint8_t, uint32_t
-from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from pulsarx._core.byte_writer cimport ByteWriter, byte_writer_start
 from pulsarx._core.message_metadata cimport *
@@ -47,27 +49,25 @@ cdef dict shown(const MessageMetadata* metadata):
 
 def decoded(bytes data):
     cdef MessageMetadata metadata
-    cdef uint8_t* copy = <uint8_t*>malloc(len(data))
+    cdef uint8_t* copy = guarded_bytes(data)
     cdef int status
-    memcpy(copy, <const char*>data, len(data))
     status = message_metadata_decode(copy, len(data), &metadata)
     found = shown(&metadata) if status == STATUS_OK else None
-    free(copy)
+    free_guarded_bytes(copy, data)
     return status, found
 
 
 def taken_apart(bytes entry, bint verify=True):
-    """(status, payload, checksum) from an allocation of exactly the entry's size."""
+    """(status, payload, checksum) of an entry behind which nothing may be read."""
     cdef EntryParts parts
-    cdef uint8_t* copy = <uint8_t*>malloc(len(entry))
+    cdef uint8_t* copy = guarded_bytes(entry)
     cdef int status
-    memcpy(copy, <const char*>entry, len(entry))
     status = entry_decode(copy, len(entry), verify, &parts)
     found = (status, None, None)
     if status == STATUS_OK:
         checksum = parts.checksum if parts.has_checksum else None
         found = (status, parts.payload[:parts.payload_size], checksum)
-    free(copy)
+    free_guarded_bytes(copy, entry)
     return found
 
 
@@ -197,8 +197,8 @@ def test_claimed_sizes_are_not_believed():
 
 
 def test_random_bytes_never_read_past_the_end():
-    source = random.Random(12)
-    for _ in range(20000):
+    source = random.Random(seed_of(12))
+    for _ in range(scaled(20000)):
         decoded(source.randbytes(source.randrange(60)))
         damaged = bytearray(FULL)
         damaged[source.randrange(len(FULL))] = source.randrange(256)

@@ -4,13 +4,17 @@ import random
 
 import pytest
 
+from guarded_bytes cimport free_guarded_bytes, guarded_bytes
 from libc.stdint cimport uint8_t, uint32_t
 
 from pulsarx._core.murmur3 cimport murmur3_32
 
 
 cdef uint32_t hash_of(bytes data, uint32_t seed=0):
-    return murmur3_32(seed, <const uint8_t*><const char*>data, len(data))
+    cdef uint8_t* copy = guarded_bytes(data)
+    cdef uint32_t found = murmur3_32(seed, copy, len(data))
+    free_guarded_bytes(copy, data)
+    return found
 
 
 def test_vectors_of_pulsar():

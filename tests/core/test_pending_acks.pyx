@@ -3,6 +3,8 @@
 import bisect
 import random
 
+from seeds import seeds
+
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from pulsarx._core.pending_acks cimport (
@@ -168,7 +170,7 @@ cdef int step(PendingAcks* acks, dict model, object chance, int span) except -1:
 
 def test_it_is_a_dictionary():
     cdef PendingAcks acks
-    for seed in range(12):
+    for seed in seeds(12):
         print("seed", seed)
         chance = random.Random(seed)
         model = {}

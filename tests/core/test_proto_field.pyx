@@ -1,5 +1,6 @@
 """Passing over unknown protobuf fields."""
 
+from guarded_bytes cimport free_guarded_bytes, guarded_bytes
 from libc.stdint cimport uint8_t, uint32_t
 
 from pulsarx._core.byte_reader cimport ByteReader, byte_reader_start
@@ -8,14 +9,16 @@ from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK, STATUS_TRUNCATED
 
 
 def skipped(bytes data):
-    """(status, bytes left) after one field."""
+    """(status, bytes left) after one field of data behind which nothing may be read."""
     cdef ByteReader reader
     cdef uint32_t tag = 0
     cdef int status
-    byte_reader_start(&reader, <const uint8_t*><const char*>data, len(data))
+    cdef uint8_t* copy = guarded_bytes(data)
+    byte_reader_start(&reader, copy, len(data))
     status = proto_field_tag(&reader, &tag)
     if status == STATUS_OK:
         status = proto_field_skip(&reader, tag)
+    free_guarded_bytes(copy, data)
     return status, reader.end - reader.at
 
 

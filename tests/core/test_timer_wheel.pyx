@@ -3,6 +3,8 @@
 import random
 from bisect import insort
 
+from seeds import seeds
+
 from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
 
 from pulsarx._core.status cimport STATUS_OK
@@ -94,7 +96,7 @@ cdef list relabelled(TimerWheel* wheel, list model, tuple gone):
 
 
 def test_it_is_a_sorted_list():
-    for seed in range(150):
+    for seed in seeds(150):
         compare(seed, [6, 70, 5000], START_MS)
         compare(seed, [10, 300_000, DAY_MS, 400 * DAY_MS], START_MS)
         compare(seed, [6, 70, 5000, 2**20, 2**62], seed)

@@ -2,6 +2,8 @@
 
 import random
 
+from seeds import seeds
+
 from libc.stdint cimport uint32_t, uint64_t
 
 from pulsarx._core.status cimport STATUS_DUPLICATE, STATUS_OK
@@ -41,7 +43,7 @@ def test_lists_are_sorted_dictionaries():
     cdef uint32_t place = 0
     cdef uint64_t ledger_id, message
     cdef int which, status
-    for seed in range(20):
+    for seed in seeds(20):
         print("seed", seed)
         chance = random.Random(seed)
         waiting_pool_init(&pool)

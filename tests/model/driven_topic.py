@@ -16,6 +16,7 @@ from topic_model import ORDERED, SubscriptionModel, TopicModel
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, errors
 from pulsarx.randomness import Randomness
+from pulsarx.testing import inspect
 
 TOPIC = "t"
 NAME = "s"
@@ -237,7 +238,7 @@ class DrivenTopic:
 
     def settle(self) -> None:
         """Let trims and seals end, so that nothing but the steps decides what happens."""
-        self.client._broker.background.wait()
+        inspect(self.client).settle()
 
     def check_statistics(self, subscription: str = NAME) -> None:
         self.settle()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import sys
 import tempfile
@@ -21,16 +20,12 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from seeds import new_seed, scaled
 from topic_model import ALL_TYPES, ORDERED
 
-# The same in every run of CI; elsewhere each run tries something new, under a seed it prints.
-SEED = int(
-    os.environ.get("PULSARX_TEST_SEED")
-    or (20240101 if os.environ.get("CI") else random.SystemRandom().randrange(2**31))
-)
-EXAMPLES = int(os.environ.get("PULSARX_TEST_EXAMPLES", "60"))
+SEED = new_seed()
 BOUNDED = settings(
-    max_examples=EXAMPLES,
+    max_examples=scaled(60),
     stateful_step_count=40,
     deadline=None,
     database=None,
@@ -156,7 +151,10 @@ def machine(types: tuple[str, ...], on_disk: bool) -> Any:
     return type(name, (SubscriptionMachine,), {"types": types, "on_disk": on_disk})
 
 
-@pytest.mark.parametrize("on_disk", [False, True], ids=["memory", "disk"])
+@pytest.mark.parametrize(
+    "on_disk",
+    [pytest.param(False, id="memory"), pytest.param(True, id="disk", marks=pytest.mark.standard)],
+)
 @pytest.mark.parametrize(
     "types", [*((each,) for each in ALL_TYPES), ALL_TYPES], ids=[*ALL_TYPES, "changing"]
 )

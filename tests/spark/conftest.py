@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from spark_steps import SMALL_JAVA
 
 import pulsarx
 from pulsarx.spark.java_runtime import JavaNotFoundError, find_java
@@ -32,6 +33,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "pulsarx-tests",
         "local[2,3]",
         {
+            "spark.driver.extraJavaOptions": SMALL_JAVA,
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
             "spark.sql.session.timeZone": "Asia/Kolkata",  # times must not depend on it

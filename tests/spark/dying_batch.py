@@ -11,6 +11,7 @@ from typing import Any
 
 from dying_source import DEATH
 
+from pulsarx.broker.requests import attach
 from pulsarx.broker.staging import ledger_attachment
 from pulsarx.broker.staging.staging import make_staging
 from pulsarx.spark.batch_writer import BatchWriter
@@ -85,6 +86,7 @@ class DyingBatchWriter(BatchWriter):
         return found
 
     def commit(self, messages: list[Any]) -> None:
+        attach._FILES_IN_REQUEST_MAX = 0  # as with very many files
         if self._dies_at("wait"):
             signal.pause()
         if self._dies_at("before"):

@@ -9,6 +9,8 @@ from typing import Any
 import pulsarx
 
 PREFIX = "persistent://public/default/"
+# A Java that lives for a minute is done before its second compiler has paid for itself.
+SMALL_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def make_topics(folder: Path, *names: str, partitions: int = 0) -> None:

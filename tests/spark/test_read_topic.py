@@ -13,6 +13,7 @@ from pulsarx.broker.scan.lease import release_lease
 from pulsarx.broker.scan.plan import Planner
 from pulsarx.spark import read_topic
 from pulsarx.spark.topic_columns import COLUMN_TYPES
+from pulsarx.testing import inspect
 
 UTC = dt.UTC
 
@@ -86,7 +87,7 @@ def test_what_is_planned_is_leased(spark, folder, publish):
     read_topic(spark, "numbers", root=folder, lease_ms=60_000)
     read_topic(spark, "numbers", root=folder, lease_ms=0)
     with pulsarx.Client(folder, read_only=True) as client:
-        leases = client._broker.catalogue.state.leases
+        leases = inspect(client).catalogue.state.leases
     assert [len(lease.ledgers) for lease in leases.values()] == [1]
     assert release_lease(folder, next(iter(leases)))
 

@@ -28,6 +28,7 @@ from pulsarx.spark.data_source import PulsarxDataSource
 from pulsarx.spark.options import OPTIONS, read_options
 from pulsarx.spark.stream_offsets import of_spark
 from pulsarx.spark.topic_plan import plan_topic
+from pulsarx.testing import inspect
 
 
 @pytest.fixture
@@ -303,7 +304,7 @@ def test_messages_that_retention_took_are_an_error_unless_allowed(folder: Path) 
             producer.send(b"%d" % number)
         for _ in range(4):
             consumer.acknowledge(consumer.receive(1000))
-        client._broker.background.wait()  # type: ignore[union-attr]
+        inspect(client).settle()
     start = json.dumps({PREFIX + "t": [first, 1]})
     assert values(folder, "t") == [b"4"]
     with pytest.raises(errors.DataLossError, match="failOnDataLoss"):

@@ -23,6 +23,7 @@ from spark_steps import PREFIX, make_topics, read, send
 
 from pulsarx.spark import plan_topic, read_partitions
 from pulsarx.spark.batch_reader import LedgerPartition
+from pulsarx.testing import inspect
 
 VALUE = StructType([StructField("value", BinaryType(), True)])
 TWO_A_LEDGER = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2)
@@ -53,7 +54,7 @@ def trim(folder: Path, count: int) -> None:
         consumer = client.subscribe("t", "s")
         for _ in range(count):
             consumer.acknowledge(consumer.receive(1000))
-        client._broker.background.wait()  # type: ignore[union-attr]
+        inspect(client).settle()
 
 
 @pytest.fixture
@@ -360,7 +361,6 @@ def test_as_many_partitions_as_asked_also_of_skewed_ledgers(folder: Path) -> Non
 def test_a_subscription_ahead_of_its_stream_does_not_hold_what_is_read(ledgers: Path) -> None:
     """Retention took ledgers from under a batch: one with a subscription had no lease."""
     with pulsarx.Client(ledgers, broker_options=TWO_A_LEDGER) as client:
-        owner = client._broker
         client.subscribe("t", "ahead").close()
         made = source(ledgers, startingOffsets="earliest", subscription="ahead")
         reader = made.streamReader(VALUE)
@@ -370,7 +370,7 @@ def test_a_subscription_ahead_of_its_stream_does_not_hold_what_is_read(ledgers: 
         consumer = client.subscribe("t", "s")
         for _ in range(10):
             consumer.acknowledge(consumer.receive(1000))
-        owner.background.wait()  # type: ignore[union-attr]
+        inspect(client).settle()
         assert sum(len(batch) for part in parts for batch in reader.read(part)) == 10
         # From where it follows the stream, it is what holds.
         client.create_producer("t").send(b"10")
@@ -380,5 +380,5 @@ def test_a_subscription_ahead_of_its_stream_does_not_hold_what_is_read(ledgers: 
         reader.commit(end)
         client.create_producer("t").send(b"11")
         reader.partitions(end, reader.latestOffset(end, reader.getDefaultReadLimit()))
-        assert not owner.catalogue.state.leases  # type: ignore[union-attr]
+        assert not inspect(client).catalogue.state.leases
         reader.stop()

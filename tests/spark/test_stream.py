@@ -30,6 +30,7 @@ from stream_steps import EARLIEST, Steps, backlog, fill, joined, numbers
 
 import pulsarx.spark
 from pulsarx.spark.stream_offsets import START, of_spark, to_spark
+from pulsarx.testing import inspect
 
 
 @contextmanager
@@ -48,7 +49,7 @@ def acknowledge(consumer: Any, count: int) -> None:
     """And wait until retention has removed what it may."""
     for _ in range(count):
         consumer.acknowledge(consumer.receive(1000))
-    consumer._client._broker.background.wait()
+    inspect(consumer._client).settle()
 
 
 # How far at once ----------------------------------------------------------------------------------
@@ -235,7 +236,7 @@ def test_offsets_of_other_topics_or_beyond_retention_stop_the_stream(folder: Pat
             producer.send(b"%d" % number)
         for _ in range(4):
             consumer.acknowledge(consumer.receive(1000))
-        client._broker.background.wait()  # type: ignore[union-attr]
+        inspect(client).settle()
     first = next(iter(steps.offset))
     steps.offset = {first: [1 << 40, 1]}
     with pytest.raises((errors.DataLossError, ValueError), match="ledger"):
@@ -304,9 +305,9 @@ def test_what_a_batch_reads_is_not_trimmed(folder: Path) -> None:
         parts = steps.reader.partitions(steps.offset, end)
         for _ in range(6):
             consumer.acknowledge(consumer.receive(1000))
-        client._broker.background.wait()  # type: ignore[union-attr]
+        inspect(client).settle()
         found = [b.column(0).to_pylist() for part in parts for b in steps.reader.read(part)]
         assert joined(found) == numbers(6)
         steps.reader.stop()
-        client._broker.background.wait()  # type: ignore[union-attr]
+        inspect(client).settle()
         assert len(values(folder, "t")) < 6

@@ -19,6 +19,7 @@ from spark_steps import PREFIX, make_topics, messages, run_stream, send, values
 from stream_steps import EARLIEST, Steps, backlog, fill, numbers
 
 import pulsarx.spark
+from pulsarx.testing import inspect
 
 
 def test_a_subscription_follows_what_is_committed_into_a_batch(folder: Path) -> None:
@@ -125,7 +126,7 @@ def test_a_subscription_of_a_topic_that_is_empty_by_now_stays_where_it_is(folder
         for _ in range(3):
             consumer.acknowledge(consumer.receive(1000))
     with pulsarx.Client(folder, durability="os") as client:
-        client._broker.background.wait()  # type: ignore[union-attr]
+        inspect(client).settle()
         send(client, "u", numbers(2))
     steps = Steps(folder, topics="t,u", subscription="job")
     steps.reader.commit(steps.offset)

@@ -1,35 +1,58 @@
-"""500 lines a file, 60 a function, 100 columns. What does not fit wants to be two."""
+"""100 columns. A reminder, which fails nothing: 800 lines a file, 60 a function.
+
+A file is as long as its noun; what is longer than most may hold two, and the reader decides.
+"""
 
 from __future__ import annotations
+
+import warnings
 
 import pytest
 from source_files import files, functions, shown
 
-LINES_A_FILE_MAX = 500
-LINES_A_FUNCTION_MAX = 60
+LINES_A_FILE = 800
+LINES_A_FUNCTION = 60
 COLUMNS_MAX = 100
 
 
-def complaints(name: str, text: str, suffix: str) -> list[str]:
-    lines = text.splitlines()
+class LongSourceWarning(UserWarning):
+    """A file or function longer than most."""
+
+
+def too_wide(name: str, text: str) -> list[str]:
+    return [
+        f"{name}:{number}: {len(line)} columns"
+        for number, line in enumerate(text.splitlines(), 1)
+        if len(line) > COLUMNS_MAX
+    ]
+
+
+def reminders(name: str, text: str, suffix: str) -> list[str]:
     found = []
-    if len(lines) > LINES_A_FILE_MAX:
-        found.append(f"{name}: {len(lines)} lines")
-    for number, line in enumerate(lines, 1):
-        if len(line) > COLUMNS_MAX:
-            found.append(f"{name}:{number}: {len(line)} columns")
+    line_count = len(text.splitlines())
+    if line_count > LINES_A_FILE:
+        found.append(f"{name}: {line_count} lines")
     for function in functions(text, suffix):
-        if function.line_count > LINES_A_FUNCTION_MAX:
+        if function.line_count > LINES_A_FUNCTION:
             where = f"{name}:{function.line}: {function.name}"
             found.append(f"{where} has {function.line_count} lines")
     return found
 
 
-def test_files_functions_and_lines_are_short():
+def test_lines_are_short():
     wrong = []
     for path in files():
-        wrong += complaints(shown(path), path.read_text(), path.suffix)
+        wrong += too_wide(shown(path), path.read_text())
     assert not wrong, "\n".join(wrong)
+
+
+def test_long_files_and_functions_are_remarked_on():
+    found = []
+    for path in files():
+        found += reminders(shown(path), path.read_text(), path.suffix)
+    if found:
+        text = f"does each still hold one noun?\n{chr(10).join(found)}"
+        warnings.warn(text, LongSourceWarning, stacklevel=1)
 
 
 CYTHON_BODY = '    """Some\ntext."""\n' + "    x += 1\n\n" * 30
@@ -52,15 +75,22 @@ SHORT_FUNCTIONS = [
 
 @pytest.mark.parametrize(("suffix", "text"), LONG_FUNCTIONS)
 def test_a_long_function_is_found(suffix: str, text: str):
-    assert complaints("planted", text, suffix)
+    assert reminders("planted", text, suffix)
 
 
 @pytest.mark.parametrize(("suffix", "text"), SHORT_FUNCTIONS)
 def test_a_short_function_is_let_through(suffix: str, text: str):
-    assert not complaints("planted", text, suffix)
+    assert not reminders("planted", text, suffix)
 
 
-def test_a_long_file_and_a_long_line_are_found():
-    assert complaints("planted", "x = 1\n" * 501, ".py")
-    assert complaints("planted", "# " + "x" * 99, ".pxd")
-    assert not complaints("planted", "x = 1\n" * 500 + "#" * 0, ".py")
+def test_a_long_file_and_a_wide_line_are_found():
+    assert reminders("planted", "x = 1\n" * 801, ".py")
+    assert not reminders("planted", "x = 1\n" * 800, ".py")
+    assert too_wide("planted", "x = 1\n# " + "x" * 99) == ["planted:2: 101 columns"]
+    assert not too_wide("planted", "# " + "x" * 98)
+
+
+def test_a_reminder_is_shown_and_fails_nothing(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(f"{__name__}.LINES_A_FILE", 10)
+    with pytest.warns(LongSourceWarning, match=r"tests/tidy/test_sizes.py: \d+ lines"):
+        test_long_files_and_functions_are_remarked_on()

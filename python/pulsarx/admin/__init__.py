@@ -1,4 +1,7 @@
-"""Administration, in the groups and verbs of pulsar-admin: what `Client.admin` returns."""
+"""Administration, in the groups and verbs of pulsar-admin: what `Client.admin` returns.
+
+`Admin.at(folder)` asks the owner of a folder from any process, without a client.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,25 @@ from pulsarx.admin.topics import Topics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pulsarx.broker.broker import Broker
-    from pulsarx.broker.read_only_broker import ReadOnlyBroker
+    import os
+
+    from pulsarx.admin.channel import Channel
+
+__all__ = ["Admin", "Namespaces", "Topics"]
 
 
 class Admin:
     """The groups. Any thread may call."""
 
-    def __init__(self, broker: Broker | ReadOnlyBroker, read_only: bool) -> None:
-        """read_only: the client may change nothing, whoever the broker belongs to."""
-        self.namespaces = Namespaces(broker, read_only)
-        self.topics = Topics(broker, read_only)
+    def __init__(self, channel: Channel) -> None:
+        """Use `Client.admin` or `at`."""
+        self.namespaces = Namespaces(channel)
+        self.topics = Topics(channel)
+
+    @classmethod
+    def at(cls, folder: str | os.PathLike[str]) -> Admin:
+        """Administer a folder that another process may own: its owner is asked. Without an owner
+        this process owns the folder for the moment of each call."""
+        from pulsarx.admin.channel import OwnerChannel
+
+        return cls(OwnerChannel(folder))

@@ -1,5 +1,8 @@
 """A folder opened beside its owner: reads what the owner publishes, changes nothing. What
-`read_only=True` opens."""
+`read_only=True` opens.
+
+It writes nothing but the counts of sleeping readers in the published ends.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,17 @@ import threading
 import weakref
 
 from pulsarx import errors
+from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.file_system import FileSystem
+from pulsarx._pycore.ground.open_state import OpenState
 from pulsarx._pycore.ledger.published_ends import PublishedEnds
 from pulsarx.broker.catalogue.catalogue import Catalogue
 from pulsarx.broker.catalogue.file import COMMIT, catalogue_file_name
 from pulsarx.broker.folder.data_directory import DataDirectory
-from pulsarx.broker.policies.retention import RetentionPolicy
+from pulsarx.broker.policies.policy_store import PolicyStore
 from pulsarx.broker.topics.partitioned_topic import check_is_whole
 from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
+from pulsarx.broker_options import BrokerOptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,11 +39,12 @@ class ReadOnlyBroker:
         self.decompressed_size_max = 1 << 27
         self.directory = DataDirectory.open(folder, files=self.files, read_only=True)
         self.catalogue = Catalogue.open(self.directory)
-        self.topics: dict[str, ReadOnlyTopic] = {}
-        self.lock = threading.RLock()
-        self.state = "OPEN"
-        self.reference_count = 1
+        self.policies = PolicyStore(self.catalogue, BrokerOptions())
+        self.state = OpenState("client")
+        self.post = control_plane.post
         self.ends: PublishedEnds | None = None
+        self._topics: dict[str, ReadOnlyTopic] = {}
+        self._lock = threading.RLock()
         self._change_seen = -1
         self._find_ends()
         _opened.add(self)
@@ -63,7 +70,10 @@ class ReadOnlyBroker:
 
     def refresh(self) -> bool:
         """Read what the owner committed since; whether there was anything."""
-        with self.lock:
+        return control_plane.perform(self._refresh)
+
+    def _refresh(self) -> bool:
+        with self._lock:
             before = self.catalogue.state.number
             self._find_ends()
             self.catalogue.refresh()
@@ -71,7 +81,10 @@ class ReadOnlyBroker:
 
     def refresh_if_changed(self) -> int:
         """The number of the last commit; reads the catalogue only if its folder changed since."""
-        with self.lock:
+        return control_plane.perform(self._refresh_if_changed)
+
+    def _refresh_if_changed(self) -> int:
+        with self._lock:
             path = self.directory.catalogue_path
             try:
                 change = os.stat(path).st_mtime_ns
@@ -86,10 +99,14 @@ class ReadOnlyBroker:
             return int(self.catalogue.state.number)
 
     def topic(self, name: TopicName, *, create: bool = False) -> ReadOnlyTopic:
-        self.check_open()
-        with self.lock:
+        """TopicNotFound: the owner has not made it."""
+        self.state.require_open()
+        return control_plane.perform(self._topic, (name,))
+
+    def _topic(self, name: TopicName) -> ReadOnlyTopic:
+        with self._lock:
             full = str(name)
-            found = self.topics.get(full)
+            found = self._topics.get(full)
             if found is None:
                 self.refresh()
                 record = self.catalogue.state.topics.get(full)
@@ -98,37 +115,20 @@ class ReadOnlyBroker:
                         f"{full} in {self.directory.path}, which is opened read_only"
                     )
                 check_is_whole(self.catalogue.state, name)
-                found = self.topics[full] = ReadOnlyTopic(self, record)
+                found = self._topics[full] = ReadOnlyTopic(self, record)
             return found
 
-    def retention_in(self, namespace: str) -> tuple[RetentionPolicy, bool]:
-        policies = self.catalogue.state.namespaces.get(namespace)
-        if policies is None:
-            raise errors.TopicNotFound(f"there is no namespace {namespace}")
-        found = policies.get("retention")
-        return (RetentionPolicy(), False) if found is None else (RetentionPolicy(**found), True)
-
-    def set_retention(self, namespace: str, policy: RetentionPolicy) -> None:
-        raise errors.OperationNotSupported("set_retention: the client was opened read_only")
-
-    def check_open(self) -> None:
-        if self.state == "FORKED":
-            raise errors.ForkedError(
-                "the client was opened before this process was forked; open one of its own"
-            )
-        if self.state != "OPEN":
-            raise errors.AlreadyClosed("client")
-
     def close(self) -> None:
-        self.state = "CLOSED"
-        if self.ends is not None:
-            self.ends.close_file()
-        self.directory.close()
+        """Idempotent."""
+        if self.state.close():
+            if self.ends is not None:
+                self.ends.close_file()
+            self.directory.close()
 
     def abandon(self) -> None:
         """In a forked child: every call raises."""
-        self.state = "FORKED"
-        for topic in list(self.topics.values()):
+        self.state.abandon()
+        for topic in list(self._topics.values()):
             topic.abandon()
 
 

@@ -7,14 +7,13 @@ import threading
 
 from pulsarx import errors
 from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
-from pulsarx.clock import Deadline
+from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.consumer import Consumer
 from pulsarx.message_id import MessageId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from pulsarx._pycore.message.message import Message
     from pulsarx.consuming.partition_follower import PartitionFollower
@@ -36,9 +35,9 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer):
 
     def __init__(self, topic: str, options: ConsumerOptions, name: str, pool: ListenerPool) -> None:
         """topic: what it is called; its topics are added afterwards."""
-        super().__init__(Deadline)
+        super().__init__()
         self._topic = topic
-        self._growing = threading.RLock()
+        self._growing = threading.RLock()  # taken by calls of the control plane only
         self.followers: list[PartitionFollower] = []  # of its partitioned topics
         self._prepare(options, name, pool)
 
@@ -51,16 +50,17 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer):
         return self._left or (bool(self.members()) and not self.is_open)
 
     def grow(self, member: TopicConsumer) -> None:
-        """Receive from one topic more; its consumer is closed when this one is by now."""
+        """Receive from one topic more; its consumer is closed when this one is by now. A call of
+        the control plane."""
         with self._growing:
             if self._left:
-                member.close()
+                member.close_with_client()
                 return
             self.add(member)
 
     def redeliver_unacknowledged_messages(self) -> None:
         self.require_open()
-        self._with_each(lambda member: member.redeliver_unacknowledged_messages())
+        with_each(self.members(), lambda member: member.redeliver_unacknowledged_messages())
 
     def get_last_message_id(self) -> MessageId:
         self.require_open()
@@ -72,6 +72,9 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer):
         self.require_open()
         if not isinstance(messageid, (MessageId, int)):
             raise ValueError(f"invalid seek_arg type {type(messageid)}")
+        control_plane.perform(self._seek, (messageid,))
+
+    def _seek(self, messageid: MessageId | int) -> None:
         if isinstance(messageid, MessageId):
             ledger_id = messageid.ledger_id()
             if 0 <= ledger_id != LATEST_LEDGER_ID:
@@ -83,7 +86,7 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer):
                     )
                 member.seek(messageid)
                 return
-        self._with_each(lambda member: member.seek(messageid))
+        with_each(self.members(), lambda member: member.seek(messageid))
 
     def _receiver_of(self, message: Message) -> TopicConsumer | None:
         return next((each for each in self.members() if each.owns(message)), None)
@@ -94,40 +97,31 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer):
                 member._require_last()
 
     def _remove_subscription(self) -> None:
-        with self._growing:
-            self._left = True
-            self.shut()
-            self.silence()
-            self._with_each(lambda member: member.unsubscribe())
+        self._leave_with(lambda member: member.unsubscribe())
 
     def take_back(self) -> None:
-        """Some topic refused it: leave the others as they were."""
-        with self._growing:
-            self._left = True
-            self.shut()
-            self.silence()
-            self._with_each(lambda member: member.take_back())
+        self._leave_with(lambda member: member.take_back())
 
     def _leave(self) -> None:
+        self._leave_with(lambda member: member.close_with_client())
+
+    def _leave_with(self, step: Callable[[TopicConsumer], object]) -> None:
+        """Get no more topics, and take the step with those there are."""
         with self._growing:
             self._left = True
             if self.shut():
                 self.silence()
-                self._with_each(lambda member: member.close())
+                with_each(self.members(), step)
 
-    def _with_each(self, step: Callable[[Any], object]) -> None:
-        """Do it on all topics that still have this consumer, even when one fails; then say so."""
-        failure: Exception | None = None
-        for member in self.members():
-            if member.is_open:
-                try:
-                    step(member)
-                except Exception as error:
-                    failure = failure or error
-        if failure is not None:
-            raise failure
 
-    def __del__(self) -> None:
-        # Forgotten: its topics must not keep ringing for it.
-        if getattr(self, "_growing", None) is not None:
-            self.silence()
+def with_each(members: list[TopicConsumer], step: Callable[[TopicConsumer], object]) -> None:
+    """Do it on all topics that still have the consumer, even when one fails; then say so."""
+    failure: Exception | None = None
+    for member in members:
+        if member.is_open:
+            try:
+                step(member)
+            except Exception as error:
+                failure = failure or error
+    if failure is not None:
+        raise failure

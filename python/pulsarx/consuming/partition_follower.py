@@ -10,19 +10,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
     from pulsarx.topic_name import TopicName
 
+AGAIN_MS = 1000  # after attaching to a new partition failed
+
 
 class PartitionFollower:
-    """One partitioned topic of one consumer, which keeps it alive; the topic does not. Any thread
-    may call."""
+    """One partitioned topic of one consumer, which keeps it alive; the topic does not. Calls of the
+    control plane."""
 
     def __init__(
-        self, topic: PartitionedTopic, attach: Callable[[TopicName, bool], object]
+        self,
+        topic: PartitionedTopic,
+        runtime: BrokerRuntime,
+        attach: Callable[[TopicName, bool], object],
     ) -> None:
         """attach: called with each partition once, and whether it came after the consumer did."""
         self._topic = topic
+        self._runtime = runtime
         self._attach = attach
         self._lock = threading.Lock()
         self._attached_count = 0
@@ -37,7 +44,17 @@ class PartitionFollower:
         try:
             self._attach_up_to(partition_count, True)
         except Exception:
-            log_exception("%s: a consumer did not get its new partitions", self._topic.name)
+            log_exception(
+                "%s: a consumer did not get its new partitions; tried again soon", self._topic.name
+            )
+            self._runtime.clock.call_after(AGAIN_MS, self._try_again)
+
+    def _try_again(self) -> None:
+        if self._runtime.state.is_open:
+            self._runtime.background.post(self._catch_up)
+
+    def _catch_up(self) -> None:
+        self.grown(self._topic.partition_count)
 
     def _attach_up_to(self, partition_count: int, is_new: bool) -> None:
         with self._lock:

@@ -20,28 +20,29 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.broker import Broker
-    from pulsarx.client import Client
     from pulsarx.consumer import Consumer
     from pulsarx.letters.letters import Letters
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.options.base import ConsumerOptions
+    from pulsarx.owner import MemberOwner
 
 
 def subscribe(
-    client: Client, broker: Broker, options: ConsumerOptions, name: str, pool: ListenerPool
+    owner: MemberOwner, broker: Broker, options: ConsumerOptions, name: str, pool: ListenerPool
 ) -> Consumer:
-    """The consumer that the options ask for. When a topic refuses it, it is attached to none."""
+    """The consumer that the options ask for. When a topic refuses it, it is attached to none. A
+    call of the control plane."""
     letters = None
     if options.dead_letter_policy is not None or options.retry_enable:
         from pulsarx.letters.letters import Letters
 
-        letters = Letters(client, broker, options, name)
+        letters = Letters(owner, broker.runtime, options, name)
     if isinstance(options.topic, str) and not options.retry_enable:
         topic = TopicName.of(options.topic)
         if not isinstance(broker.lookup(topic), PartitionedTopic):
             consumer = _attach(broker, topic, options, name, pool)
             if letters is not None:
-                consumer._letters = letters
+                consumer.letters = letters
                 letters.attach(consumer)
             return consumer
     return _subscribe_all(broker, options, name, pool, letters)
@@ -60,8 +61,10 @@ def _attach(
 
     def make(receiver: Any, subscription: Any) -> TopicConsumer:
         made = TopicConsumer(receiver, subscription, options, name, pool)
-        if whole is not None:
-            made._whole = weakref.ref(whole)
+        # One of several: users know the whole only.
+        events = made.events if whole is None else whole.events
+        if events is not None:
+            receiver.set_events(events, topic.partition_index)
         return made
 
     key_shared = options.key_shared_policy
@@ -76,7 +79,8 @@ def _attach(
         durable=bool(options.subscription_mode == SubscriptionMode.Durable),
         key_shared=None if key_shared is None else key_shared.policy(),
     )
-    consumer: TopicConsumer = found.subscribe(request, make)
+    consumer = found.subscribe(request, make)
+    assert isinstance(consumer, TopicConsumer)
     consumer.made_subscription = request.made_subscription
     return consumer
 
@@ -112,9 +116,12 @@ def _subscribe_all(
     topics = options.topic if isinstance(options.topic, list) else [options.topic]
     names = list(dict.fromkeys(str(TopicName.of(each)) for each in topics))
     consumer = MultiTopicsConsumer(",".join(names), options, name, pool)
-    consumer._letters = letters
+    consumer.letters = letters
     wanted = [(broker.lookup(TopicName.of(each)), False) for each in names]
     if letters is not None and options.retry_enable:
+        from pulsarx.letters.letter_topic import make_letter_topic
+
+        make_letter_topic(broker, letters.rules.retry_letter_topic)
         wanted.append((broker.lookup(TopicName.of(letters.rules.retry_letter_topic)), True))
     sizes = [getattr(topic, "partition_count", 1) for topic, _ in wanted]
     part = options.part_of(sum(sizes))
@@ -123,7 +130,7 @@ def _subscribe_all(
             part_options = letters.retry_options(part) if letters and is_retry else part
             attach = _member_maker(broker, consumer, part_options, name, pool)
             if isinstance(topic, PartitionedTopic):
-                follower = PartitionFollower(topic, attach)
+                follower = PartitionFollower(topic, broker.runtime, attach)
                 consumer.followers.append(follower)
                 follower.start()
             else:
@@ -151,8 +158,8 @@ def _member_maker(
         # What was sent to a partition before its consumer came is not missed.
         asked = options.from_the_start() if is_new else options
         member = _attach(broker, topic, asked, name, pool, whole)
-        if whole._letters is not None:
-            whole._letters.attach(member)
+        if whole.letters is not None:
+            whole.letters.attach(member)
         whole.grow(member)
 
     return attach

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pulsarx._pycore.consume.consumer_arrow import ConsumerArrow
+from pulsarx._pycore.consume.consumer_core import ConsumerCore
+from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.consumer import Consumer
+from pulsarx.consuming.seek_position import seek_position
 from pulsarx.message_id import MessageId
-from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import weakref
-    from typing import Any
-
     from pulsarx._pycore.dispatch.receiver import Receiver
     from pulsarx._pycore.message.message import Message
     from pulsarx.broker.subscriptions.subscription import Subscription
@@ -19,10 +17,7 @@ if TYPE_CHECKING:
     from pulsarx.options.base import ConsumerOptions
 
 
-TIME_MS_MAX = (1 << 63) - 1
-
-
-class TopicConsumer(ConsumerArrow, Consumer):
+class TopicConsumer(ConsumerCore, Consumer):
     """A Consumer of one topic. Any thread may call.
 
     `receive`, `acknowledge`, `acknowledge_cumulative`, `receive_many`, `acknowledge_many` and
@@ -30,7 +25,6 @@ class TopicConsumer(ConsumerArrow, Consumer):
     """
 
     made_subscription = False  # there was none before
-    _whole: weakref.ref[Consumer] | None = None  # the consumer of several topics it is a part of
 
     def __init__(
         self,
@@ -40,41 +34,37 @@ class TopicConsumer(ConsumerArrow, Consumer):
         name: str,
         pool: ListenerPool,
     ) -> None:
-        super().__init__(receiver, subscription)
+        super().__init__(receiver, subscription.host)
         self._subscription = subscription
         self._prepare(options, name, pool)
 
     def topic(self) -> str:
-        return self._subscription.topic.name
+        name: str = self.dispatcher.topic_name
+        return name
 
     def redeliver_unacknowledged_messages(self) -> None:
         self.redeliver_unacknowledged()
 
     def get_last_message_id(self) -> MessageId:
         self.require_open()
-        return self._subscription.topic.ledger.last_message_id()
+        return control_plane.perform(self._subscription.topic.ledger.last_message_id)
 
     def seek(self, messageid: MessageId | int) -> None:
         self.require_open()
+        control_plane.perform(self._seek, (messageid,))
+
+    def _seek(self, messageid: MessageId | int) -> None:
         ledger = self._subscription.topic.ledger
         inclusive = self._options.start_message_id_inclusive
         self._subscription.seek(lambda: seek_position(ledger, messageid, inclusive))
 
     def has_ledger(self, ledger_id: int) -> bool:
         """Whether a message id with this ledger id may be of this topic."""
-        return any(
-            each.ledger_id == ledger_id for each in self._subscription.topic.ledger.ledgers()
-        )
+        return control_plane.perform(self._subscription.topic.ledger.has_ledger, (ledger_id,))
 
     def may_have_had_ledger(self, ledger_id: int) -> bool:
         """Whether a message id with this ledger id may be of this topic, and be trimmed."""
-        return self._subscription.topic.ledger.may_have_had(ledger_id)
-
-    def tell_active(self, active: bool, partition: int = -1) -> None:
-        # One of several: users know the whole only.
-        whole: Consumer | None = self if self._whole is None else self._whole()
-        if whole is not None:
-            Consumer.tell_active(whole, active, TopicName.of(self.topic()).partition_index)
+        return control_plane.perform(self._subscription.topic.ledger.may_have_had, (ledger_id,))
 
     def _receiver_of(self, message: Message) -> TopicConsumer | None:
         return self if self.owns(message) else None
@@ -86,22 +76,10 @@ class TopicConsumer(ConsumerArrow, Consumer):
         self._subscription.unsubscribe(self.receiver)
 
     def take_back(self) -> None:
-        """Close it without a trace: it is part of a consumer that is refused on another topic."""
-        self.close()
+        self.close_with_client()
         if self.made_subscription:
             self._subscription.topic.take_back(self._subscription)
 
     def _leave(self) -> None:
         if self.shut():
             self._subscription.detach(self.receiver)
-
-
-def seek_position(ledger: Any, target: MessageId | int, inclusive: bool) -> tuple[int, int]:
-    """Where a seek to an id or a time goes."""
-    if isinstance(target, MessageId):
-        position: tuple[int, int] = ledger.position_of(target, inclusive)
-        return position
-    if isinstance(target, int):
-        found: tuple[int, int] = ledger.position_at_time(max(0, min(target, TIME_MS_MAX)))
-        return found
-    raise ValueError(f"invalid seek_arg type {type(target)}")

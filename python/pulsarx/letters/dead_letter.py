@@ -1,7 +1,7 @@
 """Publishes what a consumer gave up to its dead letter topic, and only then acknowledges it.
 
-The core of a consumer notices that a message was redelivered too often, holds it back and calls the
-handler with it, with no mutex held. Each goes one of three ways from there:
+The core of a consumer notices that a message was redelivered too often, holds it back and puts it
+into the sink that the broker's background thread empties. Each goes one of three ways from there:
 
   published                                        acknowledged: it is in the dead letter topic only
   publishing failed, or the consumer closed first  revived: delivered again later
@@ -14,67 +14,44 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections import deque
 
 from pulsarx import errors
-from pulsarx.clock import SystemClock
-from pulsarx.letters.letter_producer import LetterProducer, make_letter_topic
-from pulsarx.topic_name import TopicName
+from pulsarx._pycore.dispatch.receiver import DeadLetterSink
+from pulsarx.letters.letter_producer import LetterProducer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Protocol
-
+    from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx._pycore.message.message import Message
-    from pulsarx.broker.broker import Broker
-    from pulsarx.client import Client
+    from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.letters.letter_producer import AnyProducer
     from pulsarx.letters.letter_rules import LetterRules
-
-    class Revives(Protocol):
-        """The dispatcher's side of a consumer, which outlives it."""
-
-        def revive(self, message: Message) -> Any: ...
-
-    class Core(Protocol):
-        """What is needed of a consumer of one topic."""
-
-        @property
-        def receiver(self) -> Revives: ...
-        def acknowledge(self, message: Message) -> Any: ...
-        def set_dead_letters(
-            self, max_redeliver_count: int, handler: Callable[[list[Message]], object]
-        ) -> Any: ...
-
-    Batch = tuple[weakref.ref[Core], Revives, list[Message]]
+    from pulsarx.owner import MemberOwner
 
 
 class DeadLetters:
-    """The dead letters of one consumer, of all its topics. Any thread may call."""
+    """The dead letters of one consumer, of all its topics. Calls of the control plane, and jobs of
+    the background."""
 
     def __init__(
-        self, client: Client, broker: Broker, rules: LetterRules, consumer_name: str
+        self, owner: MemberOwner, runtime: BrokerRuntime, rules: LetterRules, consumer_name: str
     ) -> None:
-        self._client = client
-        self._broker = broker
+        self._owner = owner
+        self._runtime = runtime
         self._rules = rules
         self._consumer_name = consumer_name
-        # Taken before any mutex of a core. Reentrant: an acknowledgement may call the handler.
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # taken before any mutex of a core
         self._producers: dict[str, LetterProducer] = {}
-        self._waiting: deque[Batch] = deque()
+        self._sinks: list[tuple[weakref.ref[ConsumerCore], DeadLetterSink]] = []
         self._closed = False
 
-    def attach(self, core: Core) -> None:
+    def attach(self, core: ConsumerCore) -> None:
         """Have the core of one topic or partition hand over what was redelivered too often."""
-        consumer = weakref.ref(core)  # the receiver refers to the handler
-        receiver = core.receiver
-
-        def handle(messages: list[Message]) -> None:
-            self._hand_over(consumer, receiver, messages)
-
-        core.set_dead_letters(self._rules.max_redeliver_count, handle)
+        consumer = weakref.ref(core)  # the receiver refers to the sink
+        sink: DeadLetterSink
+        sink = DeadLetterSink(self._runtime.background, lambda: self._empty(consumer, sink))
+        self._sinks.append((consumer, sink))
+        core.set_dead_letters(self._rules.max_redeliver_count, sink)
 
     def send(self, message: Message, properties: dict[str, str]) -> None:
         """Publish one message to its dead letter topic; as durable on return as any send."""
@@ -84,47 +61,32 @@ class DeadLetters:
         """Before the cores are: waits for what is being published; what waits is revived."""
         with self._lock:
             self._closed = True
-            while self._move_next():
-                pass
+            for consumer, sink in self._sinks:
+                self._empty(consumer, sink)
             for producer in self._producers.values():
                 producer.close()
 
-    def _hand_over(
-        self, consumer: weakref.ref[Core], receiver: Revives, messages: list[Message]
-    ) -> None:
-        """Publishing waits for the disk, and timers must not; a clock that stands still waits."""
-        self._waiting.append((consumer, receiver, messages))
-        if isinstance(self._broker.clock, SystemClock):
-            self._broker.background.put(self._move_next)
-        else:
-            self._move_next()
-
-    def _move_next(self) -> bool:
-        """Publish, or revive, the messages that have waited longest; False: none wait."""
+    def _empty(self, consumer: weakref.ref[ConsumerCore], sink: DeadLetterSink) -> None:
+        """Publish, or revive, what waits in a sink."""
         with self._lock:
-            try:
-                consumer, receiver, messages = self._waiting.popleft()
-            except IndexError:
-                return False
-            core = consumer()
-            failed: list[Message] = []
-            failure: BaseException | None = None
-            for message in messages:
-                if core is not None and not self._closed and not _ends_the_work(failure):
-                    try:
-                        self.send(message, self._rules.properties(message))
-                        core.acknowledge(message)
-                        continue
-                    except BaseException as error:
-                        failure = error
-                failed.append(message)
-        for message in failed:
-            receiver.revive(message)
-        if failure is not None:
-            self._log(failed, failure)
-            if _ends_the_work(failure):
-                raise failure
-        return True
+            while (waiting := sink.take()) is not None:
+                receiver, messages = waiting
+                core = consumer()
+                failed: list[Message] = []
+                failure: Exception | None = None
+                for message in messages:
+                    if core is not None and not self._closed:
+                        try:
+                            self.send(message, self._rules.properties(message))
+                            core.acknowledge(message)
+                            continue
+                        except Exception as error:
+                            failure = error
+                    failed.append(message)
+                for message in failed:
+                    receiver.revive(message)
+                if failure is not None:
+                    self._log(failed, failure)
 
     def _log(self, messages: list[Message], failure: BaseException) -> None:
         import logging
@@ -145,35 +107,20 @@ class DeadLetters:
             if found is None:
                 name = self._rules.dead_letter_producer_name(topic, self._consumer_name)
                 found = self._producers[letter_topic] = LetterProducer(
-                    letter_topic, self._broker.clock, lambda: self._make(letter_topic, name)
+                    letter_topic, self._runtime.clock, lambda: self._make(letter_topic, name)
                 )
             return found
 
     def _make(self, letter_topic: str, name: str) -> AnyProducer:
         """A producer on the dead letter topic, which exists with its first subscription then."""
-        make_letter_topic(self._broker, letter_topic)
-        if self._rules.initial_subscription_name:
-            self._subscribe_initially(letter_topic, self._rules.initial_subscription_name)
+        make, initial = self._owner.create_letter_producer, self._rules.initial_subscription_name
         try:
-            return self._client.create_producer(letter_topic, producer_name=name)
+            found: AnyProducer = make(letter_topic, name, initial)
+            return found
         except errors.ProducerBusy:
             # Consumers may share a name: then as later versions of Pulsar call it.
-            token = self._broker.randomness.token(5)
-            other = f"{name.removesuffix('-DLQ')}-{token}-DLQ"
-            return self._client.create_producer(letter_topic, producer_name=other)
-
-    def _subscribe_initially(self, letter_topic: str, name: str) -> None:
-        """Without a consumer, so that nobody who subscribes meanwhile finds it busy."""
-        for part in self._client.get_topic_partitions(letter_topic):
-            topic = self._broker.topic(TopicName.of(part))
-            with topic.lock:
-                if name not in topic.subscriptions:
-                    self._broker.check_subscription_creation(topic.name, name)
-                    topic.create_subscription(name, topic.ledger.first_position())
-
-
-def _ends_the_work(failure: BaseException | None) -> bool:
-    """Whether it is the thread's, as Ctrl-C is, and not about one message."""
-    if isinstance(failure, KeyboardInterrupt):
-        return True
-    return failure is not None and not isinstance(failure, Exception)
+            token = self._runtime.randomness.token(5)
+            other: AnyProducer = make(
+                letter_topic, f"{name.removesuffix('-DLQ')}-{token}-DLQ", initial
+            )
+            return other

@@ -1,4 +1,5 @@
-"""Publishes letters to one topic. Belongs to a consumer; see letter_rules.
+"""Publishes letters to one topic. Belongs to a consumer; see letter_rules. Calls of the control
+plane.
 
 state      holds                                              left by
 UNMADE     no letter was sent yet                             send
@@ -13,7 +14,6 @@ import threading
 
 from pulsarx import errors
 from pulsarx.options.redelivery_backoff import MultiplierRedeliveryBackoff
-from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from pulsarx._pycore.message.message import Message
-    from pulsarx.broker.broker import Broker
     from pulsarx.clock import Clock
     from pulsarx.message_id import MessageId
     from pulsarx.producer import Producer
@@ -91,14 +90,3 @@ class LetterProducer:
                 raise
             self._failure, self._failure_count = None, 0
             return self._producer
-
-
-def make_letter_topic(broker: Broker, topic: str) -> None:
-    """A letter topic that does not exist gets no partitions, whatever other new topics get."""
-    name = TopicName.of(topic)
-    if str(name) in broker.catalogue.state.topics or not broker.options.allow_auto_topic_creation:
-        return  # if it may not be made, whoever opens it says so
-    try:
-        broker.create_non_partitioned_topic(name)
-    except errors.NotAllowedError:
-        pass  # another consumer was quicker

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx.enumerations import ConsumerType
 from pulsarx.letters.dead_letter import DeadLetters
-from pulsarx.letters.letter_producer import make_letter_topic
 from pulsarx.letters.letter_rules import LetterRules
 from pulsarx.letters.retry_letter import RetryLetters, check_reconsume_arguments
 
@@ -13,19 +12,23 @@ __all__ = ["Letters", "check_reconsume_arguments", "refuse_reconsuming"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx._pycore.message.message import Message
-    from pulsarx.broker.broker import Broker
-    from pulsarx.client import Client
-    from pulsarx.letters.dead_letter import Core
+    from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.letters.retry_letter import Receiver
     from pulsarx.options.base import ConsumerOptions
+    from pulsarx.owner import MemberOwner
 
 
 class Letters:
-    """The dead and the retry letters of one consumer. Any thread may call."""
+    """The dead and the retry letters of one consumer. Calls of the control plane."""
 
     def __init__(
-        self, client: Client, broker: Broker, options: ConsumerOptions, consumer_name: str
+        self,
+        owner: MemberOwner,
+        runtime: BrokerRuntime,
+        options: ConsumerOptions,
+        consumer_name: str,
     ) -> None:
         """InvalidTopicName, InvalidConfiguration: see LetterRules."""
         policy = options.dead_letter_policy
@@ -36,11 +39,10 @@ class Letters:
             None if policy is None else policy.policy(),
             options.retry_enable,
         )
-        self._dead = DeadLetters(client, broker, rules, consumer_name)
+        self._dead = DeadLetters(owner, runtime, rules, consumer_name)
         self._retry: RetryLetters | None = None
         if rules.retry_enable:
-            make_letter_topic(broker, rules.retry_letter_topic)
-            self._retry = RetryLetters(client, broker, rules, self._dead)
+            self._retry = RetryLetters(owner, runtime, rules, self._dead)
 
     def retry_options(self, options: ConsumerOptions) -> ConsumerOptions:
         """How to subscribe to the retry topic beside topics with these options: where a delay
@@ -50,7 +52,7 @@ class Letters:
         values = options.as_dict() | {"consumer_type": ConsumerType.Shared}
         return type(options)(**values)
 
-    def attach(self, core: Core) -> None:
+    def attach(self, core: ConsumerCore) -> None:
         """Let what the core of one topic gives up go to the dead letter topic."""
         self._dead.attach(core)
 

@@ -19,10 +19,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
 
-    from pulsarx.broker.broker import Broker
-    from pulsarx.client import Client
+    from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.letters.dead_letter import DeadLetters
     from pulsarx.letters.letter_rules import LetterRules
+    from pulsarx.owner import MemberOwner
 
     class Receiver(Protocol):
         """Who received the message: a consumer of one topic or of several."""
@@ -36,17 +36,21 @@ DELAY_MS_MAX = 100 * 366 * 86_400_000
 
 
 class RetryLetters:
-    """The retry letters of one consumer. Any thread may call."""
+    """The retry letters of one consumer. Calls of the control plane."""
 
     def __init__(
-        self, client: Client, broker: Broker, rules: LetterRules, dead_letters: DeadLetters
+        self,
+        owner: MemberOwner,
+        runtime: BrokerRuntime,
+        rules: LetterRules,
+        dead_letters: DeadLetters,
     ) -> None:
         self._rules = rules
         self._dead_letters = dead_letters
         self._producer = LetterProducer(
             rules.retry_letter_topic,
-            broker.clock,
-            lambda: client.create_producer(rules.retry_letter_topic),
+            runtime.clock,
+            lambda: owner.create_letter_producer(rules.retry_letter_topic, None, ""),
         )
 
     def reconsume_later(

@@ -6,23 +6,26 @@ from __future__ import annotations
 import threading
 
 from pulsarx import errors
+from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.publish.partition_hash import partition_hash
 from pulsarx._pycore.publish.partition_router import PartitionRouter
 from pulsarx._pycore.publish.producer_arrow import send_arrow_routed
+from pulsarx.closing import Closing, attempt
 from pulsarx.enumerations import PartitionsRoutingMode
+from pulsarx.owner import client_is_closing
 from pulsarx.producer import Producer
-from pulsarx.producing.routed_message import RoutedMessage
+from pulsarx.producing.user_router import UserRouter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any, TypeVar
 
-    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
-    from pulsarx.client import Client
     from pulsarx.message_id import MessageId
     from pulsarx.options.base import ProducerOptions
+    from pulsarx.owner import MemberOwner
 
     Element = TypeVar("Element")
 
@@ -38,40 +41,38 @@ class PartitionedProducer(PartitionRouter):
     Messages of one key are in the order they were sent, as long as the topic does not grow.
     """
 
-    is_forgotten = False  # nobody refers to it any more; it will be closed in the background
-    _client: Client | None = None  # kept alive by what it made
+    owner: MemberOwner | None = None
 
     def __init__(
-        self, broker: Broker, topic: PartitionedTopic, options: ProducerOptions, name: str
+        self, runtime: BrokerRuntime, topic: PartitionedTopic, options: ProducerOptions, name: str
     ) -> None:
-        """ProducerBusy: the name is taken on a partition."""
-        self._broker = broker
+        """ProducerBusy: the name is taken on a partition. A call of the control plane."""
+        self._state = runtime.state
         self._topic = topic
         self._options = options
         self._name = name
-        self._lock = threading.RLock()
-        self._router: Callable[[Any, int], int] | None = None
+        self._closing = Closing()
+        self._making = threading.RLock()  # taken by calls of the control plane only
+        self._router: UserRouter | None = None
         if options.message_routing_mode == PartitionsRoutingMode.CustomPartition:
             if options.message_router is None:
                 raise errors.InvalidConfiguration(
                     "message_routing_mode CustomPartition needs a message_router"
                 )
-            self._router = options.message_router
+            self._router = UserRouter(options.message_router, topic, options.schema)
         self._hashing_scheme = int(options.hashing_scheme)
-        self._stays = options.message_routing_mode == PartitionsRoutingMode.UseSinglePartition
+        stays = options.message_routing_mode == PartitionsRoutingMode.UseSinglePartition
         count = topic.partition_count
         self._limited_for = count  # how many partitions share max_pending_messages
-        self._turn = broker.randomness.integer(count)  # of the next message without a key
-        super().__init__(topic, options, self._stays, self._router is not None)
+        turn = runtime.randomness.integer(count)
+        super().__init__(topic, options, stays, self._router, turn)
         self.is_open = True
         try:
             lazy = options.lazy_start_partitioned_producers
-            for index in (self._turn,) if lazy else range(count):
-                self.producer_of(index)
+            for index in (turn,) if lazy else range(count):
+                self._make(index)
         except BaseException:
-            self.is_open = False
-            for made in self._made():
-                made.close()
+            self._closing.finish(self._take_leave)
             raise
 
     # Sending --------------------------------------------------------------------------------------
@@ -127,28 +128,27 @@ class PartitionedProducer(PartitionRouter):
         if keys is None and self._router is None:
             for at in range(0, len(contents), run_size):
                 numbers = range(at, min(at + run_size, len(contents)))
-                places.setdefault(self._next_turn(count), []).extend(numbers)
+                places.setdefault(self.next_turn(), []).extend(numbers)
             return places
         run: list[int] = []  # of the messages without a key
         left = 0
         for number, content in enumerate(contents):
             key = None if keys is None else keys[number]
             if self._router is not None:
-                message = RoutedMessage(
-                    self._options.schema,
+                index = self._router(
                     content,
                     None if properties is None else properties[number],
                     key,
                     None,
                     None if event_timestamps is None else event_timestamps[number],
                 )
-                places.setdefault(self._ask_router(message, count), []).append(number)
+                places.setdefault(index, []).append(number)
             elif key and isinstance(key, str):
                 index = partition_hash(self._hashing_scheme, key) % count
                 places.setdefault(index, []).append(number)
             else:
                 if left == 0:
-                    run = places.setdefault(self._next_turn(count), [])
+                    run = places.setdefault(self.next_turn(), [])
                     left = run_size
                 left -= 1
                 run.append(number)
@@ -172,7 +172,7 @@ class PartitionedProducer(PartitionRouter):
         def choose(row_key: str | None) -> int:
             if row_key:
                 return partition_hash(self._hashing_scheme, row_key) % count
-            return self._next_turn(count)
+            return self.next_turn() % count
 
         producers = [self.producer_of(index) for index in range(count)]
         return send_arrow_routed(
@@ -190,73 +190,43 @@ class PartitionedProducer(PartitionRouter):
 
     def require_open(self) -> None:
         """AlreadyClosed, or ForkedError."""
-        self._partition_count()
-
-    def next_producer(self) -> Producer:
-        """That of the partition whose turn it is for a message without a key."""
-        self._broker.check_open()  # before the lock: in a forked child nobody would release it
-        with self._lock:
-            return self.producer_of(self._next_turn(self._partition_count()))
-
-    def routed_producer(
-        self,
-        content: Any,
-        properties: dict[str, str] | None,
-        key: str | None,
-        ordering_key: str | None,
-        event_timestamp: int | None,
-    ) -> Producer:
-        """That of the partition which the message_router chooses."""
-        message = RoutedMessage(
-            self._options.schema, content, properties, key, ordering_key, event_timestamp
-        )
-        return self.producer_of(self._ask_router(message, self._partition_count()))
-
-    def _next_turn(self, count: int) -> int:
-        """Whose turn it is for a message, or a run of them, without a key."""
-        turn = self._turn
-        if not self._stays:
-            self._turn = (turn + 1) % count
-        return turn
-
-    def _ask_router(self, message: RoutedMessage, count: int) -> int:
-        assert self._router is not None
-        index = int(self._router(message, count))
-        if not 0 <= index < count:
-            raise errors.InvalidConfiguration(
-                f"the message_router of {self._topic.name} answered {index}; it has {count} "
-                f"partitions, 0 to {count - 1}"
-            )
-        return index
-
-    def _partition_count(self) -> int:
-        self._broker.check_open()
+        self._state.require_open()
         if not self.is_open:
             raise errors.AlreadyClosed(f"producer {self._name} on {self._topic.name}")
+
+    def _partition_count(self) -> int:
+        self.require_open()
         return self._topic.partition_count
 
     def producer_of(self, index: int) -> Producer:
         """That of a partition, made on first use when the topic has grown or it was asked for."""
         producers = self.producers
-        found = producers[index] if index < len(producers) else None
+        found: Producer | None = producers[index] if index < len(producers) else None
         if found is not None:
             return found
-        self._broker.check_open()
-        with self._lock:
-            count = self._partition_count()
+        self.require_open()
+        return control_plane.perform(self._make, (index,))
+
+    def _make(self, index: int) -> Producer:
+        """A call of the control plane."""
+        with self._making:
+            self.require_open()
+            producers, count = self.producers, self._topic.partition_count
             producers.extend([None] * (count - len(producers)))
-            found = producers[index]
-            if found is None:
-                topic = self._topic.partition(index)
-                found = producers[index] = topic.add_producer(
-                    self._name, lambda name: Producer(self._broker, topic, self._options, name)
-                )
-                # The share of those made before shrinks when the topic has grown meanwhile.
-                limited = [found] if count == self._limited_for else self._made()
-                self._limited_for = count
-                for each in limited:
-                    each.limit_pending(self._pending_max(count))
-            return found
+            found: Producer | None = producers[index]
+            if found is not None:
+                return found
+            topic = self._topic.partition(index)
+            made: Producer = topic.producers.add(
+                self._name, lambda name: Producer(topic, self._options, name)
+            )
+            # The share of those made before shrinks when the topic has grown meanwhile.
+            limited = [made] if count == self._limited_for else [made, *self._made()]
+            self._limited_for = count
+            for each in limited:
+                each.limit_pending(self._pending_max(count))
+            producers[index] = made
+            return made
 
     def _pending_max(self, count: int) -> int:
         """How many messages may be on their way to one of so many partitions; 0: any number."""
@@ -286,48 +256,41 @@ class PartitionedProducer(PartitionRouter):
 
     def is_connected(self) -> bool:
         """Whether it can still be used."""
-        return self.is_open and self._broker.state == "OPEN"
+        return self.is_open and self._state.is_open
 
     def flush(self) -> None:
         """As Producer.flush, of all partitions; raises what the first one failed with."""
-        self._partition_count()
-        self._each(lambda producer: producer.flush())
-
-    def close(self) -> None:
-        """As Producer.close, of all partitions."""
-        self._partition_count()
-        with self._lock:
-            self._partition_count()
-            self.is_open = False  # no producer is made from now on
-        try:
-            self._each(lambda producer: producer.close())
-        finally:
-            if self._client is not None:
-                self._client._producer_closed(self)
-
-    def _each(self, step: Callable[[Producer], None]) -> None:
-        """Do it with all; raise the first error at the end."""
+        self.require_open()
         failure: Exception | None = None
         for producer in self._made():
-            if producer.is_connected():
+            if producer.is_open:
                 try:
-                    step(producer)
+                    producer.flush()
+                except errors.Interrupted:
+                    raise
                 except Exception as error:
                     failure = failure or error
         if failure is not None:
             raise failure
 
-    def __del__(self) -> None:
-        # Not here: the collector may run in the middle of a call that holds a mutex this needs.
-        if getattr(self, "is_open", False) and self._broker.state == "OPEN":
-            self.is_forgotten = True
-            for producer in self._made():
-                producer.is_forgotten = True
-            self._broker.background.put(self._close_forgotten)
+    def close(self) -> None:
+        """As Producer.close, of all partitions."""
+        if self._state.is_forked or (self._closing.told and not client_is_closing(self.owner)):
+            self.require_open()
+        self._closing.close(self._take_leave)
 
-    def _close_forgotten(self) -> None:
-        if self.is_connected():
-            self.close()
+    def close_with_client(self) -> None:
+        """As close, when the client does. A call of the control plane."""
+        self._closing.finish(self._take_leave)
+
+    def _take_leave(self) -> None:
+        with self._making:
+            self.is_open = False  # no producer is made from now on
+        failure: Exception | None = None
+        for producer in self._made():
+            failure = failure or attempt(producer.close_with_client)
+        if failure is not None:
+            raise failure
 
     def __enter__(self) -> PartitionedProducer:
         return self

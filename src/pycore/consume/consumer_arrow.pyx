@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Body of consumer_arrow.pxd."""
+"""Receiving columns: `receive_arrow` of a consumer. Imported by the first call."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -16,7 +16,8 @@ from pulsarx._pycore.consume.consumer_core cimport CONSUMER_OPEN, ConsumerCore
 from pulsarx._pycore.message.entry_view cimport EntryView
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
-from pulsarx._pycore.dispatch.receiver cimport Receiver
+from pulsarx._pycore.dispatch.receiver cimport Dispatcher, Receiver
+from pulsarx._pycore.ground.deadline cimport Deadline, deadline_of
 
 cdef enum:
     GIL_KEPT_UP_TO = 4096        # bytes: smaller entries are over before another could take it
@@ -24,58 +25,58 @@ cdef enum:
     RESERVE_MAX = 67108864       # bytes of values to make room for before they are seen
 
 
-cdef class ConsumerArrow(ConsumerCore):
-    """receive_arrow."""
+def receive_arrow_of(ConsumerCore consumer not None, max_messages, timeout_millis) -> ArrowMessages:
+    """ConsumerCore.receive_arrow."""
+    cdef int64_t wanted = max_messages
+    cdef Collector collector
+    cdef ArrowBlock* block
+    cdef Deadline deadline = None
+    if wanted < 1:
+        raise ValueError(f"max_messages is {wanted}; it must be at least 1")
+    if consumer.state != CONSUMER_OPEN:
+        consumer.check_open()
+    collector = Collector.__new__(Collector)
+    collector.receiver = consumer.receiver
+    collector.dispatcher = consumer.dispatcher
+    block = arrow_block_new()
+    if block == NULL:
+        raise MemoryError("the columns of messages")
+    try:
+        while True:
+            damage = None
+            mutex_lock(&consumer.core.mutex)
+            try:
+                collector.collect(block, wanted)
+            except errors.CorruptDataError as error:
+                # What was taken before the damage must not be lost, as in receive_many.
+                damage = error
+            finally:
+                mutex_unlock(&consumer.core.mutex)
+            consumer.after()
+            if damage is not None:
+                consumer.tell(damage, block.row_count != 0)
+            if block.row_count:
+                break
+            if deadline is None:
+                deadline = deadline_of(timeout_millis)
+            if not consumer.wait(deadline):
+                break
+        consumer.stop_asking()
+        if arrow_block_finish(block, consumer.dispatcher.tail.partition) != STATUS_OK:
+            raise MemoryError(f"the columns of {block.row_count} messages")
+    except BaseException:
+        arrow_block_release(block)
+        raise
+    return arrow_messages_new(block, consumer.dispatcher.tail, consumer.dispatcher.topic_name)
 
-    def receive_arrow(self, max_messages: int, timeout_millis: int | None = None) -> ArrowMessages:
-        """Up to max_messages messages as columns: waits for the first like receive, then takes what
-        is there. Returns it empty when none came in time.
 
-        The result speaks the Arrow PyCapsule interface (see ArrowMessages); acknowledge it with
-        acknowledge_many. It holds at most 2 GiB of values, keys and properties each.
-        """
-        cdef int64_t wanted = max_messages
-        cdef ArrowBlock* block
-        cdef object deadline = None
-        cdef object damage = None
-        if wanted < 1:
-            raise ValueError(f"max_messages is {wanted}; it must be at least 1")
-        if self.state != CONSUMER_OPEN:
-            self.check_open()
-        block = arrow_block_new()
-        if block == NULL:
-            raise MemoryError("the columns of messages")
-        try:
-            while True:
-                mutex_lock(&self.core.mutex)
-                try:
-                    self.collect(block, wanted)
-                except errors.CorruptDataError as error:
-                    # What was taken before the damage must not be lost, as in receive_many.
-                    damage = error
-                finally:
-                    mutex_unlock(&self.core.mutex)
-                self.after()
-                if damage is not None:
-                    self.tell(damage, block.row_count != 0)
-                if block.row_count:
-                    break
-                if deadline is None:
-                    deadline = self.deadline(timeout_millis)
-                if not self.wait(deadline):
-                    self.stop_asking()
-                    break
-            self.stop_asking()
-            if arrow_block_finish(block, self.dispatcher.tail.partition) != STATUS_OK:
-                raise MemoryError(f"the columns of {block.row_count} messages")
-        except BaseException:
-            arrow_block_release(block)
-            raise
-        return arrow_messages_new(
-            block, self.dispatcher.tail, self.dispatcher.topic_name)
+cdef class Collector:
+    """Takes what one receiver gets into columns. Subscription's mutex held."""
+    cdef Receiver receiver
+    cdef Dispatcher dispatcher
 
     cdef int collect(self, ArrowBlock* block, int64_t wanted) except -1:
-        """Append what is there, up to wanted rows. Subscription's mutex held."""
+        """Append what is there, up to wanted rows."""
         cdef Receiver receiver = self.receiver
         while block.row_count < wanted:
             if receiver.view is None or receiver.view_generation != self.dispatcher.generation:

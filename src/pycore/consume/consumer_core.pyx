@@ -6,31 +6,35 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.cursor_state cimport LedgerAcks
+from pulsarx._core.pending_acks cimport PENDING_NOBODY
 from pulsarx._core.status cimport (
-    STATUS_DUPLICATE, STATUS_FOLD, STATUS_INTERRUPTED, STATUS_OK, STATUS_TIMEOUT,
+    STATUS_DUPLICATE, STATUS_FOLD, STATUS_OK,
 )
 from pulsarx._core.wait_event cimport (
     WaitEvent, wait_event_enter, wait_event_leave, wait_event_sleep,
 )
+from pulsarx._pycore.consume.consumer_host cimport ConsumerHost
 from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
+from pulsarx._pycore.ground.deadline cimport Deadline, deadline_of
 from pulsarx._pycore.message.entry_view cimport EntryView
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
-from pulsarx._pycore.message.message cimport Message
+from pulsarx._pycore.message.message cimport Message, message_ordinal
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.dispatch.receiver cimport Receiver
-from pulsarx._pycore.ground.signals cimport signals_check
+from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
 
 
 cdef class ConsumerCore:
     """Receives and acknowledges for one consumer or reader. Any thread may call."""
 
-    def __init__(self, Receiver receiver not None, object subscription):
+    def __init__(self, Receiver receiver not None, ConsumerHost host not None):
         self.receiver = receiver
         self.dispatcher = receiver.dispatcher
         self.core = receiver.dispatcher.core
         self.zero_queue = receiver.queue_size == 0
-        self.subscription = subscription
+        self.host = host
+        self.flush = host.flush
         self.state = CONSUMER_OPEN
 
     def receive(self, timeout_millis=None) -> Message:
@@ -54,7 +58,7 @@ cdef class ConsumerCore:
 
     def receive_later(self, object timeout_millis):
         """The slow half of receive: nothing is there yet."""
-        cdef object deadline = self.deadline(timeout_millis)
+        cdef Deadline deadline = deadline_of(timeout_millis)
         try:
             while self.wait(deadline):
                 message = take_settled(self, False)
@@ -70,6 +74,23 @@ cdef class ConsumerCore:
         if self.state != CONSUMER_OPEN:
             self.check_open()
         return take_settled(self, True)
+
+    def give_back(self, list messages not None) -> None:
+        """Messages that were taken, in this order, and shown to nobody: they come again, as if
+        they had not been taken. Those of a Shared subscription may go to another consumer."""
+        if not messages or self.state != CONSUMER_OPEN:
+            return               # closing gives them back
+        mutex_lock(&self.core.mutex)
+        try:
+            if self.receiver.index != PENDING_NOBODY:
+                self.dispatcher.unreceive(self.receiver, messages)
+        finally:
+            mutex_unlock(&self.core.mutex)
+        self.after()
+
+    def wait_for_message(self, Deadline deadline not None) -> bool:
+        """Sleep until something may have come; False when the deadline has passed."""
+        return self.wait(deadline)
 
     def watch(self, object notify not None) -> None:
         """Call notify() whenever a message may have come, until unwatch or the consumer is shut.
@@ -94,7 +115,7 @@ cdef class ConsumerCore:
             raise ValueError(f"max_messages is {wanted}; it must be at least 1")
         if self.state != CONSUMER_OPEN:
             self.check_open()
-        cdef object deadline = None
+        cdef Deadline deadline = None
         cdef object damage = None
         while True:
             mutex_lock(&self.core.mutex)
@@ -116,11 +137,23 @@ cdef class ConsumerCore:
             if found:
                 break
             if deadline is None:
-                deadline = self.deadline(timeout_millis)
+                deadline = deadline_of(timeout_millis)
             if not self.wait(deadline):
                 break
         self.stop_asking()
         return found
+
+    def receive_arrow(self, max_messages: int, timeout_millis: int | None = None):
+        """Up to max_messages messages as columns: waits for the first like receive, then takes what
+        is there. Returns it empty when none came in time.
+
+        The result speaks the Arrow PyCapsule interface (see ArrowMessages); acknowledge it with
+        acknowledge_many. It holds at most 2 GiB of values, keys and properties each.
+        """
+        # Loaded by whoever wants columns.
+        from pulsarx._pycore.consume.consumer_arrow import receive_arrow_of
+
+        return receive_arrow_of(self, max_messages, timeout_millis)
 
     def has_message(self) -> bool:
         """Whether receive would return at once."""
@@ -151,7 +184,9 @@ cdef class ConsumerCore:
         if not passed:
             raise damage
         if not getattr(damage, "logged", False):
-            self.subscription.log_damage(damage)
+            import logging
+
+            logging.getLogger("pulsarx").error("%s: %s", self.dispatcher.topic_name, damage)
         return 0
 
     cdef int stop_asking(self) except -1:
@@ -161,22 +196,12 @@ cdef class ConsumerCore:
             mutex_unlock(&self.core.mutex)
         return 0
 
-    cdef object deadline(self, object timeout_millis):
-        if timeout_millis is not None and not isinstance(timeout_millis, int):
-            raise ValueError("Argument timeout_millis is expected to be of type 'int' "
-                             f"and not '{type(timeout_millis).__name__}'")
-        return self.subscription.deadline(timeout_millis)
-
-    cdef bint wait(self, object deadline) except -1:
+    cdef bint wait(self, Deadline deadline) except -1:
         """Sleep until something may have changed; False when the deadline has passed. No mutex
         held."""
-        cdef int64_t left_ns = -1
-        cdef int status
-        cdef object left = deadline.remaining_seconds()
-        if left is not None:
-            left_ns = <int64_t>(left * 1e9)
-            if left_ns <= 0:
-                return False
+        cdef int64_t left_ns = deadline.remaining_ns()
+        if left_ns == 0:
+            return False
         # A look for messages may find that the topic now grows elsewhere, and switch the event.
         cdef LedgerTail tail = self.dispatcher.tail
         cdef object owner = tail.event_owner
@@ -187,13 +212,13 @@ cdef class ConsumerCore:
                 return True
             if tail.poll_ms > 0 and (left_ns < 0 or left_ns > <int64_t>tail.poll_ms * 1000000):
                 left_ns = <int64_t>tail.poll_ms * 1000000
+            left_ns = signals_sleep_ns(left_ns)
             with nogil:
-                status = wait_event_sleep(event, seen, left_ns)
+                wait_event_sleep(event, seen, left_ns)
         finally:
             wait_event_leave(event)
             del owner
-        if status == STATUS_INTERRUPTED or status == STATUS_TIMEOUT:
-            signals_check()
+        signals_check()
         self.check_open()
         return True
 
@@ -247,7 +272,7 @@ cdef class ConsumerCore:
                 mutex_unlock(&self.core.mutex)
             if not self.settle(status, ledger_id, first + count):
                 if below:
-                    self.subscription.ledger_acknowledged()
+                    self.host.ledger_acknowledged()
                 return
 
     cdef int find(self, object message, uint64_t* ledger_id, uint64_t* first,
@@ -259,12 +284,10 @@ cdef class ConsumerCore:
             if received.entry.context.topic is not self.dispatcher.tail:
                 self.refuse_foreign(received)
             ledger_id[0] = received.entry.ledger_id
-            first[0] = received.entry.first_message + <uint32_t>(
-                received.batch_index if received.batch_index > 0 else 0)
+            first[0] = message_ordinal(received)
             count[0] = 1
             return 0
-        ledger_id[0], first[0], count[0] = self.subscription.locate(message)
-        return 0
+        return self.host.locate(message, ledger_id, first, count)
 
     def negative_acknowledge(self, message) -> None:
         """Have a message delivered again, after negative_ack_redelivery_delay_ms or as the backoff
@@ -292,12 +315,33 @@ cdef class ConsumerCore:
         if self.state != CONSUMER_OPEN:
             self.check_open()
         self.find(message, &ledger_id, &first, &count)
+        if delay_ms < 0:
+            return self.refuse_later(ledger_id, first, count)
         mutex_lock(&self.core.mutex)
         try:
             for at in range(first, first + count):
                 self.dispatcher.nack(self.receiver, ledger_id, at, delay_ms)
         finally:
             mutex_unlock(&self.core.mutex)
+        return self.after()
+
+    cdef int refuse_later(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:
+        """Have messages delivered again as the receiver was made with."""
+        cdef uint32_t redeliveries = 0
+        cdef int64_t delay_ms
+        cdef uint64_t at
+        for at in range(first, first + count):
+            if self.receiver.nack_backoff is not None:
+                mutex_lock(&self.core.mutex)
+                redeliveries = self.core.redelivery_count(ledger_id, at)
+                mutex_unlock(&self.core.mutex)
+            # With no mutex held: a backoff is the user's code.
+            delay_ms = self.receiver.redelivery_delay(redeliveries)
+            mutex_lock(&self.core.mutex)
+            try:
+                self.dispatcher.nack(self.receiver, ledger_id, at, delay_ms)
+            finally:
+                mutex_unlock(&self.core.mutex)
         return self.after()
 
     def redeliver_unacknowledged(self) -> None:
@@ -311,15 +355,15 @@ cdef class ConsumerCore:
             mutex_unlock(&self.core.mutex)
         self.after()
 
-    def set_dead_letters(self, max_redeliver_count: int, handler) -> None:
-        """Call handler(messages) instead of delivering a message more than 1 + max_redeliver_count
+    def set_dead_letters(self, max_redeliver_count: int, sink) -> None:
+        """Hand a message to the sink instead of delivering it more than 1 + max_redeliver_count
         times.
 
-        handler: called with a list of Message, without any mutex, by whoever noticed. It keeps them
-        elsewhere and calls acknowledge for each, or receiver.revive.
+        sink: a DeadLetterSink; whoever empties it calls acknowledge for each message, or
+        receiver.revive.
         """
         mutex_lock(&self.core.mutex)
-        self.receiver.set_dead_letters(max_redeliver_count, handler)
+        self.receiver.set_dead_letters(max_redeliver_count, sink)
         mutex_unlock(&self.core.mutex)
 
     cdef int after(self) except -1:
@@ -355,8 +399,7 @@ cdef class ConsumerCore:
                 self.acknowledge(other)
                 continue
             received = <Message>other
-            message = received.entry.first_message + <uint32_t>(received.batch_index
-                    if received.batch_index > 0 else 0)
+            message = message_ordinal(received)
             if entry is not None and message == first + count and (
                     received.entry is entry or received.entry.ledger_id == entry.ledger_id):
                 count += 1
@@ -387,7 +430,7 @@ cdef class ConsumerCore:
             finally:
                 mutex_unlock(&self.core.mutex)
             self.after()
-            if status == STATUS_OK and self.flush_armed and not has_crossed(self.core.tracker):
+            if status == STATUS_OK and self.flush.armed and not has_crossed(self.core.tracker):
                 return 0
             if not self.settle(status, ledger_id, first):
                 return 0
@@ -405,19 +448,10 @@ cdef class ConsumerCore:
             raise_status(status, 0, f"acknowledge message {message} of ledger {ledger_id} "
                                     f"of {self.dispatcher.topic_name}")
         if has_crossed(self.core.tracker):
-            self.subscription.ledger_acknowledged()
-        if not self.flush_armed and self.core.tracker.c_dirty:
-            self.flush_armed = True      # first: the flush may begin before arming it returns
-            try:
-                self.subscription.arm_flush(self)
-            except BaseException:
-                self.flush_armed = False
-                raise
+            self.host.ledger_acknowledged()
+        if not self.flush.armed and self.core.tracker.c_dirty:
+            self.flush.arm()
         return False
-
-    def flushed(self) -> None:
-        """The flush that was armed has begun: what is acknowledged from now on needs another."""
-        self.flush_armed = False
 
     cdef int refuse_foreign(self, Message message) except -1:
         raise errors.NotAllowedError(f"acknowledge {message!r}: it is not of topic "
@@ -452,6 +486,10 @@ cdef class ConsumerCore:
     def abandon(self) -> None:
         """In a forked child: refuse further calls; touch nothing."""
         self.state = CONSUMER_FORKED
+
+    @property
+    def is_forked(self) -> bool:
+        return self.state == CONSUMER_FORKED
 
     @property
     def is_open(self) -> bool:

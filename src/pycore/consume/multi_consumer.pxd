@@ -7,6 +7,7 @@ empty; the bell is muted before the look, so that what comes meanwhile rings it 
 from libc.stdint cimport uint32_t
 
 from pulsarx._core.wait_event cimport WaitEvent
+from pulsarx._pycore.ground.deadline cimport Deadline
 from pulsarx._pycore.message.message cimport Message
 
 
@@ -35,7 +36,6 @@ cdef class Source:
 cdef class MultiConsumerCore:
     cdef tuple sources                   # of Source; replaced when the consumer grows
     cdef dict by_tail                    # LedgerTail: Source
-    cdef object new_deadline             # milliseconds or None -> Deadline
     cdef dict by_ledger                  # ledger id: Source, as far as asked for
     cdef Source last                     # whose message was asked about last
     cdef Chime chime
@@ -44,7 +44,7 @@ cdef class MultiConsumerCore:
     cdef object __weakref__
 
     cdef Message take(self)
-    cdef bint wait(self, object deadline) except -1
+    cdef bint wait(self, Deadline deadline) except -1
     cdef object consumer_of(self, message)
     cdef Source source_of_ledger(self, object ledger_id)
     cdef int check_open(self) except -1

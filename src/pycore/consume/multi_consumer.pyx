@@ -4,14 +4,14 @@
 from libc.stdint cimport int64_t, uint32_t
 
 from pulsarx import errors
-from pulsarx._core.status cimport STATUS_INTERRUPTED, STATUS_TIMEOUT
 from pulsarx._core.wait_event cimport (
     wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
 )
 from pulsarx._pycore.arrow.arrow_export cimport ArrowMessages
 from pulsarx._pycore.message.message cimport Message
 from pulsarx._pycore.message.message_id cimport MessageId
-from pulsarx._pycore.ground.signals cimport signals_check
+from pulsarx._pycore.ground.deadline cimport Deadline, deadline_of
+from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
 from pulsarx._pycore.ground.watchers cimport watchers_call, watchers_remove
 
 cdef enum MultiConsumerState:
@@ -54,14 +54,17 @@ cdef class Source:
 cdef class MultiConsumerCore:
     """Receives and acknowledges for one consumer of several topics. Any thread may call."""
 
-    def __init__(self, object new_deadline not None):
-        """new_deadline: makes a Deadline of a number of milliseconds or None."""
-        self.new_deadline = new_deadline
+    def __init__(self):
         self.sources = ()
         self.by_tail = {}
         self.by_ledger = {}
         self.chime = Chime()
         self.state = MULTI_OPEN
+
+    def __del__(self) -> None:
+        # Forgotten: its topics must not keep ringing for it.
+        if self.sources is not None:
+            self.silence()
 
     def add(self, consumer) -> None:
         """Receive from one topic more. One thread at a time."""
@@ -87,7 +90,7 @@ cdef class MultiConsumerCore:
         cdef Message message = self.take()
         if message is not None:
             return message
-        cdef object deadline = self.deadline(timeout_millis)
+        cdef Deadline deadline = deadline_of(timeout_millis)
         while self.wait(deadline):
             message = self.take()
             if message is not None:
@@ -98,6 +101,22 @@ cdef class MultiConsumerCore:
     def take_now(self) -> Message | None:
         """The next message, None when there is none: receive that never waits."""
         return self.take()
+
+    def give_back(self, list messages not None) -> None:
+        """As ConsumerCore.give_back, of each to its topic."""
+        cdef Message each
+        cdef Source source
+        cdef dict by_topic = {}
+        for each in messages:
+            by_topic.setdefault(each.entry.context.topic, []).append(each)
+        for topic, of_topic in by_topic.items():
+            source = self.by_tail[topic]
+            source.consumer.give_back(of_topic)
+            source.bell.ring()
+
+    def wait_for_message(self, Deadline deadline not None) -> bool:
+        """As ConsumerCore.wait_for_message."""
+        return self.wait(deadline)
 
     def watch(self, object notify not None) -> None:
         """As ConsumerCore.watch."""
@@ -111,7 +130,7 @@ cdef class MultiConsumerCore:
         cdef Py_ssize_t wanted = max_messages
         cdef Message message
         cdef list found = []
-        cdef object deadline = None
+        cdef Deadline deadline = None
         if wanted < 1:
             raise ValueError(f"max_messages is {wanted}; it must be at least 1")
         while True:
@@ -129,7 +148,7 @@ cdef class MultiConsumerCore:
             if found:
                 return found
             if deadline is None:
-                deadline = self.deadline(timeout_millis)
+                deadline = deadline_of(timeout_millis)
             if not self.wait(deadline):
                 return found
 
@@ -139,7 +158,7 @@ cdef class MultiConsumerCore:
         cdef Py_ssize_t at
         cdef Py_ssize_t count
         cdef object found = None
-        cdef object deadline = self.deadline(timeout_millis)
+        cdef Deadline deadline = deadline_of(timeout_millis)
         while True:
             self.check_open()
             sources = self.sources
@@ -216,17 +235,14 @@ cdef class MultiConsumerCore:
         wait_event_wake(&self.chime.event)
         return watchers_call(self.chime.watchers)
 
-    cdef bint wait(self, object deadline) except -1:
+    cdef bint wait(self, Deadline deadline) except -1:
         """Sleep until something may have changed; False when the deadline has passed."""
-        cdef int64_t left_ns = -1
-        cdef int status
+        cdef int64_t left_ns = deadline.remaining_ns()
         cdef Source source
         self.check_members()
-        cdef object left = deadline.remaining_seconds()
-        if left is not None:
-            left_ns = <int64_t>(left * 1e9)
-            if left_ns <= 0:
-                return False
+        if left_ns == 0:
+            return False
+        left_ns = signals_sleep_ns(left_ns)
         cdef WaitEvent* event = &self.chime.event
         cdef uint32_t seen = wait_event_enter(event)
         try:
@@ -235,11 +251,10 @@ cdef class MultiConsumerCore:
                     return True
             if self.state == MULTI_OPEN:
                 with nogil:
-                    status = wait_event_sleep(event, seen, left_ns)
-                if status == STATUS_INTERRUPTED or status == STATUS_TIMEOUT:
-                    signals_check()
+                    wait_event_sleep(event, seen, left_ns)
         finally:
             wait_event_leave(event)
+        signals_check()
         self.check_open()
         return True
 
@@ -336,12 +351,6 @@ cdef class MultiConsumerCore:
                 return source
         return None
 
-    def deadline(self, timeout_millis):
-        if timeout_millis is not None and not isinstance(timeout_millis, int):
-            raise ValueError("Argument timeout_millis is expected to be of type 'int' "
-                             f"and not '{type(timeout_millis).__name__}'")
-        return self.new_deadline(timeout_millis)
-
     def require_open(self) -> None:
         """AlreadyClosed (ForkedError in a forked child) unless it is open."""
         self.check_members()
@@ -358,6 +367,14 @@ cdef class MultiConsumerCore:
         self.state = MULTI_CLOSED
         self.chime_all()
         return True
+
+    @property
+    def is_forked(self) -> bool:
+        cdef Source source
+        for source in self.sources:
+            if source.consumer.is_forked:
+                return True
+        return False
 
     @property
     def is_open(self) -> bool:

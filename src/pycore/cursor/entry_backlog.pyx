@@ -6,9 +6,8 @@ from libc.stdint cimport uint64_t
 from pulsarx._core.ack_bits cimport ack_bits_count, ack_bits_end
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
 from pulsarx._core.entry_frame cimport EntryFrame, entry_frame_span
-from pulsarx._core.ledger_read cimport (
-    FIND_MESSAGE, LedgerGap, LedgerRead, ledger_read_frame, ledger_read_pass,
-)
+from pulsarx._core.ledger_index cimport FIND_MESSAGE
+from pulsarx._core.ledger_read cimport LedgerGap, LedgerRead, ledger_read_frame, ledger_read_pass
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerSpan, ledger_span_end

@@ -357,7 +357,8 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         self.wakes = True
         return 0
 
-    cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message) except -1:
+    cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+                    int64_t delay_ms) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
         cdef uint32_t at = 0
         cdef uint32_t count = 1
@@ -375,7 +376,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
             if read_keys(self.again_view, &at, &found, &count) != STATUS_OK:
                 return self.lost(ledger_id, message)
             ack.key_hash = found.key_hash
-        return SharedDispatcher.revive(self, receiver, ledger_id, message)
+        return SharedDispatcher.revive(self, receiver, ledger_id, message, delay_ms)
 
     cdef int key_recalled(self, uint16_t holder, uint32_t key_hash, uint64_t ledger_id,
                           uint64_t message) except -1:

@@ -22,7 +22,7 @@ from pulsarx._pycore.message.entry_view cimport (
 )
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_DAMAGE, READ_ENTRY
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
-from pulsarx._pycore.message.message cimport Message, message_new
+from pulsarx._pycore.message.message cimport Message, message_new, message_ordinal
 from pulsarx._pycore.message.message_at cimport message_place
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.dispatch.receiver cimport CLAIM_STALE, Dispatcher, Receiver, Slice, SliceItem
@@ -113,6 +113,17 @@ cdef class PendingDispatcher(Dispatcher):
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, view.ledger_id, message)
         return self.give_back(view.ledger_id, message, ack) if ack != NULL else 0
 
+    cdef int unreceive(self, Receiver receiver, list messages) except -1:
+        cdef Message each
+        cdef uint64_t message
+        cdef PendingAck* ack
+        for each in messages:
+            message = message_ordinal(each)
+            ack = pending_acks_find(&self.core.pending, each.entry.ledger_id, message)
+            if ack != NULL and ack.state == PENDING_HELD and ack.consumer == receiver.index:
+                self.give_back(each.entry.ledger_id, message, ack)
+        return 0
+
     cdef int pass_over(self, Receiver receiver, EntryView view, uint32_t index) except -1:
         return self.lost(view.ledger_id, view.first_message + index)
 
@@ -180,8 +191,6 @@ cdef class PendingDispatcher(Dispatcher):
                 ack.state != PENDING_HELD and ack.state != PENDING_QUEUED
                 and ack.state != PENDING_NACKED):
             return 0
-        if delay_ms < 0:
-            delay_ms = receiver.redelivery_delay(ack.redelivery_count)
         self.postpone(ledger_id, message, delay_ms)
         return 0
 
@@ -206,21 +215,24 @@ cdef class PendingDispatcher(Dispatcher):
         ack.tag = timer
         return 0
 
-    cdef int due(self, uint64_t ledger_id, uint64_t message) except -1:
+    cdef Receiver asks_backoff(self, uint64_t ledger_id, uint64_t message):
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
         cdef Receiver holder
-        cdef int64_t delay_ms
+        if ack == NULL or ack.state != PENDING_HELD or ack.tag != TIMER_NONE:
+            return None
+        holder = self.holder_of(ack)
+        return holder if holder is not None and holder.ack_timeout_backoff is not None else None
+
+    cdef int due(self, uint64_t ledger_id, uint64_t message, int64_t backoff_ms) except -1:
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
         if ack == NULL or (ack.state != PENDING_HELD and ack.state != PENDING_NACKED
                            and ack.state != PENDING_DELAYED):
             return 0       # the tag of others is none of a timer
         ack.tag = TIMER_NONE
         if ack.state == PENDING_DELAYED:
             return self.delay_over(ledger_id, message, ack)
-        if ack.state == PENDING_HELD:
-            holder = self.holder_of(ack)
-            delay_ms = holder.overdue_delay(ack.redelivery_count) if holder is not None else 0
-            if delay_ms:
-                return self.postpone(ledger_id, message, delay_ms)
+        if ack.state == PENDING_HELD and backoff_ms:
+            return self.postpone(ledger_id, message, backoff_ms)
         return self.again_or_dead(ledger_id, message, ack)
 
     cdef int delay_over(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
@@ -283,14 +295,14 @@ cdef class PendingDispatcher(Dispatcher):
         return message_new(view, found.payload, found.payload_size, <int>self.again_index,
                            found.encoded_metadata_size, found.flags | flags)
 
-    cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message) except -1:
+    cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+                    int64_t delay_ms) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
         if ack == NULL or ack.state != PENDING_DEAD:
             return 0
         if self.core.tracker.is_acknowledged(ledger_id, message):
             pending_acks_remove(&self.core.pending, ledger_id, message)     # by a seek
             return 0
-        delay_ms = receiver.redelivery_delay(ack.redelivery_count)
         ack.consumer = PENDING_NOBODY
         if delay_ms == 0:
             return self.give_back(ledger_id, message, ack)

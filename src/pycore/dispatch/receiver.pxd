@@ -11,6 +11,8 @@ comes: `claim` says whether it is still this slice's.
 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
 
+from pulsarx._pycore.ground.job_queue cimport JobQueue
+from pulsarx._pycore.ground.work_pool cimport SerialWork
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
@@ -37,6 +39,24 @@ cdef struct Slice:
 cdef class Dispatcher
 
 
+cdef class DeadLetterSink:
+    """Where a consumer's messages go that were redelivered too often. Handing over is one step."""
+    cdef JobQueue jobs
+    cdef object handler                  # job: takes what waits and moves it
+    cdef object waiting                  # deque of (receiver, list of messages)
+
+    cpdef int hand_over(self, object receiver, list messages) except -1
+
+
+cdef class ConsumerEvents:
+    """What a consumer is told by the broker: that it became active, or inactive. Telling is one
+    step."""
+    cdef SerialWork work                 # looks at what waits
+    cdef object waiting                  # deque of (active, partition)
+
+    cdef int tell(self, bint active, int partition) except -1
+
+
 cdef class Receiver:
     # what it was made with
     cdef readonly Dispatcher dispatcher
@@ -45,7 +65,6 @@ cdef class Receiver:
     cdef readonly int32_t priority_level
     cdef readonly uint32_t queue_size    # messages; 0: one at a time, when asked
     cdef uint16_t index                  # the dispatcher's; PENDING_NOBODY: it left
-    cdef public object consumer          # weak reference to the ConsumerCore
     cdef object properties               # of the consumer, for statistics
     # redelivery
     cdef int64_t nack_delay_ms
@@ -54,7 +73,9 @@ cdef class Receiver:
     cdef int64_t ack_timeout_tick_ms
     cdef object ack_timeout_backoff
     cdef uint32_t max_redeliver_count    # 0: no dead letters
-    cdef object dead_letters             # called with a list of messages, no mutex held
+    cdef DeadLetterSink dead_letters     # where messages go that are given up; None: nowhere
+    cdef ConsumerEvents events           # told when it becomes active or inactive; or None
+    cdef int partition                   # what they are told it is active on
     # what it has; permits + queued + taken is queue_size, except with a queue of 0
     cdef int64_t permits                 # messages that may still be pushed
     cdef uint32_t queued                 # in the queue and still to be handed out
@@ -134,6 +155,8 @@ cdef class Dispatcher:
     cdef bint loss_kept                  # the messages lost last count as acknowledged
     cdef list dead                       # (receiver, message) to be given up, unlocked; or None
     cdef list told                       # (receiver, active) to be told, unlocked; or None
+    cdef list overdue                    # (receiver, ledger id, message, redeliveries): whose
+    # backoff is to be asked, unlocked; or None
 
     cdef bint supply(self, Receiver receiver) except -1
     """Make the receiver's next slice its current one, dispatching what there is; False: nothing."""
@@ -144,6 +167,9 @@ cdef class Dispatcher:
 
     cdef int unclaim(self, Receiver receiver, EntryView view, uint32_t index) except -1
     """A claimed message could not be handed out."""
+
+    cdef int unreceive(self, Receiver receiver, list messages) except -1
+    """Messages that were taken, in this order, were shown to nobody: they come again, uncounted."""
 
     cdef int pass_over(self, Receiver receiver, EntryView view, uint32_t index) except -1
     """A claimed message is nothing to hand out, and never will be."""
@@ -177,7 +203,7 @@ cdef class Dispatcher:
     backlog, mark-delete position and trimming go on. How many of them were not acknowledged."""
 
     cdef int report_loss(self, str text) except -1
-    """Have the subscription say in the log what was lost, once the mutex is released."""
+    """Have the subscription say in the log what was lost."""
 
     cdef int64_t bytes_ahead(self) noexcept
     """About how much is published behind the current slice; 0: unknown."""
@@ -191,19 +217,27 @@ cdef class Dispatcher:
     cdef int acknowledged_through(self, uint64_t ledger_id, uint64_t end) except -1
     cdef int nack(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
                   int64_t delay_ms) except -1
-    """Deliver a message again after delay_ms (negative: what the receiver was made with). Nothing
-    when nobody was given it, or it is acknowledged."""
+    """Deliver a message again after delay_ms. Nothing when nobody was given it, or it is
+    acknowledged."""
 
-    cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message) except -1
-    """A dead message could not be given up: it is delivered again after a while."""
+    cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+                    int64_t delay_ms) except -1
+    """A dead message could not be given up: it is delivered again after delay_ms."""
 
     cdef int bury(self, Receiver receiver, Message message) except -1
     """Give a message up when the mutex is released."""
 
-    cdef int due(self, uint64_t ledger_id, uint64_t message) except -1
-    """The deadline of a message has come."""
+    cdef int due(self, uint64_t ledger_id, uint64_t message, int64_t backoff_ms) except -1
+    """The deadline of a message has come; backoff_ms: wait so much longer if it is an
+    acknowledgement that is overdue."""
+
+    cdef Receiver asks_backoff(self, uint64_t ledger_id, uint64_t message)
+    """Who must be asked how long a message waits before it is delivered again, because its
+    acknowledgement is overdue; None: nobody."""
 
     cdef int pop_due(self) except -1
+    cdef int try_due(self, uint64_t ledger_id, uint64_t message, int64_t backoff_ms) except -1
+    cdef int ask_backoffs(self) except -1
     cdef int due_again(self, uint64_t ledger_id, uint64_t message, int64_t due_ms) except -1
 
     cdef int redeliver(self, Receiver receiver) except -1

@@ -1,6 +1,8 @@
 # cython: language_level=3
 """Body of receiver.pxd."""
 
+from collections import deque
+
 cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_DECREF
@@ -20,7 +22,7 @@ from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView, entry_view_offset
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
-from pulsarx._pycore.message.message cimport Message, message_new
+from pulsarx._pycore.message.message cimport Message, message_new, message_ordinal
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport status_reason
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
@@ -33,6 +35,40 @@ cdef enum:
     FIRST_SLICES = 16
     ITEMS_AHEAD = 3
     FAILED_DUE_MS = 1000         # how long a redelivery waits that failed
+
+
+cdef class DeadLetterSink:
+    """See the pxd."""
+
+    def __init__(self, JobQueue jobs not None, handler) -> None:
+        """handler: a job; it takes what `take` gives until that is None."""
+        self.jobs = jobs
+        self.handler = handler
+        self.waiting = deque()
+
+    cpdef int hand_over(self, object receiver, list messages) except -1:
+        self.waiting.append((receiver, messages))
+        return self.jobs.put(self.handler)
+
+    def take(self) -> tuple[Receiver, list[Message]] | None:
+        """The receiver, whose revive is called with what could not be given up, and the messages that have waited longest, oldest first; None: none do."""
+        return self.waiting.popleft() if self.waiting else None
+
+
+cdef class ConsumerEvents:
+    """See the pxd."""
+
+    def __init__(self, SerialWork work not None) -> None:
+        self.work = work
+        self.waiting = deque()
+
+    cdef int tell(self, bint active, int partition) except -1:
+        self.waiting.append((active, partition))
+        return self.work.due()
+
+    def take(self) -> tuple[bool, int] | None:
+        """(active, partition) as told, in order; None: nothing waits."""
+        return self.waiting.popleft() if self.waiting else None
 
 
 cdef class Receiver:
@@ -250,18 +286,23 @@ cdef class Receiver:
             "metadata": dict(self.properties or {}),
         }
 
-    def set_dead_letters(self, uint32_t max_redeliver_count, object handler) -> None:
-        """From so many redeliveries on, call handler(list of messages) instead of redelivering."""
+    def set_dead_letters(self, uint32_t max_redeliver_count, DeadLetterSink sink) -> None:
+        """From so many redeliveries on, hand messages to the sink instead of redelivering."""
         self.max_redeliver_count = max_redeliver_count
-        self.dead_letters = handler
+        self.dead_letters = sink
+
+    def set_events(self, ConsumerEvents events, int partition) -> None:
+        """Tell them when this receiver becomes active or inactive, as of that partition."""
+        self.events = events
+        self.partition = partition
 
     def revive(self, Message message not None) -> None:
         """A dead message could not be given up: have it delivered again later, whatever is closed
         or forgotten. Takes the mutex."""
         cdef SubscriptionCore core = self.dispatcher.core
-        cdef uint64_t first = message.entry.first_message
-        if message.batch_index > 0:
-            first += <uint32_t>message.batch_index
+        # With no mutex held: a backoff is the user's code.
+        cdef int64_t delay_ms = self.redelivery_delay(message.flags >> REDELIVERY_SHIFT)
+        cdef uint64_t first = message_ordinal(message)
         cdef Dispatcher dispatcher
         mutex_lock(&core.mutex)
         try:
@@ -269,7 +310,7 @@ cdef class Receiver:
             dispatcher = core.dispatcher
             if dispatcher is None:
                 return       # closed: it is unread for whoever opens it again
-            dispatcher.revive(self, message.entry.ledger_id, first)
+            dispatcher.revive(self, message.entry.ledger_id, first, delay_ms)
         finally:
             mutex_unlock(&core.mutex)
         dispatcher.settle()
@@ -293,6 +334,9 @@ cdef class Dispatcher:
 
     cdef int unclaim(self, Receiver receiver, EntryView view, uint32_t index) except -1:
         return 0
+
+    cdef int unreceive(self, Receiver receiver, list messages) except -1:
+        raise NotImplementedError
 
     cdef int pass_over(self, Receiver receiver, EntryView view, uint32_t index) except -1:
         return 0
@@ -360,12 +404,7 @@ cdef class Dispatcher:
         return made
 
     cdef int report_loss(self, str text) except -1:
-        if self.core.tracker is not None:
-            if self.core.losses is None:
-                self.core.losses = []
-            self.core.losses.append(text)
-            self.wakes = True
-        return 0
+        return self.core.losses.tell(text) if self.core.losses is not None else 0
 
     cdef uint64_t lose_messages(self, uint64_t ledger_id, uint64_t first,
                                 uint64_t end) except? 18446744073709551615:
@@ -414,7 +453,8 @@ cdef class Dispatcher:
                   int64_t delay_ms) except -1:
         raise NotImplementedError
 
-    cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message) except -1:
+    cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+                    int64_t delay_ms) except -1:
         raise NotImplementedError
 
     cdef int bury(self, Receiver receiver, Message message) except -1:
@@ -423,8 +463,11 @@ cdef class Dispatcher:
         self.dead.append((receiver, message))
         return 0
 
-    cdef int due(self, uint64_t ledger_id, uint64_t message) except -1:
+    cdef int due(self, uint64_t ledger_id, uint64_t message, int64_t backoff_ms) except -1:
         raise NotImplementedError
+
+    cdef Receiver asks_backoff(self, uint64_t ledger_id, uint64_t message):
+        return None
 
     cdef int redeliver(self, Receiver receiver) except -1:
         raise NotImplementedError
@@ -450,25 +493,64 @@ cdef class Dispatcher:
             mutex_unlock(&core.mutex)
         if other is not None:
             other.deadlines_due()
-        else:
-            self.settle()
+            return
+        self.ask_backoffs()
+        self.settle()
+
+    cdef int ask_backoffs(self) except -1:
+        """Ask, with no mutex held, how long messages wait whose acknowledgement is overdue."""
+        cdef Receiver receiver
+        cdef list overdue
+        cdef list answers = []
+        overdue, self.overdue = self.overdue, None
+        if overdue is None:
+            return 0
+        for receiver, ledger_id, message, count in overdue:
+            answers.append((receiver, ledger_id, message, receiver.overdue_delay(count)))
+        mutex_lock(&self.core.mutex)
+        try:
+            for receiver, ledger_id, message, delay_ms in answers:
+                # Unless it was acknowledged meanwhile, or went to another consumer.
+                if self.asks_backoff(ledger_id, message) is receiver:
+                    self.try_due(ledger_id, message, delay_ms)
+        finally:
+            self.core.rearm()
+            mutex_unlock(&self.core.mutex)
+        return 0
 
     cdef int pop_due(self) except -1:
         cdef TimerNode node
         cdef SubscriptionCore core = self.core
         cdef int64_t now_ms = core.now_ms()
+        cdef Receiver asked
+        cdef PendingAck* ack
         while timer_wheel_pop(&core.wheel, now_ms, &node):
-            try:
-                self.due(node.first, node.second)
-            except BaseException as error:
-                self.due_again(node.first, node.second, now_ms + FAILED_DUE_MS)
-                if not isinstance(error, Exception):
-                    raise
-                import logging
+            ack = pending_acks_find(&core.pending, node.first, node.second)
+            if ack != NULL and (ack.state == PENDING_HELD or ack.state == PENDING_NACKED
+                                or ack.state == PENDING_DELAYED):
+                ack.tag = TIMER_NONE
+            asked = self.asks_backoff(node.first, node.second)
+            if asked is None:
+                self.try_due(node.first, node.second, 0)
+                continue
+            if self.overdue is None:
+                self.overdue = []
+            self.overdue.append((asked, node.first, node.second, ack.redelivery_count))
+        return 0
 
-                logging.getLogger("pulsarx").exception(
-                    "%s: message %d of ledger %d is due and could not be delivered again; tried "
-                    "once more in %d ms", self.topic_name, node.second, node.first, FAILED_DUE_MS)
+    cdef int try_due(self, uint64_t ledger_id, uint64_t message, int64_t backoff_ms) except -1:
+        """due; what fails is tried again, said in the log."""
+        try:
+            self.due(ledger_id, message, backoff_ms)
+        except BaseException as error:
+            self.due_again(ledger_id, message, self.core.later_ms(FAILED_DUE_MS))
+            if not isinstance(error, Exception):
+                raise
+            import logging
+
+            logging.getLogger("pulsarx").exception(
+                "%s: message %d of ledger %d is due and could not be delivered again; tried "
+                "once more in %d ms", self.topic_name, message, ledger_id, FAILED_DUE_MS)
         return 0
 
     cdef int due_again(self, uint64_t ledger_id, uint64_t message, int64_t due_ms) except -1:
@@ -485,30 +567,23 @@ cdef class Dispatcher:
         return 0
 
     cdef int settle(self) except -1:
+        cdef Receiver receiver
         cdef list told
         cdef list dead
-        # Let go of without the mutex: the last reference to a consumer may close its client.
-        cdef list consumers = []
-        cdef list losses
         mutex_lock(&self.core.mutex)
         try:
             wakes, self.wakes = self.wakes, False
-            losses, self.core.losses = self.core.losses, None
             told, self.told = self.told, None
             dead, self.dead = self.dead, None
             if told is not None:
                 # Telling only enqueues. With the mutex held, or two threads could change the order.
                 for receiver, active in told:
-                    consumer = receiver_consumer(receiver)
-                    consumers.append(consumer)
-                    if consumer is not None:
-                        consumer.tell_active(active)
+                    if receiver.events is not None:
+                        receiver.events.tell(active, receiver.partition)
         finally:
             mutex_unlock(&self.core.mutex)
         if wakes:
             self.tail.wake()
-        if losses is not None and self.core.on_loss is not None:
-            self.core.on_loss(losses)
         if dead is not None:
             give_up(dead)
         return 0
@@ -518,21 +593,17 @@ cdef class Dispatcher:
         self.settle()
 
 
-cdef object receiver_consumer(Receiver receiver):
-    return receiver.consumer() if receiver.consumer is not None else None
-
-
 cdef int give_up(list dead) except -1:
     """Hand messages to the dead letters of the receivers that gave them up, in order."""
     cdef Receiver receiver
+    cdef Receiver last = None
     cdef list messages = []
-    last = None
     for receiver, message in dead:
         if last is not None and last is not receiver:
-            (<Receiver>last).dead_letters(messages)
+            last.dead_letters.hand_over(last, messages)
             messages = []
         last = receiver
         messages.append(message)
     if last is not None:
-        (<Receiver>last).dead_letters(messages)
+        last.dead_letters.hand_over(last, messages)
     return 0

@@ -270,7 +270,7 @@ cdef class SharedDispatcher(PendingDispatcher):
                 if not self.step():
                     return
             except errors.CorruptDataError:
-                pass                   # settle tells the log
+                pass                   # the log tells
 
     cdef bint supply(self, Receiver receiver) except -1:
         if receiver.next_slice():

@@ -14,6 +14,7 @@ from pulsarx._core.timer_wheel cimport TIMER_NONE
 from pulsarx._pycore.message.entry_view cimport EntryView, entry_view_new
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_DAMAGE, READ_NOTHING
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail, ledger_span_end
+from pulsarx._pycore.message.message cimport Message, message_ordinal
 from pulsarx._pycore.message.message_at cimport message_at
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.dispatch.receiver cimport CLAIM_STALE, Dispatcher, Receiver
@@ -283,6 +284,26 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 return 0
         return CLAIM_STALE if ack.state == PENDING_DEAD else <int>ack.redelivery_count
 
+    cdef int unreceive(self, Receiver receiver, list messages) except -1:
+        # With what other threads of the same consumer took behind the first of them.
+        cdef Message each = messages[0]
+        cdef uint64_t ledger_id = each.entry.ledger_id
+        cdef uint64_t first = message_ordinal(each)
+        cdef uint64_t end_ledger = 0
+        cdef uint64_t end = 0
+        cdef PendingAck* ack
+        self.delivered_end(&end_ledger, &end)
+        if receiver is not self.active or (ledger_id, first) >= (end_ledger, end):
+            return 0             # it is handed out again anyway
+        for each in messages:
+            ack = pending_acks_find(&self.core.pending, each.entry.ledger_id,
+                                    message_ordinal(each))
+            if ack != NULL and ack.state == PENDING_HELD:
+                self.core.unread(each.entry.ledger_id, message_ordinal(each), ack)
+        self.core.rearm()
+        self.wakes = True
+        return self.go(ledger_id, first)
+
     cdef int64_t bytes_ahead(self) noexcept:
         if self.reader.span is None:
             return 0
@@ -367,20 +388,24 @@ cdef class SingleActiveDispatcher(Dispatcher):
         ack = pending_acks_find(&self.core.pending, ledger_id, message)
         if ack != NULL and ack.state == PENDING_DEAD:
             return 0
-        if delay_ms < 0:
-            delay_ms = receiver.redelivery_delay(ack.redelivery_count if ack != NULL else 0)
-        # First, for it calls Python: what raises there changes nothing.
+        # First: what raises there changes nothing.
         timer = self.core.arm(self.core.later_ms(delay_ms), ledger_id, message) if (
             delay_ms) else <uint32_t>TIMER_NONE
         ack = self.core.add(ledger_id, message)
         self.core.cancel_timer(ack)
         ack.tag = timer
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
-        return self.due(ledger_id, message) if delay_ms == 0 else 0
+        return self.due(ledger_id, message, 0) if delay_ms == 0 else 0
 
-    cdef int due(self, uint64_t ledger_id, uint64_t message) except -1:
+    cdef Receiver asks_backoff(self, uint64_t ledger_id, uint64_t message):
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
-        cdef int64_t delay_ms
+        cdef Receiver active = self.active
+        if ack == NULL or ack.state != PENDING_HELD or ack.tag != TIMER_NONE:
+            return None
+        return active if active is not None and active.ack_timeout_backoff is not None else None
+
+    cdef int due(self, uint64_t ledger_id, uint64_t message, int64_t backoff_ms) except -1:
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
         if ack == NULL:
             return 0
         ack.tag = TIMER_NONE
@@ -389,15 +414,14 @@ cdef class SingleActiveDispatcher(Dispatcher):
             return self.core.unread(ledger_id, message, ack)
         if ack.state != PENDING_NACKED and ack.state != PENDING_HELD:
             return 0
-        if ack.state == PENDING_HELD and self.active is not None:
-            delay_ms = self.active.overdue_delay(ack.redelivery_count)
-            if delay_ms:
-                ack.tag = self.core.arm(self.core.later_ms(delay_ms), ledger_id, message)
-                pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
-                return 0
+        if ack.state == PENDING_HELD and backoff_ms:
+            ack.tag = self.core.arm(self.core.later_ms(backoff_ms), ledger_id, message)
+            pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
+            return 0
         return self.rewind_from(ledger_id, message)
 
-    cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message) except -1:
+    cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+                    int64_t delay_ms) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
         if ack == NULL or ack.state != PENDING_DEAD:
             return 0
@@ -405,7 +429,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
             pending_acks_remove(&self.core.pending, ledger_id, message)     # by a seek
             return 0
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_COUNTED)
-        return self.redeliver_later(receiver, ledger_id, message, -1)
+        return self.redeliver_later(receiver, ledger_id, message, delay_ms)
 
     cdef int redeliver(self, Receiver receiver) except -1:
         cdef uint64_t ledger_id = 0

@@ -10,8 +10,29 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from pulsarx._core.pending_acks cimport PendingAck, PendingAcks
 from pulsarx._core.timer_wheel cimport TimerWheel
 from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
+from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
+from pulsarx._pycore.ground.interval_job cimport IntervalJob
+from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.mutex cimport OwnedMutex
 from pulsarx._pycore.cursor.sections_source cimport SectionsSource
+
+
+cdef class DeadlineCall:
+    """What a clock calls when the earliest deadline of a subscription has come. Keeps nothing
+    alive."""
+    cdef object core                     # weak reference
+
+
+cdef class LossLog:
+    """Says in the log which messages a subscription lost, and has kept and trimmed what counts as
+    acknowledged by that. Telling is one step, whatever is held."""
+    cdef str subscription
+    cdef JobQueue jobs
+    cdef IntervalJob flush               # of the cursor
+    cdef object trim                     # removes ledgers nobody needs
+    cdef object waiting                  # deque of texts
+
+    cdef int tell(self, str text) except -1
 
 
 cdef class SubscriptionCore(SectionsSource):
@@ -21,14 +42,13 @@ cdef class SubscriptionCore(SectionsSource):
     cdef PendingAcks pending
     cdef TimerWheel wheel
     cdef public object dispatcher        # the one in force; None: a reader's
-    cdef object clock
-    cdef object now_ns                   # of the system's clock: as now_ms, without Python code
-    cdef object timer                    # of the clock, for the earliest deadline; None: not armed
+    cdef ClockCore clock                 # of the broker; None: a reader, which has no deadline
+    cdef Timer timer                     # for the earliest deadline; None: not armed
     cdef uint64_t armed_ms               # when it is due
-    cdef object on_due                   # what it calls
-    cdef object on_loss                  # called with losses, without the mutex
-    cdef list losses                     # what was found lost and not said yet; None: nothing
+    cdef DeadlineCall on_due             # what it calls; None: no deadline is kept
+    cdef LossLog losses                  # told what can never be delivered; None: a reader's
     cdef set told_ledgers                # of which an unknown number of messages is lost
+    cdef object __weakref__
     cdef uint64_t delayed_changed        # delayed messages found since the last snapshot
     cdef int64_t fold_failed_ms          # when the cursor could not be written; 0: it could
 
@@ -64,6 +84,9 @@ cdef class SubscriptionCore(SectionsSource):
 
     cdef bint was_told(self, uint64_t ledger_id) except -1
     """Whether this was asked of the ledger before. A reader is told each time."""
+
+    cdef uint32_t redelivery_count(self, uint64_t ledger_id, uint64_t message) noexcept
+    """How often a message was redelivered."""
 
     cdef int forget(self, bint delayed_too, bint counts_too) except -1
     """Nobody has anything: every message is unread again, or acknowledged."""

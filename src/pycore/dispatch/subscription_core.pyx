@@ -1,6 +1,10 @@
 # cython: language_level=3
 """Body of subscription_core.pxd."""
 
+import weakref
+from collections import deque
+
+from cpython.weakref cimport PyWeakref_GetObject
 from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
@@ -15,7 +19,7 @@ from pulsarx._core.limits cimport LEDGER_MESSAGES_END
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_COUNT_MAX, PENDING_DEAD, PENDING_DELAYED, PENDING_HELD,
     PENDING_NACKED, PENDING_NOBODY, PENDING_RESTORED, PendingAck,
-    pending_acks_add, pending_acks_free, pending_acks_init, pending_acks_next,
+    pending_acks_add, pending_acks_find, pending_acks_free, pending_acks_init, pending_acks_next,
     pending_acks_remove, pending_acks_set_state,
 )
 from pulsarx._core.status cimport STATUS_DUPLICATE, STATUS_FOLD, STATUS_OK
@@ -24,6 +28,9 @@ from pulsarx._core.timer_wheel cimport (
     timer_wheel_insert, timer_wheel_next_due,
 )
 from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
+from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
+from pulsarx._pycore.ground.interval_job cimport IntervalJob
+from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.cursor.sections_source cimport SectionsSource, take_section
 
@@ -31,6 +38,44 @@ cdef enum:
     DELAYED_KEPT_MIN = 50000     # so many delayed messages a killed process may have to find again
     RETRY_MS = 1000              # after what failed
     LOST_SPAN_MAX = 1073741824   # messages, a bit each
+
+
+cdef class DeadlineCall:
+    """See the pxd."""
+
+    def __call__(self) -> None:
+        cdef object found = <object>PyWeakref_GetObject(self.core)
+        if found is not None:
+            dispatcher = (<SubscriptionCore>found).dispatcher
+            if dispatcher is not None:
+                dispatcher.deadlines_due()
+
+
+cdef class LossLog:
+    """See the pxd."""
+
+    def __init__(self, str subscription not None, JobQueue jobs not None,
+                 IntervalJob flush not None, trim) -> None:
+        """jobs: where it is done. flush: makes acknowledgements durable. trim: removes ledgers
+        nobody needs."""
+        self.subscription = subscription
+        self.jobs = jobs
+        self.flush = flush
+        self.trim = trim
+        self.waiting = deque()
+
+    cdef int tell(self, str text) except -1:
+        self.waiting.append(text)
+        return self.jobs.put(self.run)
+
+    def run(self) -> None:
+        """Do it for one text; a job."""
+        import logging
+
+        logging.getLogger("pulsarx").error(
+            "subscription %s: damage: %s", self.subscription, self.waiting.popleft())
+        self.flush.arm()
+        self.trim()
 
 
 cdef class SubscriptionCore(SectionsSource):
@@ -42,11 +87,11 @@ cdef class SubscriptionCore(SectionsSource):
         timer_wheel_init(&self.wheel)
         self.armed_ms = UINT64_MAX
 
-    def __init__(self, AckTracker tracker, object clock):
-        """tracker: None for a reader. clock: of the broker."""
+    def __init__(self, AckTracker tracker, ClockCore clock, LossLog losses=None):
+        """tracker: None for a reader. clock: of the broker. losses: told what is lost."""
         self.tracker = tracker
+        self.losses = losses
         self.clock = clock
-        self.now_ns = getattr(clock, "now_ns", None)
         if tracker is not None:
             tracker.sections_source = self
             self.restore()
@@ -145,11 +190,7 @@ cdef class SubscriptionCore(SectionsSource):
     # Deadlines ------------------------------------------------------------------------------------
 
     cdef int64_t now_ms(self) except -1:
-        cdef int64_t now_ns
-        if self.now_ns is None:
-            return self.clock.now_ms()
-        now_ns = self.now_ns()
-        return now_ns // 1000000
+        return self.clock.now()
 
     cdef int64_t later_ms(self, int64_t delay_ms) except -1:
         cdef int64_t now_ms = self.now_ms()
@@ -170,12 +211,14 @@ cdef class SubscriptionCore(SectionsSource):
         cdef uint64_t due_ms = timer_wheel_next_due(&self.wheel)
         if due_ms == self.armed_ms:
             return 0
-        timer, self.timer = self.timer, None
+        cdef Timer timer = self.timer
+        self.timer = None
         self.armed_ms = UINT64_MAX
         if timer is not None:
             timer.cancel()
         if due_ms != UINT64_MAX and self.on_due is not None:
-            self.timer = self.clock.call_at(due_ms, self.on_due)
+            self.timer = self.clock.arm(
+                <int64_t>min(due_ms, <uint64_t>INT64_MAX), self.on_due)
             self.armed_ms = due_ms
         return 0
 
@@ -265,6 +308,10 @@ cdef class SubscriptionCore(SectionsSource):
         self.fold_failed_ms = 0
         return True
 
+    cdef uint32_t redelivery_count(self, uint64_t ledger_id, uint64_t message) noexcept:
+        cdef PendingAck* ack = pending_acks_find(&self.pending, ledger_id, message)
+        return ack.redelivery_count if ack != NULL else 0
+
     cdef int forget(self, bint delayed_too, bint counts_too) except -1:
         cdef uint64_t ledger_id = 0
         cdef uint64_t message = 0
@@ -281,13 +328,13 @@ cdef class SubscriptionCore(SectionsSource):
         self.rearm()
         return 0
 
-    def start(self, object on_due not None, object on_loss not None) -> None:
-        """Have on_due called, by the clock, when a deadline has come, and on_loss with a list of
-        texts when messages were found that cannot be read."""
+    def start(self) -> None:
+        """Keep deadlines from now on."""
+        cdef DeadlineCall call = DeadlineCall.__new__(DeadlineCall)
+        call.core = weakref.ref(self)
         mutex_lock(&self.mutex)
         try:
-            self.on_due = on_due
-            self.on_loss = on_loss
+            self.on_due = call
             self.rearm()
         finally:
             mutex_unlock(&self.mutex)
@@ -296,10 +343,10 @@ cdef class SubscriptionCore(SectionsSource):
         """No deadline is kept any more; the subscription is closed or removed."""
         mutex_lock(&self.mutex)
         self.on_due = None
-        self.on_loss = None
+        self.losses = None
         self.dispatcher = None
         timer, self.timer = self.timer, None
         self.armed_ms = UINT64_MAX
         mutex_unlock(&self.mutex)
         if timer is not None:
-            timer.cancel()
+            (<Timer>timer).cancel()

@@ -26,6 +26,10 @@ cdef dict TABLE = {
     STATUS_TORN: (errors.CorruptDataError, "the tail is torn"),
     STATUS_DUPLICATE: (errors.NotAllowedError, "already so"),
     STATUS_FOLD: (errors.InternalError, "the cursor's tail is full and was not folded"),
+    STATUS_FENCED: (errors.ProducerFenced, "another producer has the topic to itself"),
+    STATUS_OVER_QUOTA: (errors.ProducerBlockedQuotaExceededException,
+                        "the backlog quota is exceeded"),
+    STATUS_TERMINATED: (errors.TopicTerminated, "the topic is terminated"),
 }
 
 

@@ -1,5 +1,23 @@
-"""Lets Python's signal handlers run during a blocking call. Everybody in pycore; needs the GIL."""
+"""Python's signal handlers and calls that wait. Everybody in pycore; needs the GIL.
+
+Handlers run in the main thread only, whichever thread the system gave the signal to. So a wait of
+the main thread sleeps no longer than SIGNAL_LOOK_NS at a time and looks; a wait of another thread
+needs no looking.
+"""
+
+from libc.stdint cimport int64_t
+
+cdef enum:
+    SIGNAL_LOOK_NS = 200000000           # five looks a second: 25 microseconds of CPU time
+
+cdef bint signals_arrive_here() noexcept
+"""Whether the calling thread is the one in which signal handlers run."""
 
 cdef int signals_check() except -1
-"""What a handler raises comes out as errors.Interrupted with it as the cause, as of the official
-client; Ctrl-C as errors.InterruptedByKeyboard, which is a KeyboardInterrupt too."""
+"""Let the handlers of signals that have arrived run. What one raises comes out as
+errors.Interrupted with it as the cause, as of the official client; Ctrl-C as
+errors.InterruptedByKeyboard, which is a KeyboardInterrupt too."""
+
+cdef int64_t signals_sleep_ns(int64_t left_ns) noexcept
+"""How long this thread may sleep before it looks for signals, when it would sleep left_ns
+(negative: for ever)."""

@@ -1,8 +1,21 @@
 """Body of signals.pxd."""
 
 from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport int64_t
+
+import os
+import threading
 
 from pulsarx import errors
+
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() noexcept
+
+cdef unsigned long main_thread = threading.main_thread().ident
+
+
+cdef bint signals_arrive_here() noexcept:
+    return PyThread_get_thread_ident() == main_thread
 
 
 cdef int signals_check() except -1:
@@ -13,3 +26,18 @@ cdef int signals_check() except -1:
     except Exception as caught:
         raise errors.Interrupted(f"a signal handler raised {caught!r} while waiting") from caught
     return 0
+
+
+cdef int64_t signals_sleep_ns(int64_t left_ns) noexcept:
+    if not signals_arrive_here() or 0 <= left_ns < SIGNAL_LOOK_NS:
+        return left_ns
+    return SIGNAL_LOOK_NS
+
+
+def _forked() -> None:
+    """The thread that forked is the child's main thread."""
+    global main_thread
+    main_thread = PyThread_get_thread_ident()
+
+
+os.register_at_fork(after_in_child=_forked)

@@ -5,8 +5,9 @@ from libc.stdint cimport UINT64_MAX, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.ledger_index cimport FIND_MESSAGE
 from pulsarx._core.ledger_read cimport (
-    FIND_MESSAGE, LedgerGap, LedgerRead, ledger_read_entry, ledger_read_frame, ledger_read_pass,
+    LedgerGap, LedgerRead, ledger_read_entry, ledger_read_frame, ledger_read_pass,
 )
 from pulsarx._core.limits cimport ENTRY_MESSAGES_MAX, LEDGER_HEADER_SIZE
 from pulsarx._core.status cimport STATUS_OK

@@ -11,6 +11,7 @@ from libc.stdint cimport int64_t, uint64_t
 from pulsarx._core.atomic cimport atomic_load_u64
 from pulsarx._core.published_end cimport PublishedEnd
 from pulsarx._core.wait_event cimport WaitEvent
+from pulsarx._pycore.ground.interval_job cimport IntervalJob
 from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
 
@@ -25,6 +26,7 @@ cdef class LedgerTail:
     cdef WaitEvent* c_event
     cdef WaitEvent own_event
     cdef object event_owner              # keeps c_event alive when it lies in a shared mapping
+    cdef public IntervalJob flush        # durability interval: armed by each publish; else None
     cdef public int64_t roll_over_at_ms  # what is published then or later goes to the next ledger
     # what to call when messages became visible, besides waking c_event
     cdef list watchers
@@ -32,6 +34,9 @@ cdef class LedgerTail:
     cdef public int poll_ms
 
     cdef int notify(self) except -1
+    cdef int open_next(self) except -1
+    cdef int roll_over(self, LedgerWriter full) except -1
+    cdef int appended(self, LedgerWriter writer, int64_t publish_time_ms) except -1
 
 
 cdef class LedgerSpan:

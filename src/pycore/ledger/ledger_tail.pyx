@@ -2,15 +2,16 @@
 """Body of ledger_tail.pxd."""
 
 cimport cython
-from libc.stdint cimport INT64_MAX, UINT64_MAX, uint64_t
+from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint64_t
 
 from pulsarx._core.atomic cimport (
     atomic_load_u64, atomic_store_u32, pthread_mutex_lock, pthread_mutex_unlock,
 )
-from pulsarx._core.ledger_append cimport LEDGER_FENCED, LEDGER_OPEN
+from pulsarx._core.ledger_state cimport LEDGER_FENCED, LEDGER_OPEN
 from pulsarx._core.limits cimport ENTRY_ALIGNMENT, LEDGER_HEADER_SIZE
 from pulsarx._core.status cimport STATUS_TRUNCATED, STATUS_UNBORN
 from pulsarx._core.wait_event cimport wait_event_wake
+from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.ledger.published_ends cimport PublishedEnds
@@ -71,6 +72,17 @@ cdef class LedgerTail:
     cdef int notify(self) except -1:
         """Tell the watchers; who publishes does it after the messages became visible."""
         return watchers_call(self.watchers)
+
+    cdef int open_next(self) except -1:
+        control_plane.perform(self.managed_ledger.open_writer)
+        return 0
+
+    cdef int roll_over(self, LedgerWriter full) except -1:
+        control_plane.perform(self.managed_ledger.roll_over, (full,))
+        return 0
+
+    cdef int appended(self, LedgerWriter writer, int64_t publish_time_ms) except -1:
+        return 0
 
     def listen(self, PublishedEnds ends, int slot) -> None:
         """Sleep on the slot another process publishes into (a folder opened read-only)."""

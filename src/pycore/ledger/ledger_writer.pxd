@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uint64_t
 
-from pulsarx._core.ledger_append cimport LedgerAppend
+from pulsarx._core.ledger_state cimport LedgerAppend
 from pulsarx._pycore.ledger.ledger_file cimport AppendIndex, LedgerFile
 from pulsarx._pycore.ledger.published_ends cimport PublishedEnds
 

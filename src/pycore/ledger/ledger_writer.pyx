@@ -12,6 +12,7 @@ from pulsarx._core.file_ops cimport file_flush
 from pulsarx._core.ledger_append cimport *
 from pulsarx._core.ledger_footer cimport LedgerFooter
 from pulsarx._core.ledger_index cimport LedgerIndex
+from pulsarx._core.ledger_state cimport *
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE, LEDGER_HEADER_SIZE
 from pulsarx._core.status cimport *
 from pulsarx._core.wait_event cimport WaitEvent
@@ -19,7 +20,7 @@ from pulsarx._pycore.ledger.ledger_file cimport AppendIndex, LedgerFile, ledger_
 from pulsarx._pycore.ledger.ledger_summary cimport LedgerSummary, ledger_summary
 from pulsarx._pycore.ledger.published_ends cimport PublishedEnds
 from pulsarx._pycore.ground.raise_status cimport raise_status
-from pulsarx._pycore.ground.signals cimport signals_check
+from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
 
 import os
 
@@ -148,11 +149,12 @@ cdef class LedgerWriter:
         if size > SMALL_SIZE or end > self.c_ledger.prepared_end:
             with nogil:
                 memcpy(room + ENTRY_FRAME_SIZE, data, size)
-                status = ledger_append_entry(&self.c_ledger, &frame, room + ENTRY_FRAME_SIZE,
+                status = ledger_append_entry(&self.c_ledger, &frame, room + ENTRY_FRAME_SIZE, NULL, NULL,
                                              &offset)
         else:
             memcpy(room + ENTRY_FRAME_SIZE, data, size)
-            status = ledger_append_entry(&self.c_ledger, &frame, room + ENTRY_FRAME_SIZE, &offset)
+            status = ledger_append_entry(&self.c_ledger, &frame, room + ENTRY_FRAME_SIZE,
+                                         NULL, NULL, &offset)
         if room != near:
             free(room)
         if status != STATUS_OK:
@@ -166,12 +168,13 @@ cdef class LedgerWriter:
     def flush(self, entry_count: int | None = None) -> None:
         """Return when the first entry_count entries (None: all so far) are on the device."""
         cdef uint64_t count = atomic_load_u64(&self.c_ledger.entry_count)
+        cdef int64_t sleep_ns = signals_sleep_ns(-1)
         cdef int status
         if entry_count is not None:
             count = entry_count
         while True:
             with nogil:
-                status = ledger_append_flush(&self.c_ledger, count)
+                status = ledger_append_flush(&self.c_ledger, count, sleep_ns)
             if status != STATUS_INTERRUPTED:
                 break
             signals_check()

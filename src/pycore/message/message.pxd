@@ -3,7 +3,7 @@ the ledger's mapping
 until they are asked for.
 """
 
-from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx._pycore.message.entry_view cimport EntryView
 
@@ -28,6 +28,12 @@ cdef inline Message message_new(EntryView entry, const uint8_t* payload, uint32_
     message.encoded_metadata_size = encoded_metadata_size
     message.flags = flags
     return message
+
+
+cdef inline uint64_t message_ordinal(Message message) noexcept:
+    """Which message of its ledger it is."""
+    return message.entry.first_message + <uint32_t>(
+        message.batch_index if message.batch_index > 0 else 0)
 
 
 cdef object message_id_of(Message self)

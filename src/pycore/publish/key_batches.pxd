@@ -1,42 +1,40 @@
-"""Batches of one key each (BatchingType.KeyBased): between producer_store and producer_core.
+"""Batches of one key each (BatchingType.KeyBased). Used by batcher, with the producer's mutex held.
 
 Messages wait in one open batch per sticky key: the ordering key, else the key, else none. The
 limits of a batch count over all of them together, and they are closed together.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from pulsarx._core.batch_encode cimport BatchEncode
 from pulsarx._core.single_metadata cimport SingleMetadata
-from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
-from pulsarx._pycore.publish.producer_store cimport ProducerStore
+from pulsarx._pycore.publish.open_batch cimport OpenBatch
 
 
-cdef class StoredBatch:
-    """Where one batch went. message_count 0: it is not stored."""
-    cdef LedgerWriter writer
-    cdef uint64_t ledger_id
-    cdef uint64_t entry_id
-    cdef uint32_t message_count
+cdef class KeyBatches:
+    cdef dict by_key                     # kind and bytes of the sticky key: OpenBatch
+    cdef list spare                      # closed ones, whose buffers are used again
+    cdef OpenBatch last                  # that of the last message
+    cdef OpenBatch awaited               # a send waits for this one alone
+    cdef size_t headroom
+    cdef readonly uint32_t message_count # in all of them
+    cdef uint64_t size                   # bytes of all of them
 
+    cdef bint fits(self, const SingleMetadata* metadata, uint64_t size_max) noexcept
+    """Whether the message may join the batches there are."""
 
-cdef class KeyBatch:
-    """The open batch of one key. Belongs to one producer."""
-    cdef BatchEncode batch
-    cdef list callbacks
-    cdef StoredBatch stored
-    cdef int64_t publish_ms
+    cdef OpenBatch batch_of(self, const SingleMetadata* metadata)
+    """The batch of the message's key, empty if it is its first."""
 
+    cdef int added(self, const SingleMetadata* metadata, OpenBatch batch) except -1
+    """The message is in its batch."""
 
-cdef class KeyBatches(ProducerStore):
-    cdef dict open_batches               # kind and bytes of the sticky key: KeyBatch
-    cdef list spare_batches              # closed ones, whose buffers are used again
-    cdef KeyBatch last_batch             # that of the last message
-    cdef KeyBatch awaited                # a send waits for this one alone
-    cdef uint64_t keyed_size             # bytes of all open ones
+    cdef list ready(self)
+    """All of them, ordered by their last sequence id.
 
-    cdef int add_by_key(self, SingleMetadata* metadata, const uint8_t* payload,
-                        object callback) except -1
-    cdef int close_with_last(self, uint32_t* index, uint32_t* count) except -1
-    cdef int close_key_batch(self, KeyBatch closing) except -1
-    cdef KeyBatch open_batch(self)
+    So a topic that drops what it has seen (sequence id of a batch: that of its last message) drops
+    none of them.
+    """
+
+    cdef int forget_closed(self) except -1
+    """Those that were emptied are published, or given up: their buffers are used again."""

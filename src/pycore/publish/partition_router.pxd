@@ -1,5 +1,8 @@
 """The hot calls of a producer on a partitioned topic: they choose a partition's producer and hand
-the message to it. Beneath pulsarx.PartitionedProducer, which decides whatever is not everyday."""
+the message to it. Beneath pulsarx.PartitionedProducer, which decides whatever is not everyday.
+
+Everything is one step to a signal handler, except making a producer and asking a message_router.
+"""
 
 from libc.stdint cimport uint64_t
 
@@ -12,11 +15,13 @@ cdef class PartitionRouter:
     cdef ProducerCore current            # whose turn it is for messages without a key
     cdef uint64_t current_entries        # how many entries that had tried to store when chosen
     cdef int hashing_scheme
+    cdef Py_ssize_t turn                 # of the partitions: whose it is next
     cdef bint batching
     cdef bint stays                      # one partition takes all messages without a key
-    cdef bint asks_router                # a message_router decides about every message
+    cdef object router                   # message_router; None: there is none
     cdef public bint is_open
 
     cdef ProducerCore route(self, object content, object properties, object key,
                             object ordering_key, object event_timestamp)
     cdef ProducerCore take_turn(self)
+    cdef ProducerCore at(self, Py_ssize_t index)

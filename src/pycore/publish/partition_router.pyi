@@ -3,13 +3,20 @@ from datetime import timedelta
 from typing import Any
 
 from pulsarx._pycore.message.message_id import MessageId
-from pulsarx.producer import Producer
 
 class PartitionRouter:
     is_open: bool
-    def __init__(self, topic: object, options: object, stays: bool, asks_router: bool) -> None: ...
+    def __init__(
+        self,
+        topic: object,
+        options: object,
+        stays: bool,
+        router: Callable[..., int] | None,
+        turn: int,
+    ) -> None: ...
+    def next_turn(self) -> int: ...
     @property
-    def producers(self) -> list[Producer | None]: ...
+    def producers(self) -> list[Any]: ...
     def send(
         self,
         content: Any,

@@ -1,6 +1,8 @@
 # cython: language_level=3
 """Body of partition_router.pxd."""
 
+from cpython.list cimport PyList_GET_ITEM
+
 from pulsarx._pycore.publish.partition_hash import partition_hash
 
 from pulsarx._pycore.publish.producer_core cimport ProducerCore
@@ -9,14 +11,16 @@ from pulsarx._pycore.publish.producer_core cimport ProducerCore
 cdef class PartitionRouter:
     """Chooses among the producers of the partitions. Any thread may call."""
 
-    def __init__(self, object topic, object options, bint stays, bint asks_router):
-        """options: a ProducerOptions."""
+    def __init__(self, object topic, object options, bint stays, object router, Py_ssize_t turn):
+        """options: a ProducerOptions. router: None, or called with a message's fields and the
+        number of partitions. turn: of the partitions, whose it is first."""
         self.topic = topic
         self.producers = [None] * topic.partition_count
         self.hashing_scheme = int(options.hashing_scheme)
         self.batching = options.batching_enabled
         self.stays = stays
-        self.asks_router = asks_router
+        self.router = router
+        self.turn = turn
 
     def send(self, content, properties=None, partition_key=None, ordering_key=None,
              sequence_id=None, replication_clusters=None, disable_replication=False,
@@ -51,27 +55,39 @@ cdef class PartitionRouter:
         cdef ProducerCore current
         if not self.is_open:
             self.require_open()
-        if self.asks_router:
-            return self.routed_producer(content, properties, key, ordering_key, event_timestamp)
+        if self.router is not None:
+            return self.at(self.router(content, properties, key, ordering_key, event_timestamp))
         # What is no text is refused by whichever partition it comes to.
         if key is not None and isinstance(key, str) and len(<str>key) != 0:
-            index = partition_hash(self.hashing_scheme, key) % <Py_ssize_t>(
-                self.topic.partition_count)
-            if index < len(self.producers) and self.producers[index] is not None:
-                return self.producers[index]
-            return self.producer_of(index)
+            return self.at(partition_hash(self.hashing_scheme, key) % <Py_ssize_t>(
+                self.topic.partition_count))
         current = self.current
         if current is not None and (
                 self.stays or (self.batching and current.entry_count == self.current_entries)):
             return current
         return self.take_turn()
 
+    cdef ProducerCore at(self, Py_ssize_t index):
+        """That of a partition."""
+        if index < len(self.producers):
+            found = <object>PyList_GET_ITEM(self.producers, index)
+            if found is not None:
+                return <ProducerCore>found
+        return self.producer_of(index)
+
     cdef ProducerCore take_turn(self):
         """Go on to the next partition."""
-        cdef ProducerCore current = self.next_producer()
+        cdef ProducerCore current = self.at(self.next_turn())
         self.current_entries = current.entry_count
         self.current = current
         return current
+
+    def next_turn(self) -> int:
+        """The partition whose turn it is for a message, or a run of them, without a key."""
+        cdef Py_ssize_t turn = self.turn
+        if not self.stays:
+            self.turn = (turn + 1) % <Py_ssize_t>self.topic.partition_count
+        return turn
 
     # Decided by the subclass:
 
@@ -81,12 +97,4 @@ cdef class PartitionRouter:
 
     def producer_of(self, index):
         """The producer of a partition, made when it is not there yet."""
-        raise NotImplementedError
-
-    def next_producer(self):
-        """That of the partition whose turn it is for a message without a key."""
-        raise NotImplementedError
-
-    def routed_producer(self, content, properties, key, ordering_key, event_timestamp):
-        """That of the partition which the message_router chooses."""
         raise NotImplementedError

@@ -1,108 +1,103 @@
 # cython: language_level=3
-"""Body of producer_arrow.pxd."""
+"""Publishing tables: `send_arrow` of a producer, and of the producers of all partitions.
+
+Imported by the first call.
+"""
 
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.string cimport memset
 
 from pulsarx._core.batch_encode cimport BatchEncode
 from pulsarx._pycore.arrow.arrow_column cimport ROW_NULL, ROW_OK, column_take
 from pulsarx._pycore.arrow.arrow_import cimport (
     ArrowImport, ArrowRows, EncodeLimits, arrow_rows_encode,
 )
-from pulsarx._pycore.message.message_id cimport message_id_new
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
-from pulsarx._pycore.publish.producer_bulk cimport ProducerBulk
-from pulsarx._pycore.publish.producer_store cimport DURABILITY_SYNC, PRODUCER_OPEN
+from pulsarx._pycore.publish.batcher cimport PRODUCER_OPEN
+from pulsarx._pycore.publish.entry_publisher cimport Receipt
+from pulsarx._pycore.publish.open_batch cimport OpenBatch
+from pulsarx._pycore.publish.producer_core cimport ProducerCore
 
 
-cdef class ProducerArrow(ProducerBulk):
-    """send_arrow. Rows always form batches, batching enabled or not."""
-
-    def send_arrow(self, data, value="value", *, key=None, properties=None, event_time=None):
-        """Publish each row of a table in order; returns the MessageId of the last when all are as
-        durable as after send, None when there is no row.
-
-        data: anything with __arrow_c_stream__ or __arrow_c_array__ (PyArrow, Polars, DuckDB, ...).
-        value, key, properties, event_time: names of columns. value: binary or string as the schema
-        would have encoded it, null for a message without a value. key: binary or string, null or
-        empty for none. event_time: timestamp, or int64 milliseconds. properties: map of strings.
-        Rows of a record batch stay together; other threads may publish between two of them.
-        TypeError, ValueError: an unfit column, nothing was published. A bad row, MessageTooBig or a
-        full disk leaves published what came before; a note of the error says how many rows.
-        """
-        cdef ArrowImport source
-        cdef SentRows sent
-        cdef list writers = []
-        if self.state != PRODUCER_OPEN:
-            self.check_open()
-        source = ArrowImport(data, value, key, event_time, properties)
-        memset(&sent, 0, sizeof(sent))
-        try:
-            while source.advance():
-                self.send_rows(source, &sent, writers, NULL)
-        except Exception as error:
-            error.add_note(f"{sent.count} rows were published")
-            raise
-        finally:
-            source.close()
-            if sent.count and self.durability == DURABILITY_SYNC:
-                self.wait_durable(writers[0], sent.entry_id)
-        return last_id(&sent, self.tail.partition)
-
-    cdef int send_rows(self, ArrowImport source, SentRows* sent, list writers,
-                       const int32_t* partitions) except -1:
-        """Store all rows of the current record batch, in as many batches as it takes.
-
-        partitions: of each row, when only those of this topic's are to be stored; NULL: all are.
-
-        writers: becomes [the writer of the ledger that has the last row].
-        """
-        cdef EncodeLimits limits
-        cdef int status = ROW_OK
-        limits.batch_messages = self.batch_messages_max
-        limits.batch_bytes = self.batch_bytes_max
-        limits.message_size = self.message_size_max
-        limits.refuse_null = False
-        mutex_lock(&self.mutex)
-        self.caller_waits = True
-        try:
-            if self.state != PRODUCER_OPEN:
-                self.check_open()
-            self.close_open()
-            while source.rows.at < source.rows.length:
-                self.batch_publish_ms = self.clock.now_ms()
-                with nogil:
-                    if partitions == NULL:
-                        status = arrow_rows_encode(
-                            &source.rows, &limits, &self.batch, &self.next_sequence_id)
-                    else:
-                        status = rows_encode(&source.rows, &limits, &self.batch,
-                                             &self.next_sequence_id, partitions,
-                                             self.tail.partition)
-                if self.batch.message_count:
-                    sent.batch_size = self.batch.message_count
-                    self.close_batch()
-                    sent.count += sent.batch_size
-                    sent.ledger_id = self.stored_ledger_id
-                    sent.entry_id = self.stored_entry_id
-                    writers[:] = [self.stored_writer]
-                if status != ROW_OK:
-                    source.raise_row(status)
-        finally:
-            self.caller_waits = False
-            mutex_unlock(&self.mutex)
-        return 0
+def send_rows_of(ProducerCore producer not None, data, value, key, properties, event_time):
+    """Producer.send_arrow."""
+    cdef ArrowImport source
+    cdef SentRows sent = SentRows.__new__(SentRows)
+    if producer.state != PRODUCER_OPEN:
+        producer.check_open()
+    source = ArrowImport(data, value, key, event_time, properties)
+    try:
+        while source.advance():
+            send_rows(producer, source, sent, NULL)
+    except Exception as error:
+        error.add_note(f"{sent.count} rows were published")
+        raise
+    finally:
+        source.close()
+        if sent.count and producer.publisher.confirms_later:
+            producer.publisher.wait(sent.last)
+    return last_id(producer, sent)
 
 
-cdef object last_id(const SentRows* sent, int partition):
+cdef class SentRows:
+    """Rows of one producer that are published."""
+    cdef int64_t count
+    cdef Receipt last                    # of the entry with the last of them
+
+
+cdef int send_rows(ProducerCore producer, ArrowImport source, SentRows sent,
+                   const int32_t* partitions) except -1:
+    """Publish all rows of the current record batch, in as many batches as it takes.
+
+    partitions: of each row, when only those of the producer's are to be published; NULL: all are.
+    """
+    cdef OpenBatch batch = producer.open
+    cdef EncodeLimits limits
+    cdef Receipt receipt
+    cdef int status = ROW_OK
+    limits.batch_messages = producer.batch_messages_max
+    limits.batch_bytes = producer.batch_bytes_max
+    limits.message_size = producer.message_size_max
+    limits.refuse_null = False
+    mutex_lock(&producer.publisher.mutex)
+    producer.caller_waits = True
+    try:
+        if producer.state != PRODUCER_OPEN:
+            producer.check_open()
+        producer.close_open()
+        while source.rows.at < source.rows.length:
+            batch.publish_ms = producer.clock.now()
+            with nogil:
+                if partitions == NULL:
+                    status = arrow_rows_encode(
+                        &source.rows, &limits, &batch.batch, &producer.next_sequence_id)
+                else:
+                    status = rows_encode(&source.rows, &limits, &batch.batch,
+                                         &producer.next_sequence_id, partitions,
+                                         producer.publisher.partition)
+            if batch.batch.message_count:
+                receipt = Receipt.__new__(Receipt)
+                batch.receipt = receipt
+                try:
+                    producer.close(batch, True)
+                except BaseException:
+                    batch.clear()            # not published: the caller is told how many were
+                    raise
+                sent.count += receipt.message_count
+                sent.last = receipt
+            if status != ROW_OK:
+                source.raise_row(status)
+    finally:
+        producer.caller_waits = False
+        mutex_unlock(&producer.publisher.mutex)
+    return 0
+
+
+cdef object last_id(ProducerCore producer, SentRows sent):
     """Id of the last row; None when there was none."""
     if sent.count == 0:
         return None
-    if sent.batch_size == 1:
-        return message_id_new(<int64_t>sent.ledger_id, <int64_t>sent.entry_id, partition, -1, 0)
-    return message_id_new(<int64_t>sent.ledger_id, <int64_t>sent.entry_id, partition,
-                          <int>sent.batch_size - 1, <int>sent.batch_size)
+    return producer.id_of(sent.last, sent.last.message_count - 1)
 
 
 cdef int rows_encode(ArrowRows* rows, const EncodeLimits* limits, BatchEncode* batch,
@@ -163,13 +158,11 @@ def send_arrow_routed(list producers not None, choose, int64_t run_rows, data, v
     choose: (key or None) -> partition; asked once for run_rows rows without a key.
     """
     cdef ArrowImport source = ArrowImport(data, value, key, event_time, properties)
-    cdef ProducerArrow producer
+    cdef ProducerCore producer
     cdef SentRows sent
     cdef int32_t* partitions = NULL
     cdef int32_t* grown
-    cdef int64_t count = 0
-    cdef dict waiting = {}               # partition: [writer, entry id]
-    cdef list writers
+    cdef list each_sent = [SentRows.__new__(SentRows) for _ in producers]
     last = None
     try:
         while source.advance():
@@ -178,25 +171,19 @@ def send_arrow_routed(list producers not None, choose, int64_t run_rows, data, v
                 raise MemoryError(f"the partitions of {source.rows.length} rows")
             partitions = grown
             choose_partitions(source, choose, run_rows, partitions)
-            for producer in producers:
-                memset(&sent, 0, sizeof(sent))
-                writers = []
+            for producer, sent in zip(producers, each_sent):
                 source.rows.at = 0
-                try:
-                    producer.send_rows(source, &sent, writers, partitions)
-                finally:
-                    count += sent.count
-                    if sent.count:
-                        waiting[producer.tail.partition] = (producer, writers[0], sent.entry_id)
-                if partitions[source.rows.length - 1] == producer.tail.partition:
-                    last = last_id(&sent, producer.tail.partition)
+                send_rows(producer, source, sent, partitions)
+                if partitions[source.rows.length - 1] == producer.publisher.partition:
+                    last = last_id(producer, sent)
     except Exception as error:
+        count = sum([sent.count for sent in each_sent])
         error.add_note(f"{count} rows were published")
         raise
     finally:
         PyMem_Free(partitions)
         source.close()
-        for producer, writer, entry_id in waiting.values():
-            if producer.durability == DURABILITY_SYNC:
-                producer.wait_durable(writer, entry_id)
+        for producer, sent in zip(producers, each_sent):
+            if sent.count and producer.publisher.confirms_later:
+                producer.publisher.wait(sent.last)
     return last

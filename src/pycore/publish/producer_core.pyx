@@ -2,22 +2,45 @@
 """Body of producer_core.pxd."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
+from pulsarx._core.batch_encode cimport (
+    batch_encode_add, batch_encode_add_plain, batch_encode_payload_size,
+)
 from pulsarx._core.single_metadata cimport METADATA_SEQUENCE_ID, SingleMetadata
-from pulsarx._pycore.publish.key_batches cimport KeyBatches
-from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
-from pulsarx._pycore.message.message_id cimport message_id_new
+from pulsarx._core.status cimport STATUS_OK
+from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
+from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.message.message_id cimport message_id_new
+from pulsarx._pycore.publish.batcher cimport PRODUCER_OPEN, Batcher
+from pulsarx._pycore.publish.entry_publisher cimport Receipt
+from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.outgoing_message cimport (
     outgoing_check_replication, outgoing_content, outgoing_deliver_at, outgoing_describe,
 )
-from pulsarx._pycore.publish.producer_store cimport DURABILITY_SYNC, PRODUCER_OPEN
 
 
-cdef class ProducerCore(KeyBatches):
-    """Takes messages from callers, one at a time. Any thread may call."""
+cdef class ProducerCore(Batcher):
+    """Takes messages from callers. Any thread may call."""
+
+    def __init__(self, publisher, options, name, topic_name, clock, compress, message_size_max,
+                 JobQueue background not None):
+        """background: where it is closed when nobody refers to it any more."""
+        super().__init__(publisher, options, name, topic_name, clock, compress, message_size_max)
+        self.background = background
+
+    def __del__(self) -> None:
+        # The collector may run in the middle of a call that holds a mutex which closing needs.
+        if self.state == PRODUCER_OPEN and self.background is not None:
+            self.is_forgotten = True
+            self.background.put(self.close_forgotten)
+
+    def close_forgotten(self) -> None:
+        """Send what is open and leave; a job of the background."""
+        raise NotImplementedError
 
     def send(self, content, properties=None, partition_key=None, ordering_key=None,
              sequence_id=None,
@@ -32,36 +55,39 @@ cdef class ProducerCore(KeyBatches):
         Raises MessageTooBig, StorageFullError (nothing was stored), LedgerPoisonedError,
         AlreadyClosed.
         """
-        cdef LedgerWriter writer
-        cdef uint64_t ledger_id
-        cdef uint64_t entry_id
+        cdef Receipt receipt = Receipt.__new__(Receipt)
+        cdef OpenBatch batch
         cdef uint32_t index = 0
-        cdef uint32_t count = 1
-        cdef bint alone
-        mutex_lock(&self.mutex)
+        mutex_lock(&self.publisher.mutex)
         self.caller_waits = True
         try:
-            alone = self.accept(content, None, properties, partition_key, ordering_key, sequence_id,
-                                replication_clusters, disable_replication, event_timestamp,
-                                deliver_at, deliver_after)
-            if not alone and self.by_key:
-                self.close_with_last(&index, &count)
-            elif not alone:
-                count = self.batch.message_count
-                index = count - 1
-                self.close_batch()
-            writer = self.stored_writer
-            ledger_id = self.stored_ledger_id
-            entry_id = self.stored_entry_id
+            if not self.accept(content, None, properties, partition_key, ordering_key, sequence_id,
+                               replication_clusters, disable_replication, event_timestamp,
+                               deliver_at, deliver_after, receipt):
+                batch = self.open if self.keyed is None else self.keyed.last
+                index = batch.batch.message_count - 1
+                if batch.receipt is None:
+                    batch.receipt = receipt
+                receipt = batch.receipt
+                if self.keyed is not None:
+                    self.keyed.awaited = batch
+                self.close_open()
         finally:
             self.caller_waits = False
-            mutex_unlock(&self.mutex)
-        if self.durability == DURABILITY_SYNC:
-            self.wait_durable(writer, entry_id)
-        if count == 1:
-            return message_id_new(<int64_t>ledger_id, <int64_t>entry_id, self.tail.partition, -1, 0)
-        return message_id_new(<int64_t>ledger_id, <int64_t>entry_id, self.tail.partition,
-                              <int>index, <int>count)
+            if self.keyed is not None:
+                self.keyed.awaited = None
+            mutex_unlock(&self.publisher.mutex)
+        if self.publisher.confirms_later:
+            self.publisher.wait(receipt)
+        return self.id_of(receipt, index)
+
+    cdef object id_of(self, Receipt receipt, uint32_t index):
+        """Of the message with this index in a published entry."""
+        if receipt.message_count == 1:
+            return message_id_new(<int64_t>receipt.ledger_id, <int64_t>receipt.entry_id,
+                                  self.publisher.partition, -1, 0)
+        return message_id_new(<int64_t>receipt.ledger_id, <int64_t>receipt.entry_id,
+                              self.publisher.partition, <int>index, <int>receipt.message_count)
 
     def send_async_described(
             self, content, callback, properties=None, partition_key=None, ordering_key=None,
@@ -70,16 +96,15 @@ cdef class ProducerCore(KeyBatches):
             deliver_at=None,
             deliver_after=None) -> None:
         """send_async with whatever arguments; send_async itself is in send_entry."""
-        mutex_lock(&self.mutex)
+        mutex_lock(&self.publisher.mutex)
         try:
             self.accept(content, callback, properties, partition_key, ordering_key, sequence_id,
                         replication_clusters, disable_replication, event_timestamp, deliver_at,
-                        deliver_after)
-            if self.batching and (
-                    self.batch.message_count + self.keyed_count >= self.batch_messages_max):
+                        deliver_after, None)
+            if self.batching and self.open_count() >= self.batch_messages_max:
                 self.close_open()
         finally:
-            mutex_unlock(&self.mutex)
+            mutex_unlock(&self.publisher.mutex)
 
     cdef int send_plain(self, object content, object callback, object key) except -1:
         """send_async of bytes into a batch, with a key or None: what the fast entry calls."""
@@ -92,7 +117,7 @@ cdef class ProducerCore(KeyBatches):
         metadata.payload_size = <uint32_t>size
         if key is not None:
             outgoing_describe(&metadata, &self.scratch, key, None, None, None, None)
-        mutex_lock(&self.mutex)
+        mutex_lock(&self.publisher.mutex)
         try:
             if self.state != PRODUCER_OPEN:
                 self.check_open()
@@ -101,18 +126,19 @@ cdef class ProducerCore(KeyBatches):
             metadata.sequence_id = self.next_sequence_id
             self.next_sequence_id += 1
             self.add(&metadata, <const uint8_t*>PyBytes_AS_STRING(content), callback)
-            if self.batch.message_count >= self.batch_messages_max:
-                self.close_batch()
+            if self.open.batch.message_count >= self.batch_messages_max:
+                self.close(self.open, False)
         finally:
-            mutex_unlock(&self.mutex)
+            mutex_unlock(&self.publisher.mutex)
         return 0
 
     cdef bint accept(self, object content, object callback, object properties, object partition_key,
                      object ordering_key, object sequence_id, object replication_clusters, object
                      disable_replication,
-                     object event_timestamp, object deliver_at, object deliver_after) except -1:
-        """Check one message and put it into the open batch, or store it when it goes alone (True).
-        Mutex held."""
+                     object event_timestamp, object deliver_at, object deliver_after,
+                     Receipt receipt) except -1:
+        """Check one message and put it into the open batch, or publish it when it goes alone
+        (True). Mutex held."""
         cdef SingleMetadata metadata
         cdef const uint8_t* payload = NULL
         cdef int64_t deliver_at_ms = 0
@@ -143,12 +169,222 @@ cdef class ProducerCore(KeyBatches):
             self.next_sequence_id += 1
         if not self.batching or deliver_at_ms:
             self.close_open()
-            if callback is not None:
-                self.callbacks = [(-1, callback)]
-            self.store_single(&metadata, payload, deliver_at_ms)
+            if self.open.batch.message_count:
+                self.close(self.open, self.caller_waits)      # of a send_many beside batches by key
+            self.publish_single(&metadata, payload, deliver_at_ms, callback,
+                                receipt if receipt is not None else Receipt.__new__(Receipt))
             return True
-        if self.by_key:
-            self.add_by_key(&metadata, payload, callback)
-        else:
-            self.add(&metadata, payload, callback)
+        self.add(&metadata, payload, callback)
         return False
+
+    # Many at once ---------------------------------------------------------------------------------
+
+    def send_arrow(self, data, value="value", *, key=None, properties=None, event_time=None):
+        """Publish each row of a table in order; returns the MessageId of the last when all are as
+        durable as after send, None when there is no row. Rows always form batches.
+
+        data: anything with __arrow_c_stream__ or __arrow_c_array__ (PyArrow, Polars, DuckDB, ...).
+        value, key, properties, event_time: names of columns. value: binary or string as the schema
+        would have encoded it, null for a message without a value. key: binary or string, null or
+        empty for none. event_time: timestamp, or int64 milliseconds. properties: map of strings.
+        Rows of a record batch stay together; other threads may publish between two of them.
+        TypeError, ValueError: an unfit column, nothing was published. A bad row, MessageTooBig or a
+        full disk leaves published what came before; a note of the error says how many rows.
+        """
+        # Loaded by whoever has columns to send.
+        from pulsarx._pycore.publish.producer_arrow import send_rows_of
+
+        return send_rows_of(self, data, value, key, properties, event_time)
+
+    def send_many(self, payloads, *, keys=None, properties=None, event_timestamps=None) -> list:
+        """Publish a list of messages in order; returns their MessageIds when all are durable, as
+        send. They form batches, batching enabled or not.
+
+        payloads: contents as for send. keys, properties, event_timestamps: None, or a list as long,
+            None where one
+        has none. An error leaves published what came before; the text says how many.
+        """
+        cdef list contents = payloads if type(payloads) is list else list(payloads)
+        cdef Py_ssize_t count = PyList_GET_SIZE(contents)
+        cdef list receipts = []
+        cdef list ids
+        cdef Receipt receipt
+        cdef uint32_t index
+        for name, column in (("keys", keys), ("properties", properties), ("event_timestamps",
+                event_timestamps)):
+            if isinstance(column, str):
+                raise ValueError(f"{name} is a str; give a list, one element a message")
+            if column is not None and len(column) != count:
+                raise ValueError(f"{name} has {len(column)} elements and payloads {count}")
+        refused = None
+        ids = []
+        try:
+            if self.keyed is None:
+                self.send_by_arrival(contents, keys, properties, event_timestamps, receipts)
+            else:
+                self.send_by_key(contents, keys, properties, event_timestamps, receipts)
+        except BaseException as error:
+            refused = error
+        if self.keyed is None:
+            for receipt in receipts:
+                if receipt.message_count == 1:
+                    ids.append(self.id_of(receipt, 0))
+                    continue
+                for index in range(receipt.message_count):
+                    ids.append(message_id_new(<int64_t>receipt.ledger_id,
+                                              <int64_t>receipt.entry_id,
+                                              self.publisher.partition, <int>index,
+                                              <int>receipt.message_count))
+        else:
+            for receipt, index in receipts:
+                if receipt.message_count:
+                    ids.append(self.id_of(receipt, index))
+        if refused is not None:
+            refused.add_note(f"{len(ids)} of {count} messages were published")
+            raise refused
+        return ids
+
+    cdef list send_by_arrival(self, list contents, object keys, object properties,
+                              object event_timestamps, list receipts):
+        """The batches of send_many; their receipts, in order."""
+        cdef Py_ssize_t count = PyList_GET_SIZE(contents)
+        cdef Py_ssize_t at = 0
+        cdef bint plain = (keys is None and properties is None and event_timestamps is None
+                           and self.bytes_schema)
+        cdef bint begun = False
+        refused = None
+        mutex_lock(&self.publisher.mutex)
+        self.caller_waits = True
+        try:
+            if self.state != PRODUCER_OPEN:
+                self.check_open()
+            self.close_open()
+            begun = True
+            while at < count:
+                try:
+                    at = self.fill_batch(contents, at, keys, properties, event_timestamps, plain)
+                except Exception as error:
+                    refused = error          # what came before it goes out
+                    at = count
+                self.close_filled(receipts)
+        except BaseException as error:
+            if begun:
+                self.open.clear()            # not published: the caller is told how many were
+            refused = error
+        finally:
+            self.caller_waits = False
+            mutex_unlock(&self.publisher.mutex)
+        if receipts and self.publisher.confirms_later and isinstance(refused, Exception | None):
+            self.publisher.wait(receipts[len(receipts) - 1])
+        if refused is not None:
+            raise refused
+        return receipts
+
+    cdef Py_ssize_t fill_batch(self, list contents, Py_ssize_t at, object keys, object properties,
+                               object event_timestamps, bint plain) except -1:
+        """Put messages from at on into the batch until it is full; returns where to go on. Mutex
+        held, batch empty."""
+        cdef OpenBatch batch = self.open
+        cdef SingleMetadata metadata
+        cdef Py_ssize_t count = PyList_GET_SIZE(contents)
+        cdef const uint8_t* payload
+        cdef object content
+        cdef int status
+        memset(&metadata, 0, sizeof(metadata))
+        metadata.flags = METADATA_SEQUENCE_ID
+        batch.publish_ms = self.clock.now()
+        while at < count and batch.batch.message_count < self.batch_messages_max:
+            content = <object>PyList_GET_ITEM(contents, at)
+            if not (plain and type(content) is bytes):
+                memset(&metadata, 0, sizeof(metadata))
+                metadata.flags = METADATA_SEQUENCE_ID
+                if not (self.bytes_schema and type(content) is bytes):
+                    content = outgoing_content(self.schema, content, &metadata)
+                outgoing_describe(&metadata, &self.scratch, None if keys is None else keys[at],
+                                  None,
+                                  None if properties is None else properties[at],
+                                  None if event_timestamps is None else event_timestamps[at], None)
+            payload = NULL
+            metadata.payload_size = 0
+            if content is not None:
+                payload = <const uint8_t*>PyBytes_AS_STRING(content)
+                metadata.payload_size = <uint32_t>PyBytes_GET_SIZE(content)
+                if metadata.payload_size > self.message_size_max:
+                    self.refuse_size(metadata.payload_size)
+            if batch.batch.message_count and (
+                    batch_encode_payload_size(&batch.batch) + metadata.payload_size + 24
+                    > self.batch_bytes_max):
+                return at
+            metadata.sequence_id = self.next_sequence_id
+            status = batch_encode_add(&batch.batch, &metadata, payload)
+            if status != STATUS_OK:
+                raise_status(status, 0, f"add a message of {metadata.payload_size} bytes to the "
+                                        f"batch")
+            self.next_sequence_id += 1
+            at += 1
+        return at
+
+    cdef int close_filled(self, list receipts) except -1:
+        """Publish what fill_batch added and append its receipt."""
+        cdef Receipt receipt
+        if self.open.batch.message_count == 0:
+            return 0
+        receipt = Receipt.__new__(Receipt)
+        self.open.receipt = receipt
+        self.close(self.open, True)
+        receipts.append(receipt)
+        return 0
+
+    cdef list send_by_key(self, list contents, object keys, object properties,
+                          object event_timestamps, list places):
+        """send_many where batches are of one key each; of each message its batch's receipt and its
+        index there."""
+        cdef OpenBatch last
+        cdef uint32_t pending_max
+        refused = None
+        mutex_lock(&self.publisher.mutex)
+        pending_max = self.pending_max
+        self.caller_waits = True
+        self.pending_max = 0                 # the caller waits for all of it
+        try:
+            if self.state != PRODUCER_OPEN:
+                self.check_open()
+            self.close_open()
+            for at, content in enumerate(contents):
+                try:
+                    self.accept(content, None, None if properties is None else properties[at],
+                                None if keys is None else keys[at], None, None, None, False,
+                                None if event_timestamps is None else event_timestamps[at], None,
+                                None, None)
+                except Exception as error:
+                    refused = error          # what came before it goes out
+                    break
+                last = self.keyed.last
+                if last.receipt is None:
+                    last.receipt = Receipt.__new__(Receipt)
+                places.append((last.receipt, last.batch.message_count - 1))
+                if self.keyed.message_count >= self.batch_messages_max:
+                    self.close_open()
+            self.close_open()
+        except BaseException as error:
+            refused = error
+        finally:
+            self.caller_waits = False
+            self.pending_max = pending_max
+            mutex_unlock(&self.publisher.mutex)
+        if places and self.publisher.confirms_later and isinstance(refused, Exception | None):
+            self.publisher.wait(last_published(places))
+        if refused is not None:
+            raise refused
+        return places
+
+
+cdef Receipt last_published(list places):
+    """The receipt of the entry that was published last: batches by key go out in their own order.
+    """
+    cdef Receipt receipt
+    cdef Receipt last = places[0][0]
+    for receipt, _ in places:
+        if (receipt.ledger_id, receipt.entry_id) > (last.ledger_id, last.entry_id):
+            last = receipt
+    return last

@@ -314,9 +314,11 @@ cdef class SealedBatches:
         cdef int status
         if frame.entry_size > GIL_KEPT_UP_TO:
             with nogil:
-                status = ledger_append_entry(&self.writer.c_ledger, frame, entry, &offset)
+                status = ledger_append_entry(&self.writer.c_ledger, frame, entry, NULL, NULL,
+                                             &offset)
         else:
-            status = ledger_append_entry(&self.writer.c_ledger, frame, entry, &offset)
+            status = ledger_append_entry(&self.writer.c_ledger, frame, entry, NULL, NULL,
+                                             &offset)
         if status == STATUS_LEDGER_FULL:
             raise errors.StorageError(
                 f"{self.writer.path} has {self.writer.end} bytes, the most that a ledger may have. "

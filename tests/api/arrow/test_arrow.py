@@ -13,6 +13,7 @@ import pytest
 from arrow_topic import ArrowTopic
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from seeds import scaled
 
 import pulsarx
 from pulsarx import BrokerOptions, CompressionType, errors
@@ -149,7 +150,7 @@ ROW = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     chunks=st.lists(st.lists(ROW, max_size=40), min_size=1, max_size=4),
     cut=st.integers(0, 30),
@@ -276,7 +277,7 @@ def test_keys_that_are_not_text_become_text(topic: ArrowTopic):
     ]
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.binary(min_size=1, max_size=12), min_size=1, max_size=20))
 def test_any_bytes_are_replaced_as_python_does(topic: ArrowTopic, keys: list[bytes]):
     topic.producer.send_arrow(pa.table({"value": keys, "key": keys}), key="key")

@@ -131,7 +131,8 @@ def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path: Path) ->
 
 def test_a_folder_that_may_not_be_written_is_refused(tmp_path: Path) -> None:
     program = """
-import fcntl, os, struct, sys, pulsarx  # while they can be read
+import os, sys, pulsarx
+pulsarx.Client(sys.argv[2]).close()  # modules are loaded while they can be read
 if os.getuid() == 0:
     os.setuid(65534)
 try:
@@ -146,7 +147,7 @@ except pulsarx.errors.FolderError as error:
             path.chmod(0o755)
     for path in (made, missing):
         made.chmod(0o555)
-        (text,) = run_program(program, path)
+        (text,) = run_program(program, path, tmp_path / "other")
         assert str(path) in text
         assert "denied" in text
     made.chmod(0o755)
@@ -278,8 +279,12 @@ def test_every_call_after_close_says_already_closed(
     made = make_one_of_each(client)
     made["producer"].send(b"x")
     (made[kind] if closed_by == "itself" else client).close()
-    with pytest.raises(errors.AlreadyClosed):
+    if name == "close" and kind != "client" and closed_by != "itself":
+        call(made[kind])  # as of the official client
         call(made[kind])
+    else:
+        with pytest.raises(errors.AlreadyClosed):
+            call(made[kind])
     client.shutdown()
     if other is not None:
         other.close()
@@ -297,6 +302,10 @@ def test_names_can_be_asked_for_after_close(memory_client: pulsarx.Client, kind:
 def test_shutdown_may_be_called_again_and_again() -> None:
     client = pulsarx.Client("memory:")
     client.shutdown()
+    client.shutdown()
+    client.close()
+    with pytest.raises(errors.AlreadyClosed):
+        client.close()
     client.shutdown()
 
 
@@ -323,6 +332,7 @@ def test_with_closes_everything() -> None:
         ):
             producer.send(b"x")
         assert not (producer.is_connected() or consumer.is_connected() or reader.is_connected())
+    client.close()
     with pytest.raises(errors.AlreadyClosed):
         client.close()
 
@@ -455,9 +465,6 @@ def test_an_idle_client_uses_no_cpu(folder: Path) -> None:
     with pulsarx.Client(folder) as client:
         consumer = client.subscribe("t", "s")
         client.create_producer("t").send(b"x")
-        waiter = threading.Thread(
-            target=lambda: pytest.raises(errors.Timeout, consumer.receive_many, 1, 300)
-        )
         consumer.acknowledge(consumer.receive(0))
         waiter = threading.Thread(target=consumer.receive_many, args=(1, 250))
         waiter.start()

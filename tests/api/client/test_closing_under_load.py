@@ -33,6 +33,7 @@ def until_closed(call: Callable[[], object], failures: list[BaseException]) -> t
     return thread
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("turn", range(3))
 @pytest.mark.parametrize("durability", ["sync", "interval", "os"])
 def test_a_client_closes_while_all_its_calls_are_running(
@@ -132,6 +133,7 @@ def test_members_come_and_go_while_messages_flow(folder: Path) -> None:
     assert [repr(each) for each in failures] == []
 
 
+@pytest.mark.standard
 def test_ledgers_that_wait_for_their_seals_get_them_when_the_client_closes(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

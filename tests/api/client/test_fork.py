@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from child_process import run_program
+from seeds import scaled
 from topic_reading import numbers, whole_topic
 
 import pulsarx
@@ -116,6 +117,63 @@ def test_a_forked_child_gets_an_error_and_the_parent_goes_on(folder: Path, durab
 
 def test_a_forked_child_of_memory_gets_an_error_as_well() -> None:
     assert run_program(CHILD_CALLS_EVERYTHING, "memory:", "sync") == ["child 0"]
+
+
+MANY_CHILDREN = (
+    FORK
+    + """
+stop = threading.Event()
+def publish(number):
+    mine = client.create_producer("u", batching_enabled=number == 0, block_if_queue_full=True)
+    while not stop.is_set():
+        mine.send_async(b"x", lambda result, message_id: None)
+        mine.flush()
+def consume():
+    mine = client.subscribe("u", "storm", pulsarx.ConsumerType.Shared)
+    while not stop.is_set():
+        mine.acknowledge_many(mine.receive_many(50, 5))
+def come_and_go():
+    while not stop.is_set():
+        client.create_reader("u", MessageId.earliest).close()
+        client.admin.topics.stats("u")
+threads = [threading.Thread(target=publish, args=(number,)) for number in range(2)]
+threads += [threading.Thread(target=call) for call in (consume, come_and_go)]
+for thread in threads:
+    thread.start()
+for _ in range(int(sys.argv[3])):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(30)
+        for name, call in calls.items():
+            try:
+                print(name, "returned", call())
+            except errors.ForkedError:
+                pass
+        with pulsarx.Client("memory:") as own:
+            own.create_producer("t").send(b"child")
+        sys.stdout.flush()
+        os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    if status:
+        print("child", status)
+    producer.send(b"6")
+    print(".", flush=True)
+stop.set()
+for thread in threads:
+    thread.join()
+client.close()
+"""
+)
+
+
+@pytest.mark.standard
+@pytest.mark.parametrize("durability", ["sync", "os"])
+def test_many_children_are_forked_while_all_threads_work(folder: Path, durability: str) -> None:
+    """Whatever lock a thread holds at that moment, no child waits for it."""
+    count = scaled(15)
+    assert run_program(MANY_CHILDREN, folder, durability, count) == ["."] * count
+    with pulsarx.Client(folder) as client:
+        assert sorted(whole_topic(client)) == numbers(6) + [b"6"] * count
 
 
 def test_a_child_may_open_a_client_of_its_own(folder: Path) -> None:

@@ -1,13 +1,19 @@
-"""Facts about Ctrl-C: every blocking call ends at once."""
+"""Facts about Ctrl-C: it ends every blocking call.
+
+Each call waits for ever or for a minute; the answer must come while the test has patience, which is
+seconds. No time is measured: a busy machine is no failure.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
-from child_process import ChildProcess, run_program
+from child_process import PATIENCE_SECONDS, ChildProcess, run_program
+
+from pulsarx.clock import Deadline
 
 SETUP = """
 import os, signal, sys, threading, time, pulsarx
@@ -46,20 +52,20 @@ with fault_plan() as plan:
 """
 
 
-def asleep(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+def wait_until_asleep(child: ChildProcess) -> None:
+    """Until its main thread sleeps in a call."""
+    deadline = Deadline(int(PATIENCE_SECONDS * 1000))
+    while Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+        assert not deadline.expired(), "the child does not wait"
+        os.sched_yield()
 
 
-def interrupt(child: ChildProcess) -> float:
-    """Send SIGINT once the child sleeps; seconds until it answers."""
+def interrupt(child: ChildProcess) -> None:
+    """Send SIGINT once the child sleeps, and see that it hears it."""
     assert child.line() == "waiting"
-    until = time.monotonic() + 5
-    while not asleep(child.pid) and time.monotonic() < until:
-        pass
-    began = time.monotonic()
+    wait_until_asleep(child)
     child.signal(signal.SIGINT)
     assert child.line() == "interrupted"
-    return time.monotonic() - began
 
 
 @pytest.mark.parametrize(
@@ -79,9 +85,9 @@ def interrupt(child: ChildProcess) -> float:
         "reader.read_many(5)",
     ],
 )
-def test_ctrl_c_ends_a_waiting_call_at_once(folder: Path, call: str) -> None:
+def test_ctrl_c_ends_a_waiting_call(folder: Path, call: str) -> None:
     with ChildProcess(SETUP + WAIT_AND_TELL.format(call=call) + AND_GO_ON, folder) as child:
-        assert interrupt(child) < 0.2
+        interrupt(child)
         child.end()
 
 
@@ -92,7 +98,7 @@ def test_ctrl_c_ends_a_call_that_waits_for_a_stalled_flush(folder: Path, call: s
     wait = WAIT_AND_TELL.format(call=call).replace("\n", "\n    ")
     program = SETUP + STALLED + wait + "\n    plan.release()\nos._exit(0)\n"
     with ChildProcess(program, folder) as child:
-        assert interrupt(child) < 0.2
+        interrupt(child)
 
 
 def test_ctrl_c_ends_a_waiting_call_of_a_read_only_client(folder: Path) -> None:
@@ -104,7 +110,7 @@ client = pulsarx.Client(sys.argv[1], read_only=True)
 reader = client.create_reader("t", pulsarx.MessageId.latest)
 """
     with ChildProcess(program + WAIT_AND_TELL.format(call="reader.read_next()"), folder) as child:
-        assert interrupt(child) < 0.2
+        interrupt(child)
 
 
 def test_what_a_signal_handler_raises_comes_out_as_interrupted(folder: Path) -> None:
@@ -126,8 +132,7 @@ except errors.Interrupted as error:
     )
     with ChildProcess(program, folder) as child:
         assert child.line() == "waiting"
-        while not asleep(child.pid):
-            pass
+        wait_until_asleep(child)
         child.signal(signal.SIGUSR1)
         assert child.line() == "interrupted"
         child.end()
@@ -138,20 +143,23 @@ def test_a_signal_whose_handler_returns_ends_nothing(folder: Path) -> None:
         SETUP
         + """
 signal.signal(signal.SIGUSR1, lambda number, frame: print("handled", flush=True))
+def publish_when_told():
+    sys.stdin.readline()
+    producer.send(b"told")
+threading.Thread(target=publish_when_told).start()
 print("waiting", flush=True)
-try:
-    consumer.receive(150)
-except errors.Timeout:
-    print("timeout", flush=True)
+print(consumer.receive(60_000).data(), flush=True)
 """
         + AND_GO_ON
     )
     with ChildProcess(program, folder) as child:
         assert child.line() == "waiting"
-        while not asleep(child.pid):
-            pass
+        wait_until_asleep(child)
         child.signal(signal.SIGUSR1)
-        assert [child.line(), child.line()] == ["handled", "timeout"]
+        assert child.line() == "handled"
+        wait_until_asleep(child)  # it goes on waiting
+        child.tell()
+        assert child.line() == "b'told'"
         child.end()
 
 

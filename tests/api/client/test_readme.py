@@ -58,6 +58,7 @@ def row_of(section: str, name: str) -> set[str]:
     return set(re.findall(r"`(\w+)`", found.group(1)))
 
 
+@pytest.mark.standard
 def test_every_block_of_python_runs(tmp_path: Path):
     """In the order of the text and in one folder, each in a process of its own."""
     environment = install_flights(tmp_path / "site", flight_count=2500)

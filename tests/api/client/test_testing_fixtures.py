@@ -48,6 +48,7 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
+@pytest.mark.standard
 def test_the_fixtures_give_an_empty_broker_and_a_clock_that_stands_still(
     project: pytest.Pytester,
 ):
@@ -59,6 +60,7 @@ def test_the_fixtures_give_an_empty_broker_and_a_clock_that_stands_still(
     assert chosen[0] == chosen[1] and len(chosen[0]) == 1
 
 
+@pytest.mark.standard
 def test_tests_that_do_not_use_it_do_not_load_it(project: pytest.Pytester):
     project.makepyfile(
         """
@@ -72,6 +74,7 @@ def test_tests_that_do_not_use_it_do_not_load_it(project: pytest.Pytester):
     project.runpytest_subprocess().assert_outcomes(passed=1)
 
 
+@pytest.mark.standard
 def test_a_project_may_have_fixtures_of_these_names(project: pytest.Pytester):
     project.makeconftest(
         "import pytest\n\n@pytest.fixture\ndef pulsar_client():\n    return 'mine'"
@@ -80,6 +83,7 @@ def test_a_project_may_have_fixtures_of_these_names(project: pytest.Pytester):
     project.runpytest_subprocess().assert_outcomes(passed=1)
 
 
+@pytest.mark.standard
 def test_what_is_wrong_is_reported_and_the_client_closed_all_the_same(project: pytest.Pytester):
     project.makepyfile(
         """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +19,8 @@ from topic_reading import OpenClient, drain, numbers, payloads
 
 import pulsarx
 from pulsarx import InitialPosition, MessageId, errors
-from pulsarx.broker.subscriptions.subscription import Subscription
+from pulsarx.clock import Deadline
+from pulsarx.testing import inspect
 
 REAL = 777  # stands for the id of the topic's ledger
 
@@ -232,20 +235,17 @@ def test_subscriptions_are_independent(memory_client: pulsarx.Client) -> None:
     assert payloads(second) == numbers(3)
 
 
-def test_a_flush_that_begins_at_once_does_not_stop_the_next_one(
-    open_client: OpenClient, monkeypatch: pytest.MonkeyPatch
+def test_what_is_acknowledged_while_a_flush_begins_is_flushed_by_the_next_one(
+    folder: Path,
 ) -> None:
-    """What was acknowledged afterwards used to be flushed only when the client closed."""
-    client = open_client()
-    consumer = earliest(client)
-    publish_plain(client, 3)
-    armed = []
-
-    def arm(_: Subscription, core: Any) -> None:
-        armed.append(core)
-        core.flushed()  # the clock's thread was quicker
-
-    monkeypatch.setattr(Subscription, "arm_flush", arm)
-    for message in drain(consumer):
-        consumer.acknowledge(message)
-    assert len(armed) == 3
+    """It used to be flushed only when the client closed."""
+    with pulsarx.Client(folder, flush_interval_ms=1) as client:
+        consumer = earliest(client)
+        publish_plain(client, 30)
+        tracker = inspect(client).subscription("t", "s").tracker
+        for number, message in enumerate(drain(consumer)):
+            consumer.acknowledge(message)
+            deadline = Deadline(20_000)
+            while tracker.dirty and not deadline.expired():
+                threading.Event().wait(0.001)
+            assert not tracker.dirty, number

@@ -6,12 +6,13 @@ import random
 from typing import Any
 
 import pytest
+from seeds import seeds
 from subscription_steps import earliest
 from topic_reading import OpenClient, drain, numbers
 
 import pulsarx
 from pulsarx import BrokerOptions
-from pulsarx.topic_name import TopicName
+from pulsarx.testing import inspect
 
 
 def backlog(client: pulsarx.Client, name: str = "s") -> tuple[int, int]:
@@ -43,7 +44,7 @@ def test_it_is_told_in_entries_and_in_messages(memory_client: pulsarx.Client) ->
     assert backlog(memory_client) == (0, 0)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(5))
 def test_whatever_is_acknowledged_it_is_what_is_left(open_client: OpenClient, seed: int) -> None:
     chance = random.Random(seed)
     options = BrokerOptions(managed_ledger_max_entries_per_ledger=20)
@@ -76,9 +77,9 @@ def test_a_ledger_that_is_sealed_meanwhile_still_counts(open_client: OpenClient)
     that began before its messages, an acknowledgement by id that was taken for nothing."""
     client = open_client()
     client.create_producer("t").send_many(numbers(3))
-    ledger: Any = client._broker.topic(TopicName.of("t")).ledger  # type: ignore[union-attr]
+    ledger = inspect(client).ledger("t")
     [record] = ledger.ledgers()
     ledger.roll_over(ledger.tail.writer)
-    client._broker.background.wait()  # type: ignore[union-attr]
+    inspect(client).settle()
     assert record.state == "open"
     assert ledger.published_counts(record) == (1, 3)

@@ -18,6 +18,7 @@ from type_steps import check, join, publish, publish_batch, statistics
 import pulsarx
 from pulsarx import BrokerOptions, ConsumerType, MessageId, errors
 from pulsarx.enumerations import SubscriptionMode
+from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
 
 TOPIC = "persistent://public/default/t"
@@ -75,6 +76,7 @@ def test_damage_where_a_consumer_resumes_is_told_once_and_costs_nobody_else(
     [text] = told
     assert f"entry {at} at offset {offset} of ledger {path.stem} " in text
     assert "1 message is missing and counts as acknowledged" in text
+    inspect(client).settle()
     assert said(caplog, "subscription s", f"entry {at} at offset {offset}", "1 message") == 1
     assert statistics(client)["msg_backlog"] == COUNT - at - 1
     assert statistics(client)["backlog_entries"] == COUNT - at - 1
@@ -307,7 +309,7 @@ def test_a_ledger_that_is_not_there_is_told_with_what_it_costs(
     check(consumer)
     consumer.acknowledge_many(messages)
     assert statistics(client)["msg_backlog"] == 0
-    client._broker.background.wait()
+    inspect(client).settle()
     if harm == "missing":
         text = f"nothing from ledger {paths[1].stem} on is trimmed"
         assert said(caplog, text, str(paths[1]), "put an empty one in its place") == 1
@@ -316,7 +318,7 @@ def test_a_ledger_that_is_not_there_is_told_with_what_it_costs(
     client.close()
     client = open_client()
     assert receive_all(join(client, kind)) == ([], [])
-    client._broker.topics[TOPIC].trim()
+    inspect(client).topic(TOPIC).trim()
     assert ledger_ids(client) == [int(paths[-1].stem)]
     assert not paths[1].exists()
 
@@ -391,9 +393,11 @@ def test_statistics_that_meet_damage_say_it_in_the_log(
     client = open_client()
     consumer = join(client, ConsumerType.Shared)
     assert statistics(client)["msg_backlog"] >= COUNT - 1
+    inspect(client).settle()
     assert said(caplog, "subscription s", f"offset {offset}", "1 message") == 1
     assert len(receive_all(consumer)[0]) == COUNT - 1
     assert statistics(client)["msg_backlog"] == COUNT - 1
+    inspect(client).settle()
     assert said(caplog, f"offset {offset}") == 1
 
 
@@ -410,8 +414,10 @@ def test_a_list_of_messages_that_ends_at_damage_says_it_once(
     ):
         caplog.clear()
         assert len(receive(100, 0)) == 4
+        inspect(client).settle()
         assert said(caplog, f"entry 4 at offset {offset}", "1 message is missing") == 1
         assert len(receive(100, 0)) == 5
+        inspect(client).settle()
         assert said(caplog, f"offset {offset}") == 1
 
 
@@ -433,6 +439,7 @@ def test_a_listener_goes_on_behind_damage_that_the_log_tells_once(
     join(client, ConsumerType.Exclusive, message_listener=listen)
     assert done.wait(10)
     assert data_of(heard) == texts_without(4)
+    inspect(client).settle()
     assert said(caplog, f"offset {offset}") == 1
 
 
@@ -552,6 +559,6 @@ def test_what_comes_and_what_is_told_missing_is_all_there_was(
     assert told == [] and set(data_of(messages)) == expected
     consumer.acknowledge_many(messages)
     assert statistics(client)["msg_backlog"] == statistics(client)["backlog_entries"] == 0
-    client._broker.background.wait()
+    inspect(client).settle()
     left = ledger_ids(client)
     assert len(left) <= 1 or not (folder / f"ledgers/{left[0]:02x}/{left[0]}.ledger").exists()

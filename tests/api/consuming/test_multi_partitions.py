@@ -145,11 +145,12 @@ def test_members_of_a_failover_subscription_are_told_who_is_active(
     memory_client.admin.topics.create_partitioned_topic("p", 2)
     first = memory_client.subscribe("p", "s", consumer_name="a", **options)
     assert {told.get(timeout=30) for _ in range(2)} == {("a active", 0), ("a active", 1)}
-    memory_client.subscribe("p", "s", consumer_name="b", **options)
+    second = memory_client.subscribe("p", "s", consumer_name="b", **options)
     first.close()
     found = set()
     while not {("b active", 0), ("b active", 1)} <= found:
         found.add(told.get(timeout=30))
+    second.close()
 
 
 def test_consumers_come_and_go_while_others_listen_and_wait(memory_client: pulsarx.Client) -> None:

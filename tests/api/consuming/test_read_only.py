@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from child_process import ChildProcess, run_program
+from sleeping_thread import until_asleep
 from topic_reading import numbers, open_paths, whole_topic
 
 import pulsarx
@@ -17,6 +18,7 @@ from pulsarx import MessageId, errors
 
 OWNER = """
 import sys, pulsarx
+from pulsarx.testing import inspect
 options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=5)
 def start():
     return pulsarx.Client(sys.argv[1], durability=sys.argv[2], broker_options=options)
@@ -39,7 +41,7 @@ for line in sys.stdin:
     elif verb == "acknowledge":
         consumer.acknowledge_many(consumer.receive_many(int(words[0])))
     elif verb == "settle":
-        client._broker.background.wait()
+        inspect(client).settle()
     elif verb == "restart":
         client.close()
         client, producers = start(), {}
@@ -87,7 +89,7 @@ def in_thread(reader: Any, found: list[Any]) -> threading.Thread:
 
     thread = threading.Thread(target=run)
     thread.start()
-    thread.join(0.03)
+    until_asleep(thread)
     return thread
 
 
@@ -275,6 +277,7 @@ def test_reading_needs_no_right_to_write(folder: Path) -> None:
     program = """
 import fcntl, json, logging, os, struct, sys, pulsarx  # while they can be read
 import pulsarx.broker.read_only_broker
+from pulsarx.testing import inspect
 os.setuid(65534)
 with pulsarx.Client(sys.argv[1], read_only=True) as client:
     reader = client.create_reader("t", pulsarx.MessageId.earliest)

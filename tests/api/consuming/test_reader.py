@@ -6,10 +6,12 @@ import threading
 from typing import Any
 
 import pytest
+from sleeping_thread import until_asleep
 from topic_reading import OpenClient, numbers
 
 import pulsarx
 from pulsarx import MessageId, errors
+from pulsarx.testing import inspect
 
 FIVE_A_LEDGER = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=5)
 
@@ -148,14 +150,14 @@ def test_readers_do_not_hold_ledgers_and_pass_over_what_is_trimmed(open_client: 
     client = open_client(broker_options=FIVE_A_LEDGER)
     consumer = client.subscribe("t", "s")
     publish(client, 23, batched=False)
-    client._broker.background.wait()  # type: ignore[union-attr]
+    inspect(client).settle()
     reader = client.create_reader("t", MessageId.earliest)
     late = client.create_reader("t", MessageId.earliest)
     assert reader.read_next(0).data() == b"0"
     messages = consumer.receive_many(100)
     consumer.acknowledge_cumulative(messages[21])
     consumer.close()
-    client._broker.background.wait()  # type: ignore[union-attr]
+    inspect(client).settle()
     assert read(late) in (numbers(3, 20), numbers(5) + numbers(3, 20))
     # It has its ledger mapped and reads it to the end, then goes on where the topic begins now.
     assert read(reader) == numbers(4, 1) + numbers(3, 20)
@@ -192,7 +194,7 @@ def test_a_waiting_read_is_ended_by_a_close(memory_client: pulsarx.Client) -> No
 
     thread = threading.Thread(target=wait)
     thread.start()
-    thread.join(0.02)
+    until_asleep(thread)
     reader.close()
     thread.join(10)
     assert len(found) == 1

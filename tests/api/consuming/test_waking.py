@@ -23,6 +23,12 @@ from topic_reading import drain, numbers, payloads
 import pulsarx
 from pulsarx import BrokerOptions, ConsumerType, ManualClock, MessageId, errors
 
+# Of an Exclusive subscription there is only one consumer.
+with_others = pytest.mark.parametrize(
+    "kind",
+    [ConsumerType.Failover, ConsumerType.Shared, ConsumerType.KeyShared],
+    ids=["failover", "shared", "key_shared"],
+)
 KEYS = [str(number) for number in range(64)]
 
 
@@ -91,7 +97,7 @@ def test_time_that_passes_wakes_who_waits_for_a_delayed_one(
 ) -> None:
     waiting = waiting_receive(join(clocked_client, kind))
     clocked_client.create_producer("t").send(b"0", deliver_after=timedelta(seconds=5))
-    waiting._until_asleep()
+    waiting.until_asleep()
     assert waiting.is_waiting
     manual_clock.advance(5)
     assert waiting.result().data() == b"0"
@@ -134,10 +140,8 @@ def test_what_another_gives_back_wakes_who_waits(
     assert b"0" in found or b"0" in [each.data() for each in drain(holder)]
 
 
-@every_kind
+@with_others
 def test_a_leaver_wakes_who_waits(clocked_client: pulsarx.Client, kind: ConsumerType) -> None:
-    if kind == ConsumerType.Exclusive:
-        pytest.skip("there is only one")
     leaver = join(clocked_client, kind, consumer_name="a")
     publish(clocked_client, 2)
     assert payloads(leaver) == numbers(2)
@@ -146,12 +150,10 @@ def test_a_leaver_wakes_who_waits(clocked_client: pulsarx.Client, kind: Consumer
     assert waiting.result().data() == b"0"
 
 
-@every_kind
+@with_others
 def test_one_that_was_forgotten_wakes_who_waits(
     clocked_client: pulsarx.Client, kind: ConsumerType
 ) -> None:
-    if kind == ConsumerType.Exclusive:
-        pytest.skip("there is only one")
     forgotten = join(clocked_client, kind, consumer_name="a")
     publish(clocked_client, 2)
     assert payloads(forgotten) == numbers(2)
@@ -187,7 +189,7 @@ def test_the_limit_of_a_consumer_that_frees_wakes_it(
             consumer.acknowledge_many(messages[:2])
         else:
             consumer.acknowledge(messages[0])
-            waiting._until_asleep()
+            waiting.until_asleep()
             assert waiting.is_waiting
             consumer.acknowledge(messages[1])
         assert waiting.result().data() == b"4"
@@ -291,22 +293,47 @@ def test_without_a_queue_they_are_woken_as_well(
 
 
 @every_kind
-def test_who_watches_is_told(
+def test_a_watcher_is_told_once_whenever_a_message_may_be_received(
     clocked_client: pulsarx.Client, manual_clock: ManualClock, kind: ConsumerType
 ) -> None:
-    """Of a message, of one whose time has come, of one that goes out again."""
-    told: list[int] = []
+    """When one is published, when its time has come, when it goes out again; and not otherwise."""
     consumer = join(clocked_client, kind)
-    consumer.watch(lambda: told.append(1))
-    publish(clocked_client, 1)
-    assert told
-    message = consumer.take_now()
-    del told[:]
-    consumer.negative_acknowledge(message)
+    producer = clocked_client.create_producer("t")
+    producer.send(b"opens the ledger, which readers are told of too")
+    consumer.acknowledge(consumer.take_now())
+    told: list[int] = []
+
+    def times() -> int:
+        count = len(told)
+        told.clear()
+        return count
+
+    def notify() -> None:
+        told.append(1)
+
+    consumer.watch(notify)
+    for _ in range(3):
+        producer.send(b"0")
+        assert times() == 1
+    messages = [consumer.take_now() for _ in range(3)]
+    consumer.acknowledge_many(messages[1:])
+    assert times() == 0
+    consumer.negative_acknowledge(messages[0])
+    assert times() <= 1  # it says so when it keeps the message back from somebody else
     assert consumer.take_now() is None
-    manual_clock.advance(60)
-    assert told
+    manual_clock.advance(59.999)
+    assert times() == 0
+    manual_clock.advance(0.001)
+    assert times() == 1
     assert consumer.take_now().redelivery_count() == 1
-    del told[:]
+    assert times() == 0
     consumer.redeliver_unacknowledged_messages()
-    assert told
+    assert times() == 1
+    consumer.acknowledge(consumer.take_now())
+    consumer.redeliver_unacknowledged_messages()
+    manual_clock.advance(600)
+    assert times() == 0
+    consumer.unwatch(notify)
+    producer.send(b"1")
+    assert times() == 0
+    assert consumer.take_now().data() == b"1"

@@ -12,7 +12,9 @@ from topic_reading import OpenClient, payloads, read_all, whole_topic
 
 import pulsarx
 from pulsarx import ConsumerDeadLetterPolicy, InitialPosition, MessageId, errors
+from pulsarx.client import ClientOwner
 from pulsarx.letters.letter_rules import LetterRules
+from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
 
 FULL = "persistent://public/default/"
@@ -153,11 +155,11 @@ def test_a_producer_that_cannot_be_made_is_not_tried_at_once_again(
     messages = received(clocked_client, b"one", b"two", b"three")
     tried = []
 
-    def refuse(topic: str, **_: Any) -> None:
+    def refuse(_: object, topic: str, *__: object) -> None:
         tried.append(topic)
         raise errors.ConnectError("not now")
 
-    monkeypatch.setattr(clocked_client, "create_producer", refuse)
+    monkeypatch.setattr(ClientOwner, "create_letter_producer", refuse)
     desk.core.hand_over(messages)
     assert tried == [DLQ]
     manual_clock.advance(0.1)
@@ -180,32 +182,12 @@ def test_one_message_that_cannot_be_published_holds_up_no_other(clocked_client: 
             super().acknowledge(message)
 
     desk = Desk(clocked_client)
-    core = Refusing()
+    core: Any = Refusing(inspect(clocked_client).settle)
     desk.dead.attach(core)
     messages = received(clocked_client, b"bad", b"good")
     core.hand_over(messages)
     assert core.acknowledged == messages[1:]
     assert core.revived == messages[:1]
-    desk.close()
-
-
-def test_ctrl_c_reaches_the_caller_and_loses_nothing(
-    clocked_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch
-):
-    desk = Desk(clocked_client)
-    messages = received(clocked_client, b"one", b"two", b"three")
-    send = desk.dead.send
-
-    def interrupted(message: Any, properties: dict[str, str]) -> None:
-        if message.data() == b"two":
-            raise errors.InterruptedByKeyboard
-        send(message, properties)
-
-    monkeypatch.setattr(desk.dead, "send", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        desk.core.hand_over(messages)
-    assert desk.core.acknowledged == messages[:1]
-    assert desk.core.revived == messages[1:]
     desk.close()
 
 
@@ -225,37 +207,37 @@ def test_what_waits_for_the_background_is_revived_when_the_consumer_closes_first
 ):
     desk = Desk(memory_client)
     go_on = threading.Event()
-    desk.broker.background.put(go_on.wait)
+    inspect(memory_client).post(go_on.wait)
     messages = received(memory_client, b"one")
-    desk.core.hand_over(messages)
+    desk.core.sink.hand_over(desk.core.receiver, messages)
     desk.close()
     go_on.set()
-    desk.broker.background.wait()
+    inspect(memory_client).settle()
     assert (desk.core.acknowledged, desk.core.revived) == ([], messages)
 
 
 def test_what_a_forgotten_consumer_gave_up_comes_back(clocked_client: pulsarx.Client):
     desk = Desk(clocked_client)
-    hand_over, revived = desk.core.hand_over, desk.core.revived
-    desk.core = NotingCore()
+    sink, receiver = desk.core.sink, desk.core.receiver
+    del desk.core
     messages = received(clocked_client, b"one")
-    hand_over(messages)
-    assert revived == messages
+    sink.hand_over(receiver, messages)
+    inspect(clocked_client).settle()
+    assert receiver.revived == messages
     with pytest.raises(errors.TopicNotFound):
         clocked_client.admin.topics.stats("t-s-DLQ")
     desk.close()
 
 
-def test_on_real_time_publishing_happens_in_the_background(memory_client: pulsarx.Client):
+def test_publishing_happens_in_the_background(memory_client: pulsarx.Client):
     desk = Desk(memory_client)
     threads = []
     acknowledge = desk.core.acknowledge
-    desk.core.acknowledge = lambda message: (  # type: ignore[method-assign]
+    desk.core.acknowledge = lambda message: (
         threads.append(threading.current_thread()),
         acknowledge(message),
     )[1]
     desk.core.hand_over(received(memory_client, b"one"))
-    desk.broker.background.wait()
     assert whole_topic(memory_client, "t-s-DLQ") == [b"one"]
     assert threads and threads[0] is not threading.current_thread()
     desk.close()
@@ -270,8 +252,7 @@ def dead_letters(client: pulsarx.Client, desk: Desk, count: int) -> list[bytes]:
     contents = [b"%d" % number for number in range(count)]
     desk.core.hand_over(received(client, *contents))
     assert len(desk.core.acknowledged) == count
-    desk.broker.background.wait()
-    desk.broker.topic(pulsarx.topic_name.TopicName.of("t-s-DLQ")).trim()
+    inspect(client).topic("t-s-DLQ").trim()
     return contents
 
 
@@ -308,7 +289,7 @@ def test_with_an_initial_subscription_they_stay_until_it_acknowledged_them(
     assert [message.data() for message in messages] == contents
     keeper.acknowledge_cumulative(messages[-1])
     keeper.close()
-    client._broker.background.wait()  # type: ignore[union-attr]
+    inspect(client).settle()
     assert len(whole_topic(client, "t-s-DLQ")) <= 5
     desk.close()
 

@@ -7,6 +7,7 @@ import zlib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seeds import scaled
 
 from pulsarx.compression import NAMES, compress, decompress
 from pulsarx.errors import CorruptDataError, InvalidConfiguration
@@ -17,7 +18,7 @@ LIMIT = 1 << 20
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.binary(max_size=2000), repeated=st.integers(1, 20))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=scaled(50), deadline=None)
 def test_what_was_compressed_comes_back(kind: int, data: bytes, repeated: int) -> None:
     plain = data * repeated
     packed = compress(kind, plain)
@@ -75,7 +76,7 @@ def test_every_truncation_is_corrupt(kind: int) -> None:
 
 @pytest.mark.parametrize("kind", [1, 2, 3, 4])
 @given(garbage=st.binary(max_size=100), size=st.integers(0, 2000))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=scaled(300), deadline=None)
 def test_garbage_is_corrupt_or_has_the_size(kind: int, garbage: bytes, size: int) -> None:
     try:
         assert len(decompress(kind, garbage, size, LIMIT)) == size

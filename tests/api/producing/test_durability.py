@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from child_process import ChildProcess, run_program
+from seeds import new_seed, scaled
 from topic_reading import drain, numbers, payloads, whole_topic
 
 import pulsarx
@@ -80,19 +81,18 @@ class KillHistory:
         assert len(silent) <= len(self.starts)
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("batching", [False, True])
 @pytest.mark.parametrize("durability", ["sync", "interval", "os"])
 def test_a_kill_at_any_moment_loses_nothing_and_invents_nothing(
     folder: Path, durability: str, batching: bool
 ) -> None:
-    seed = random.randrange(1 << 30)
-    print(f"seed {seed}")
-    chance = random.Random(seed)
+    chance = random.Random(new_seed())
     with pulsarx.Client(folder) as client:
         client.admin.namespaces.set_retention("public/default", -1, -1)
     history = KillHistory()
     start = 0
-    for _ in range(KILLS):
+    for _ in range(scaled(KILLS)):
         history.starts.append(start)
         with ChildProcess(PUBLISH_AND_CONSUME, folder, durability, batching, start) as child:
             lines = [

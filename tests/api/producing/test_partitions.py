@@ -10,6 +10,7 @@ from topic_reading import OpenClient, Told, drain, payloads, read_all, whole_top
 
 import pulsarx
 from pulsarx import errors
+from pulsarx.testing import inspect
 
 FULL = "persistent://public/default/"
 EARLIEST = pulsarx.InitialPosition.Earliest
@@ -204,8 +205,7 @@ def test_watchers_are_told_of_growth(memory_client: pulsarx.Client) -> None:
 
     partitioned(memory_client)
     watcher, gone = Watcher(), Watcher()
-    name = pulsarx.topic_name.TopicName.of("x")
-    topic = memory_client._broker.partitioned_topic(name)  # type: ignore[union-attr]
+    topic = inspect(memory_client).partitioned_topic("x")
     topic.watch(watcher.grown)
     topic.watch(gone.grown)
     del gone
@@ -270,7 +270,7 @@ def test_no_plain_topic_has_a_partitioned_name(memory_client: pulsarx.Client) ->
     partitioned(memory_client)
     memory_client.create_producer("x").send(b"1")
     with pytest.raises(errors.OperationNotSupported):
-        memory_client._broker.topic(pulsarx.topic_name.TopicName.of("x"))
+        inspect(memory_client).topic("x")
     assert f"{FULL}x" not in memory_client.admin.topics.get_list()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sleeping_thread import until_asleep
 from topic_reading import Told, batched, drain, numbers, read_all, whole_topic
 
 import pulsarx
@@ -274,7 +275,7 @@ def test_a_full_queue_blocks_until_there_is_room(folder: Path) -> None:
             sender = threading.Thread(target=send_five)
             sender.start()
             assert entered.wait(10)
-            sender.join(0.05)
+            until_asleep(sender)
             assert sender.is_alive()
             plan.release()
             sender.join(10)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from seeds import scaled
 from type_steps import publish, publish_batch, take_messages
 
 import pulsarx
@@ -204,7 +205,7 @@ class History:
 @pytest.mark.parametrize("kind", KINDS)
 @given(history=st.lists(steps, min_size=20, max_size=100))
 @settings(
-    max_examples=60,
+    max_examples=scaled(60),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     print_blob=True,

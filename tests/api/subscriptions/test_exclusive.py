@@ -14,6 +14,7 @@ import pulsarx
 from pulsarx import CompressionType, ConsumerType, InitialPosition, MessageId, errors
 from pulsarx.compression import decompress
 from pulsarx.enumerations import SubscriptionMode
+from pulsarx.testing import inspect
 
 TYPES = [
     ConsumerType.Exclusive,
@@ -146,7 +147,7 @@ def test_a_non_durable_subscription_is_made_anew_when_its_consumer_was_forgotten
     del consumer
     gc.collect()
     again = join(memory_client, kind, subscription_mode=mode)
-    memory_client._broker.background.wait()
+    inspect(memory_client).settle()
     messages = take_messages(again)
     assert [each.data() for each in messages] == [b"1", b"2"]
     again.acknowledge(messages[0])
@@ -173,7 +174,7 @@ def test_a_non_durable_subscription_survives_that_its_messages_are_trimmed(
     got = take_messages(consumer, 1)
     for message in take_messages(durable):
         durable.acknowledge(message)
-    client._broker.background.wait()
+    inspect(client).settle()
     assert client.admin.topics.stats("t")["storage_size"] >= 0
     found = take(consumer)
     assert found[-1] == "6" and found == sorted(found)

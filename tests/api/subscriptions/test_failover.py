@@ -17,6 +17,7 @@ from type_steps import (
 
 import pulsarx
 from pulsarx import ConsumerType, errors
+from pulsarx.testing import inspect
 
 
 def join(client: pulsarx.Client, name: str, **options: Any) -> Any:
@@ -159,7 +160,7 @@ def test_a_forgotten_active_consumer_is_followed_by_the_next(
     assert take(first) == ["1"]
     del first
     gc.collect()
-    memory_client._broker.background.wait()
+    inspect(memory_client).settle()
     assert take(second) == ["1"]
 
 

@@ -24,6 +24,7 @@ from type_steps import join as join_any
 
 import pulsarx
 from pulsarx import ConsumerKeySharedPolicy, ConsumerType, KeySharedMode, errors
+from pulsarx.testing import inspect
 
 MIDDLE = 32768
 LOW, OTHER_LOW = keys_between(0, MIDDLE - 1, 2)
@@ -391,7 +392,7 @@ def test_a_forgotten_consumer_s_keys_go_on(memory_client: pulsarx.Client) -> Non
     assert take(first) == [f"{HIGH}:1"]
     del first
     gc.collect()
-    memory_client._broker.background.wait()
+    inspect(memory_client).settle()
     assert take(second) == [f"{HIGH}:1"]
 
 

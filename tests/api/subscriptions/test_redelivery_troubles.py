@@ -16,6 +16,7 @@ import pulsarx
 from pulsarx import ConsumerType, MessageId, errors
 from pulsarx.broker.ledgers.ledger_list import LedgerList
 from pulsarx.enumerations import SubscriptionMode
+from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
 
 SHARING = pytest.mark.parametrize("kind", [ConsumerType.Shared, ConsumerType.KeyShared])
@@ -244,7 +245,7 @@ def test_who_waits_is_told_that_what_kept_it_waiting_was_trimmed(
     consumer.watch(lambda: told.append(True))
     for message in messages:
         durable.acknowledge(message)
-    client._broker.background.wait()
+    inspect(client).settle()
     assert told
     assert take(consumer) == ["2", "3"]
     check(consumer)

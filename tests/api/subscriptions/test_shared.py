@@ -13,6 +13,7 @@ from type_steps import join as join_any
 
 import pulsarx
 from pulsarx import ConsumerType, errors
+from pulsarx.testing import inspect
 
 
 def join(client: pulsarx.Client, name: str = "", queue_size: int = 1000, **options: Any) -> Any:
@@ -161,7 +162,7 @@ def test_a_forgotten_consumer_leaves(memory_client: pulsarx.Client) -> None:
     assert len(take(gone)) + len(take(other)) == 4
     del gone
     gc.collect()
-    memory_client._broker.background.wait()
+    inspect(memory_client).settle()
     assert len(take(other)) == 2
     check(other)
 

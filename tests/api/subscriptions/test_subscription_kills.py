@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from child_process import ChildProcess
+from seeds import seeds
 from topic_reading import numbers
 
 import pulsarx
@@ -75,8 +76,9 @@ class Heard:
         self.counts[number] = count
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("type_name", ["Shared", "KeyShared"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3))
 def test_a_killed_process_loses_nothing_and_forgets_nothing(
     folder: Path, type_name: str, seed: int
 ) -> None:

@@ -182,6 +182,7 @@ def run_all(tasks: list[Callable[[], None]]) -> None:
         raise failures[0]
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("consumer_type", COUNTS, ids=lambda each: each.name)
 def test_a_million_messages_through_consumers_that_come_and_go(
     folder: Path, consumer_type: ConsumerType

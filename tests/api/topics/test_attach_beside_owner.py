@@ -23,9 +23,11 @@ from pulsarx.broker.folder.data_directory import DataDirectory
 from pulsarx.broker.requests.attach import Transaction, attach, attached
 from pulsarx.broker.requests.owner_request import ask_owner
 from pulsarx.broker.scan.lease import lease, release_lease
+from pulsarx.testing import inspect
 
 OWNER = """
 import sys, json, pulsarx
+from pulsarx.testing import inspect
 client = pulsarx.Client(sys.argv[1], durability=sys.argv[2])
 producers, consumers = {}, {}
 print("ready", flush=True)
@@ -44,7 +46,7 @@ for line in sys.stdin:
         )
         print("done", flush=True)
     elif verb == "settle":
-        client._broker.background.wait()
+        inspect(client).settle()
         print("done", flush=True)
     elif verb == "receive":
         for _ in range(int(words[0])):
@@ -137,6 +139,7 @@ ATTACH = """
 import sys, json
 from pulsarx.broker.requests.attach import Transaction, attach
 from pulsarx.broker.staging.staged_file import StagedFile
+from pulsarx.testing import inspect
 folder, application, batch_id, documents = sys.argv[1:]
 files = [StagedFile.of_document(each) for each in json.loads(documents)]
 result = attach(folder, Transaction(application, int(batch_id)), files)
@@ -257,7 +260,7 @@ def test_a_subscription_holds_what_was_attached_until_it_is_acknowledged(
     client.create_producer("t").send(b"z")
     for _ in range(5):
         consumer.acknowledge(consumer.receive(1000))
-    client._broker.background.wait()
+    inspect(client).settle()
     assert client.admin.topics.stats("t")["messages"] == 1
 
 
@@ -271,10 +274,10 @@ def test_a_leased_ledger_is_not_trimmed(folder: Path, open_client: OpenClient) -
     client.create_producer("t").send(b"z")
     for _ in range(5):
         consumer.acknowledge(consumer.receive(1000))
-    client._broker.background.wait()
+    inspect(client).settle()
     assert client.admin.topics.stats("t")["messages"] == 5
     assert release_lease(folder, "job")
-    client._broker.background.wait()
+    inspect(client).settle()
     assert client.admin.topics.stats("t")["messages"] == 1
 
 

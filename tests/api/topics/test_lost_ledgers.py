@@ -24,7 +24,7 @@ from type_steps import join, publish, statistics
 import pulsarx
 from pulsarx import ConsumerType, MessageId, errors
 from pulsarx.randomness import Randomness
-from pulsarx.topic_name import TopicName
+from pulsarx.testing import inspect
 
 COUNT = 10
 DURABILITIES = pytest.mark.parametrize("durability", ["sync", "interval", "os"])
@@ -147,7 +147,7 @@ def test_an_open_ledger_of_which_nothing_can_be_read_is_told_with_what_was_publi
         consumer.acknowledge_many(messages)
         publish(client, "t:last")
     with pulsarx.Client(folder, durability=durability) as client:
-        client._broker.topic(TopicName.of("t")).trim()
+        inspect(client).topic("t").trim()
         assert receive_all(client.create_reader("t", MessageId.earliest))[1] == []
     assert not lines(caplog, "is lost")
     if content is not None:
@@ -400,7 +400,7 @@ def test_trimming_deletes_no_ledger_of_another_topic(
             assert data_of(messages) == ["later"] and len(told) == 1
             consumer.acknowledge_many(messages)
             assert statistics(client, topic)["msg_backlog"] == 0
-        client._broker.background.wait()
+        inspect(client).settle()
     for path in paths:
         assert all_files(folder)[path.name] == before[path.name]
         assert len(lines(caplog, f"nothing from ledger {path.stem} on is trimmed")) == 1

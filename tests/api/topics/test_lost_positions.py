@@ -17,6 +17,7 @@ from pulsarx import ConsumerType, MessageId
 
 LEAVE_OPEN = """
 import sys, pulsarx
+from pulsarx.testing import inspect
 options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=int(sys.argv[2]))
 client = pulsarx.Client(sys.argv[1], durability="os", broker_options=options)
 producer = client.create_producer("t")
@@ -27,7 +28,7 @@ for number in range(10):
     if number < 8:
         consumer.acknowledge(consumer.receive())
 client.subscribe("t", "late")
-client._broker.background.wait()
+inspect(client).settle()
 print("sent", flush=True)
 sys.stdin.read()
 """

@@ -12,6 +12,7 @@ from topic_reading import OpenClient, drain, numbers, payloads, whole_topic
 
 import pulsarx
 from pulsarx import InitialPosition, errors
+from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
 
 FIVE_A_LEDGER = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=5)
@@ -27,7 +28,7 @@ def publish(client: pulsarx.Client, count: int, start: int = 0, topic: str = "t"
 
 def settle(client: pulsarx.Client) -> None:
     """Let the broker's thread finish sealing and trimming."""
-    client._broker.background.wait()  # type: ignore[union-attr]
+    inspect(client).settle()
 
 
 def ledger_files(folder: Path) -> list[int]:
@@ -242,7 +243,7 @@ def test_what_a_full_disk_kept_from_its_seal_is_sealed_and_trimmed_later(
     late = threading.Event()
     client = pulsarx.Client(folder, durability="os", broker_options=FIVE_A_LEDGER)
     consumer = client.subscribe("t", "s")
-    client._broker.background.put(late.wait)  # type: ignore[union-attr]
+    inspect(client).post(late.wait)
     publish(client, 13)  # two ledgers wait for their seal
     acknowledge_all(consumer)
     with fault_plan() as plan:

@@ -16,7 +16,7 @@ from type_steps import publish, statistics
 import pulsarx
 from pulsarx import BrokerOptions, ConsumerType, InitialPosition, MessageId
 from pulsarx.broker.subscriptions.subscription import Subscription
-from pulsarx.topic_name import TopicName
+from pulsarx.testing import inspect
 
 ONE_ENTRY = BrokerOptions(managed_ledger_max_entries_per_ledger=1)
 
@@ -41,7 +41,7 @@ def test_a_ledger_that_the_catalogue_has_just_named_can_be_looked_at(
     that: `find below offset 0: out of range`, and its messages never came."""
     client = open_client(broker_options=ONE_ENTRY)
     publish(client, "0")
-    catalogue = client._broker.catalogue
+    catalogue = inspect(client).catalogue
     commit = type(catalogue).commit
     seen: list[str] = []
 
@@ -87,13 +87,13 @@ def test_a_subscription_at_the_end_stays_there_when_an_empty_ledger_goes(
     publish(client, "0", "1")
     client.close()
     client = open_client()
-    topic = client._broker.topic(TopicName.of("t"))
+    topic = inspect(client).topic("t")
     topic.ledger.open_writer()
     position = topic.ledger.end_position()
     with topic.ledger.lock:
         topic.ledger.begin_attach()
         topic.ledger.end_attach()
-    client._broker.background.wait()
+    inspect(client).settle()
     assert topic.ledger.end_position()[0] < position[0]
     if durable:
         topic.create_subscription("s", position)
@@ -108,7 +108,7 @@ def test_beside_the_owner_a_ledger_is_found_whose_slot_is_anothers_by_now(folder
         with pulsarx.Client(folder, read_only=True) as client:
             reader = client.create_reader("t", MessageId.earliest)
             assert reader.read_next(0).data() == b"0"
-            ledger = client._broker.topic(TopicName.of("t")).ledger
+            ledger = inspect(client).ledger("t")
             [record] = ledger.ledgers()
             assert record.state == "open" and ledger.span(record).is_growing
             owner.publish("1", "2", "3")

@@ -19,7 +19,7 @@ from topic_reading import OpenClient, drain
 
 import pulsarx
 from pulsarx import BrokerOptions, ConsumerKeySharedPolicy, ConsumerType, KeySharedMode, ManualClock
-from pulsarx.topic_name import TopicName
+from pulsarx.testing import inspect
 
 
 def backlog(client: pulsarx.Client) -> tuple[int, int]:
@@ -263,9 +263,9 @@ def test_a_ledger_sealed_since_the_list_was_taken_counts_as_it_is() -> None:
     options = BrokerOptions(managed_ledger_max_entries_per_ledger=2)
     with pulsarx.Client("memory:sealing", durability="os", broker_options=options) as client:
         publish(client, 1)
-        ledger_list = client._broker.topic(TopicName.of("t")).ledger
+        ledger_list = inspect(client).ledger("t")
         taken = ledger_list.ledgers()[0]
         publish(client, 4)
-        client._broker.background.wait()  # it seals the first ledger
+        inspect(client).settle()  # it seals the first ledger
         assert (taken.state, ledger_list.ledgers()[0].state) == ("open", "sealed")
         assert ledger_list.published_counts(taken) == (2, 2)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from plain_files import PlainFiles
+from seeds import seeds
 from simulated_files import Crash, SimulatedFiles
 
 from pulsarx.broker.catalogue.catalogue import Catalogue
@@ -68,7 +69,7 @@ def sweep(root: Path, seed: int | None) -> int:
     raise AssertionError("the sweep did not end")
 
 
-@pytest.mark.parametrize("seed", [None, 1, 2])
+@pytest.mark.parametrize("seed", [None, *seeds(2)])
 def test_a_crash_at_every_call_loses_nothing_acknowledged(tmp_path: Path, seed: int | None) -> None:
     print("seed", seed)
     assert sweep(tmp_path / "root", seed) > 70

@@ -6,6 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_files import PlainFiles
+from seeds import scaled
 
 from pulsarx.broker.catalogue.catalogue import Catalogue
 from pulsarx.broker.catalogue.state import CatalogueState
@@ -70,7 +71,7 @@ def fitting(catalogue: Catalogue, step: list[dict[str, Any]]) -> list[dict[str, 
     return made
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=scaled(60), deadline=None)
 @given(
     st.lists(st.lists(OPERATIONS, max_size=4) | st.just("reopen"), max_size=30), st.integers(1, 5)
 )

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from child_process import ChildProcess, run_program
+from sleeping_thread import until_asleep
 
 import pulsarx
 from pulsarx import errors
@@ -395,8 +396,8 @@ def test_memory_has_no_socket() -> None:
 
 def test_every_verb_is_named() -> None:
     assert sorted(VERBS) == [
-        "attach", "create_subscription", "create_topic", "lease", "move_subscriptions", "release",
-        "renew", "stats",
+        "attach", "attach_list", "create_subscription", "create_topic", "lease",
+        "move_subscriptions", "release", "renew", "stats",
     ]  # fmt: skip
 
 
@@ -418,7 +419,7 @@ def test_closing_finishes_the_request_that_is_being_performed(
     assert begun.wait(10)
     closing = threading.Thread(target=client.close)
     closing.start()
-    closing.join(0.05)
+    until_asleep(closing)
     assert closing.is_alive()
     go_on.set()
     closing.join(10)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import shutil
 import threading
 from pathlib import Path
@@ -153,10 +154,14 @@ def test_another_store_is_named_with_both_ids_host_and_path(folder: Path) -> Non
 
 def test_a_missing_file_is_named(folder: Path) -> None:
     good, bad = stage(folder, "t", [b"1"]), stage(folder, "t", [b"2"])
-    (folder / "staging" / "job" / bad.name).unlink()
-    refused(
-        folder, [good, bad], errors.StorageError, "1.ledger on host .*no such file.*Mount|mount"
+    path = folder / "staging" / "job" / bad.name
+    path.unlink()
+    text = (
+        f"attach {re.escape(str(path))} on host {os.uname().nodename} .*: there is no such file in "
+        f"the data directory with id {bad.store_id} .*Nothing was attached. Every host must have "
+        "the same data directory mounted under the path it uses$"
     )
+    refused(folder, [good, bad], errors.StorageError, text)
 
 
 @pytest.mark.parametrize("damage", ["cut", "header", "footer", "foreign", "link"])

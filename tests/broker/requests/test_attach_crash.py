@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 from attach_steps import catalogue, contents, folder_of_topics, nothing_stays_open, publish
 from child_process import ChildProcess
+from seeds import seeds
 from simulated_files import Crash, SimulatedFiles
 from staged_ledgers import PREFIX, stage
 
 import pulsarx
 from pulsarx import errors
 from pulsarx.broker import broker as brokers
+from pulsarx.broker.requests import attach as attaching
 from pulsarx.broker.requests.attach import Transaction, attach, attached
 from pulsarx.broker.staging.staged_file import StagedFile
 
@@ -54,7 +56,8 @@ def crash_at(folder: Path, call: int, seed: int | None, files: list[StagedFile])
     return lived
 
 
-@pytest.mark.parametrize("seed", [None, -1, 1, 2])
+@pytest.mark.standard
+@pytest.mark.parametrize("seed", [None, -1, *seeds(2)])
 def test_a_crash_at_every_call_leaves_all_or_nothing(
     folder: Path, tmp_path: Path, seed: int | None
 ) -> None:
@@ -86,6 +89,7 @@ def test_a_crash_at_every_call_leaves_all_or_nothing(
     assert call > 20
 
 
+@pytest.mark.standard
 def test_the_sweep_finds_a_missing_flush(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,10 +138,12 @@ STEPS = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("listed", [False, True])
 @pytest.mark.parametrize(("step", "count"), STEPS)
 def test_an_owner_killed_while_it_attaches_is_replaced_and_all_of_it_comes_once(
-    folder: Path, step: str, count: int
+    folder: Path, step: str, count: int, listed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(attaching, "_FILES_IN_REQUEST_MAX", 0 if listed else 2)
     files = [stage(folder, "t", [b"1"]), stage(folder, "u", [b"2"])]
     with ChildProcess(DYING, folder, step, count) as owner:
         assert owner.line() == "ready"
@@ -153,6 +159,7 @@ import sys
 sys.path[:0] = sys.argv[3:]
 from pathlib import Path
 from staged_ledgers import stage
+from pulsarx.broker.requests import attach as attaching
 from pulsarx.broker.requests.attach import Transaction, attach
 folder, who = Path(sys.argv[1]), sys.argv[2]
 print("ready", flush=True)

@@ -13,7 +13,6 @@ from catalogue_folder import TOPIC, create, open_folder, read_folder
 
 import pulsarx
 from pulsarx import errors
-from pulsarx.broker import broker as brokers
 from pulsarx.broker.catalogue.operations import id_runs
 from pulsarx.broker.scan import lease as leases
 from pulsarx.broker.scan import lease_renewal
@@ -24,6 +23,7 @@ from pulsarx.broker.scan.plan import plan
 from pulsarx.broker.scan.read_range import read_range
 from pulsarx.clock import Deadline
 from pulsarx.errors import CatalogueError
+from pulsarx.testing import inspect
 
 T = TOPIC + "t"
 Ledgers = Callable[[], list[int]]
@@ -52,20 +52,16 @@ def client(folder: Path, clock: pulsarx.ManualClock) -> Iterator[pulsarx.Client]
 
 
 def ledger_ids(client: pulsarx.Client) -> list[int]:
-    brokers_of(client).background.wait()
+    inspect(client).settle()
     return [each["ledger_id"] for each in client.admin.topics.stats("t")["ledgers"]]
-
-
-def brokers_of(client: pulsarx.Client) -> Any:
-    return client._broker
 
 
 def acknowledge_all(client: pulsarx.Client) -> None:
     with_s = client.subscribe("t", "other")
     with_s.unsubscribe()
-    brokers_of(client).topics[T].unsubscribe("s")
-    brokers_of(client).set_retention("public/default", brokers.RetentionPolicy())
-    brokers_of(client).background.wait()
+    inspect(client).topic(T).unsubscribe("s")
+    client.admin.namespaces.set_retention("public/default", 0, 0)
+    inspect(client).settle()
 
 
 def test_trimming_spares_what_is_leased_and_what_comes_after(
@@ -102,9 +98,9 @@ def test_an_overdue_lease_is_forgotten_by_the_next(
     lease(folder, "a", {T: ledger_ids(client)}, 1000)
     clock.advance(2)
     lease(folder, "b", {}, 1000)
-    assert list(brokers_of(client).catalogue.state.leases) == ["b"]
+    assert list(inspect(client).catalogue.state.leases) == ["b"]
     assert release_lease(folder, "b")
-    assert not brokers_of(client).catalogue.state.leases
+    assert not inspect(client).catalogue.state.leases
 
 
 def test_ledgers_that_are_gone_cannot_be_leased(client: pulsarx.Client, folder: Path) -> None:
@@ -114,7 +110,7 @@ def test_ledgers_that_are_gone_cannot_be_leased(client: pulsarx.Client, folder: 
         lease(folder, "job", {T: ids}, 1000)
     with pytest.raises(errors.TopicNotFound):
         lease(folder, "job", {TOPIC + "nowhere": [1]}, 1000)
-    assert not brokers_of(client).catalogue.state.leases
+    assert not inspect(client).catalogue.state.leases
 
 
 def test_a_lease_that_comes_while_trimming_decides_is_kept(
@@ -123,7 +119,7 @@ def test_a_lease_that_comes_while_trimming_decides_is_kept(
     """Which ledgers may go is decided before; the commit that removes them looks again."""
     ids = ledger_ids(client)
     lease(folder, "job", {T: [ids[1]]}, 1000)
-    assert brokers_of(client).topics[T].ledger.remove(ids[:3]) == ids[:1]
+    assert inspect(client).ledger(T).remove(ids[:3]) == ids[:1]
     assert ledger_ids(client) == ids[1:]
 
 
@@ -136,7 +132,7 @@ def test_without_an_owner_and_across_owners(folder: Path) -> None:
     lease(folder, "job", {T: ids[:1]}, 60_000)
     with pulsarx.Client(folder, durability="os") as client:
         client.create_producer("t").send(b"x")
-        brokers_of(client).set_retention("public/default", brokers.RetentionPolicy())
+        client.admin.namespaces.set_retention("public/default", 0, 0)
         assert ledger_ids(client)[:3] == ids
         release_lease(folder, "job")
         assert len(ledger_ids(client)) == 1
@@ -231,7 +227,7 @@ def renewals(clock: pulsarx.ManualClock, monkeypatch: pytest.MonkeyPatch) -> Lea
 def planned_ranges(client: pulsarx.Client, folder: Path, ttl_ms: int) -> list[LedgerRange]:
     ranges = plan(client, "t", columns=["value"])
     expires_ms = lease_ranges(folder, "job", ranges, ttl_ms)
-    assert {each.lease for each in ranges} == {("job", ttl_ms, expires_ms)}
+    assert {each.lease for each in ranges} == {("job", ttl_ms, expires_ms, ranges[0].ledger_id)}
     return ranges
 
 
@@ -256,7 +252,7 @@ def test_a_read_may_take_much_longer_than_its_lease(
     assert found == [1] * 4
     # Nobody reads any more: the lease ends, and the next look at retention takes them.
     pass_time(clock, renewals, 31)
-    brokers_of(client).topics[T].trim()
+    inspect(client).topic(T).trim()
     assert ledger_ids(client) == ids[3:]
     assert not any(each.timer for each in renewals._leases.values())
 
@@ -273,7 +269,7 @@ def test_a_reader_that_is_dropped_renews_no_more(
     assert ledger_ids(client) == ids
     del reader
     pass_time(clock, renewals, 31)
-    brokers_of(client).topics[T].trim()
+    inspect(client).topic(T).trim()
     assert ledger_ids(client) == ids[3:]
 
 
@@ -302,12 +298,76 @@ def test_a_lease_that_is_over_is_told_and_reading_goes_on(
     renewals: LeaseRenewals,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """There is nothing left to lease: retention has removed what is being read."""
     ranges = planned_ranges(client, folder, 30_000)
+    reader = read_range(ranges[0])
     release_lease(folder, "job")
-    for _ in read_range(ranges[0]):
+    acknowledge_all(client)
+    assert ranges[0].ledger_id not in ledger_ids(client)
+    for _ in reader:
         pass_time(clock, renewals, 100)
     assert caplog.text.count("is not renewed from host") == 1
-    assert not brokers_of(client).catalogue.state.leases
+    assert not inspect(client).catalogue.state.leases
+
+
+def test_what_is_read_after_the_lease_is_over_is_leased_again_as_a_whole(
+    client: pulsarx.Client, folder: Path, clock: pulsarx.ManualClock, renewals: LeaseRenewals
+) -> None:
+    """As by the second action of a DataFrame, an hour after the first: it read without a lease."""
+    ids = ledger_ids(client)
+    ranges = planned_ranges(client, folder, 30_000)
+    for each in ranges:
+        assert sum(len(batch) for batch in read_range(each)) == 1
+    pass_time(clock, renewals, 3600)
+    assert not brokers_of(client).catalogue.state.leased_from(T, clock.now_ms())[1]
+    reader = read_range(ranges[2])
+    next(reader)
+    renewals.wait()
+    acknowledge_all(client)
+    assert ledger_ids(client) == ids
+    pass_time(clock, renewals, 100)
+    assert ledger_ids(client) == ids
+    (job,) = brokers_of(client).catalogue.state.leases
+    assert job.startswith("job-")
+    assert sum(len(batch) for each in ranges for batch in read_range(each)) == 4
+    del reader
+    pass_time(clock, renewals, 31)
+    brokers_of(client).topics[T].trim()
+    assert ledger_ids(client) == ids[3:]
+
+
+def test_where_some_of_a_job_is_gone_what_is_being_read_is_leased_again(
+    client: pulsarx.Client, folder: Path, clock: pulsarx.ManualClock, renewals: LeaseRenewals
+) -> None:
+    ids = ledger_ids(client)
+    ranges = planned_ranges(client, folder, 30_000)
+    release_lease(folder, "job")
+    assert brokers_of(client).topics[T].ledger.remove(ids[:1]) == ids[:1]
+    clock.advance(31)
+    reader, later = read_range(ranges[2]), read_range(ranges[1])
+    next(reader)
+    renewals.wait()
+    acknowledge_all(client)
+    assert ledger_ids(client) == ids[2:]
+    next(later)  # its file is open
+    pass_time(clock, renewals, 31)
+    assert ledger_ids(client) == ids[2:]
+
+
+def test_a_topic_that_is_read_later_comes_under_the_new_lease_at_once(
+    client: pulsarx.Client, folder: Path, clock: pulsarx.ManualClock, renewals: LeaseRenewals
+) -> None:
+    client.create_producer("u").send(b"x")
+    ranges = [*plan(client, "t"), *plan(client, "u")]
+    lease_ranges(folder, "job", ranges, 30_000)
+    clock.advance(40)
+    readers = []
+    for each in (ranges[0], ranges[-1]):
+        readers.append(read_range(each))
+        next(readers[-1])
+        renewals.wait()
+    leases_now = brokers_of(client).catalogue.state.leases
+    assert sorted(leases_now.popitem()[1].ledgers) == [T, TOPIC + "u"]
 
 
 def test_a_lease_that_was_over_and_is_replaced_is_renewed_again(
@@ -323,7 +383,7 @@ def test_a_lease_that_was_over_and_is_replaced_is_renewed_again(
     acknowledge_all(client)
     for _ in read_range(ranges[0]):
         pass_time(clock, renewals, 100)
-        brokers_of(client).topics[T].trim()
+        inspect(client).topic(T).trim()
         assert ledger_ids(client) == ids
 
 
@@ -335,7 +395,7 @@ def test_a_reader_may_be_dropped_anywhere(
     next(reader)
     with renewals._lock:
         del reader
-    assert [each.readers for each in renewals._leases.values()] == [0]
+    assert [each.reading for each in renewals._leases.values()] == [[]]
 
 
 def test_what_a_forked_child_drops_leaves_its_own_timers(
@@ -415,14 +475,14 @@ def test_another_process_renews_through_the_owner(folder: Path, run_child: Any) 
         client.create_producer("t").send(b"x")
         (planned,) = plan(client, "t")
         lease_ranges(folder, "job", [planned], 1500)
-        leases_now = brokers_of(client).catalogue.state.leases
+        leases_now = inspect(client).catalogue.state.leases
         first_ms = leases_now["job"].expires_ms
         child = run_child(READER, json.dumps(planned.document()))
         assert child.stdout.readline() == "1\n"
         deadline = Deadline(20_000)
         while leases_now["job"].expires_ms < first_ms + 1000 and not deadline.expired():
-            brokers_of(client).background.wait()
-            leases_now = brokers_of(client).catalogue.state.leases
+            inspect(client).settle()
+            leases_now = inspect(client).catalogue.state.leases
         assert leases_now["job"].expires_ms >= first_ms + 1000
         child.stdin.write("\n")
         child.stdin.close()

@@ -28,6 +28,7 @@ from pulsarx.broker.scan import plan as plan_module
 from pulsarx.broker.scan.ledger_range import LedgerRange, group_ranges
 from pulsarx.broker.scan.offsets import format_offsets, parse_offsets
 from pulsarx.broker.scan.plan import Planner, plan
+from pulsarx.testing import inspect
 
 
 def ledger_ids(planner: Planner) -> list[int]:
@@ -35,8 +36,8 @@ def ledger_ids(planner: Planner) -> list[int]:
 
 
 def remove_ledgers(client: pulsarx.Client, ids: list[int]) -> None:
-    client._broker.background.wait()
-    client._broker.topics[FULL].ledger.remove(ids)
+    inspect(client).settle()
+    inspect(client).ledger(FULL).remove(ids)
 
 
 # Whole topics
@@ -80,9 +81,9 @@ def test_several_topics_are_planned_in_the_order_named(client: pulsarx.Client):
 
 def test_a_plan_of_whole_ledgers_opens_no_file(client: pulsarx.Client):
     publish(client, 9)
-    client._broker.background.wait()
+    inspect(client).settle()
     client.close()
-    folder = Path(client._broker.directory.path)
+    folder = Path(inspect(client).directory.path)
     for path in folder.glob("ledgers/*/*.ledger"):
         path.unlink()
     with clients_of(folder) as make:
@@ -95,7 +96,7 @@ def test_a_range_is_a_value(client: pulsarx.Client):
     assert pickle.loads(pickle.dumps(found)) == found
     assert LedgerRange.of_document(json.loads(json.dumps(found.document()))) == found
     assert len({found, pickle.loads(pickle.dumps(found))}) == 1
-    assert found.folder_id == client._broker.directory.folder_id
+    assert found.folder_id == inspect(client).directory.folder_id
 
 
 def test_groups_stay_within_one_topic_and_size(client: pulsarx.Client):
@@ -149,11 +150,12 @@ def test_one_place_has_one_offset(client: pulsarx.Client):
     publish(client, 3)
     planner = Planner(client, "t")
     before = planner.latest()
-    client._broker.topics[FULL].ledger.roll_over(client._broker.topics[FULL].ledger.tail.writer)
-    client._broker.background.wait()
+    ledger = inspect(client).ledger(FULL)
+    ledger.roll_over(ledger.tail.writer)
+    inspect(client).settle()
     assert planner.latest() == before
     publish(client, 1)
-    ledgers = client._broker.topics[FULL].ledger.ledgers()
+    ledgers = inspect(client).ledger(FULL).ledgers()
     assert planner.resolve({FULL: (ledgers[1].ledger_id, 0)}) == before
     assert planner.resolve({FULL: (ledgers[0].ledger_id, 0)}) == planner.earliest()
 
@@ -240,7 +242,7 @@ def test_what_was_removed_is_known_after_a_restart(open_client: OpenClient):
     publish(client, 9)
     first, second, _ = ledger_ids(Planner(client, "t"))
     remove_ledgers(client, [first, second])
-    client._broker.catalogue.checkpoint()
+    inspect(client).catalogue.checkpoint()
     client.close()
     planner = Planner(open_client(read_only=True), "t")
     assert planner.earliest() == {FULL: (second, 3)}
@@ -298,7 +300,7 @@ def test_time_is_cut_exactly_and_prunes_ledgers(open_client: OpenClient):
     for _ in range(9):
         sent += publish(client, 1)
         clock.advance(1)
-    client._broker.background.wait()
+    inspect(client).settle()
     for low, high in itertools.combinations_with_replacement(range(-1, 11), 2):
         found = plan(client, "t", start_ms + low * 1000, start_ms + high * 1000, ["value"])
         assert values(found) == sent[max(low, 0) : max(high, 0)]
@@ -390,10 +392,11 @@ import pulsarx
 from pulsarx.broker.scan.plan import plan
 from pulsarx.broker.staging.sealed_writer import SealedLedgerWriter
 from pulsarx.broker.scan.read_range import read_range
+from pulsarx.testing import inspect
 ranges = plan(pulsarx.Client(sys.argv[1], read_only=True), "t")
 print(sum(len(batch) for each in ranges for batch in read_range(each)), "pyarrow" in sys.modules)
 """
-    child = run_child(program, client._broker.directory.path)
+    child = run_child(program, inspect(client).directory.path)
     assert child.communicate(timeout=30)[0] == "2 False\n"
 
 
@@ -401,7 +404,7 @@ def test_a_ledger_that_retention_removes_meanwhile_is_left_out(
     client: pulsarx.Client, beside: Beside, monkeypatch: pytest.MonkeyPatch
 ):
     sent = publish(client, 9)
-    client._broker.background.wait()
+    inspect(client).settle()
     planner = Planner(beside(), "t")
     first = ledger_ids(planner)[0]
     cut = plan_module.cut_pieces

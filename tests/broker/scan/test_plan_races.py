@@ -12,17 +12,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from range_topics import FULL, Beside, OpenClient, clients_of, publish, small_ledgers, values
+from seeds import scaled
 
 import pulsarx
 from pulsarx import errors
 from pulsarx.broker.scan.ledger_range import LedgerRange
 from pulsarx.broker.scan.plan import Planner, plan
 from pulsarx.broker.scan.read_range import read_range
+from pulsarx.testing import inspect
 
 
 def ledger_of(client: pulsarx.Client) -> Any:
-    client._broker.background.wait()
-    return client._broker.topics[FULL].ledger
+    inspect(client).settle()
+    return inspect(client).ledger(FULL)
 
 
 def remove(client: pulsarx.Client, count: int) -> None:
@@ -214,7 +216,7 @@ def test_sealed_ledgers_only(client: pulsarx.Client, beside: Beside):
 # Cuts
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     entries=st.lists(
         st.lists(st.integers(0, 3000), min_size=1, max_size=12), min_size=1, max_size=12

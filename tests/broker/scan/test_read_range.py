@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ledger_files import make_entry, make_ledger
 from range_topics import FULL, OpenClient, batches_of, clients_of, publish, tables, values
+from seeds import scaled
 
 import pulsarx
 from pulsarx import CompressionType, errors
@@ -21,6 +22,7 @@ from pulsarx._pycore.ranges.entry_codec import encode_batch
 from pulsarx.broker.scan.ledger_range import LedgerRange
 from pulsarx.broker.scan.plan import plan
 from pulsarx.broker.scan.read_range import read_range
+from pulsarx.testing import inspect
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 COLUMNS = (
@@ -132,7 +134,7 @@ def test_no_column_and_unknown_columns_are_refused(client: pulsarx.Client):
         read_range(one_range(client), max_rows=0)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     batches=st.lists(
         st.lists(
@@ -299,7 +301,7 @@ def test_a_file_cut_short_is_told_before_it_is_read(open_client: OpenClient):
         read_range(planned)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     at=st.integers(0, 400),
     byte=st.integers(0, 255),
@@ -481,7 +483,7 @@ print(len(kept), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >
 def test_small_batches_take_little_memory(client: pulsarx.Client, run_child: Any):
     """Each took room for 8 MiB, and 2 MiB of it for real where pages are huge."""
     client.create_producer("t", **batches_of(1000)).send_many([b"value"] * 800_000)
-    child = run_child(KEEPER, client._broker.directory.path)
+    child = run_child(KEEPER, inspect(client).directory.path)
     count, mebibytes = map(int, child.communicate(timeout=60)[0].split())
     assert count == 800
     assert mebibytes < 100

@@ -24,6 +24,7 @@ from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ranges.entry_codec import decode_entry, encode_entry
 from pulsarx.broker.scan.ledger_range import LedgerRange
 from pulsarx.broker.staging.sealed_writer import SealedLedger, SealedLedgerWriter
+from pulsarx.testing import inspect
 
 FOLDER_ID = "0123456789abcdef" * 2
 
@@ -184,7 +185,7 @@ def test_a_file_becomes_part_of_a_topic(tmp_path: Path):
         client.create_producer("t").send(b"first")
         client.close()
         client = make()
-        broker = client._broker
+        broker = inspect(client).broker
         writer = SealedLedgerWriter(
             str(tmp_path / "staged"), broker.directory.folder_id, batch_messages_max=3
         )

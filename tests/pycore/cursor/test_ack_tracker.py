@@ -13,6 +13,7 @@ from failing_files import PlainFiles
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from seeds import scaled
 
 from pulsarx import errors
 from pulsarx._pycore.cursor.ack_tracker import AckTracker
@@ -199,9 +200,9 @@ class MemoryTrackerBesideModel(TrackerBesideModel):
 
 
 TestDurable = TrackerBesideModel.TestCase
-TestDurable.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestDurable.settings = settings(max_examples=scaled(100), stateful_step_count=40, deadline=None)
 TestMemory = MemoryTrackerBesideModel.TestCase
-TestMemory.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestMemory.settings = settings(max_examples=scaled(60), stateful_step_count=40, deadline=None)
 
 
 def test_an_unknown_ledger_is_refused_and_a_forgotten_one_counts_as_acknowledged() -> None:

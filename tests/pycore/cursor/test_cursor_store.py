@@ -51,6 +51,7 @@ def cursor_files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("seed", range(4))
 def test_a_killed_process_loses_no_acknowledgement_that_returned(tmp_path: Path, seed: int) -> None:
     command = [sys.executable, "-c", CHILD, str(tmp_path / "7"), str(seed)]
@@ -98,6 +99,7 @@ def small_cursor(folder: Path) -> tuple[dict[int, set[int]], Path]:
     return held, path
 
 
+@pytest.mark.standard
 def test_no_flipped_bit_makes_an_acknowledgement(tmp_path: Path) -> None:
     """Every bit of header fields, snapshot, used slots and one more; of the rest every 97th."""
     source = tmp_path / "source"
@@ -287,6 +289,7 @@ def test_a_full_tail_folds_and_grows_up_to_a_mebibyte(tmp_path: Path) -> None:
     assert tracker.hole_count() == 100_000
 
 
+@pytest.mark.standard
 def test_a_million_holes_survive_a_kill(tmp_path: Path) -> None:
     tracker = open_tracker(tmp_path)
     tracker.add_ledger(1)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from seeds import scaled
 
 from pulsarx import errors
 from pulsarx._pycore.dispatch.hash_range_selector import HashRangeSelector
@@ -160,7 +161,9 @@ class HashRangeConsumers(RuleBasedStateMachine):
 
 
 TestHashRangeConsumers = HashRangeConsumers.TestCase
-TestHashRangeConsumers.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+TestHashRangeConsumers.settings = settings(
+    max_examples=scaled(40), stateful_step_count=40, deadline=None
+)
 
 
 # Auto-split consistent hashing.
@@ -322,7 +325,9 @@ class RingConsumers(RuleBasedStateMachine):
 
 
 TestRingConsumers = RingConsumers.TestCase
-TestRingConsumers.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
+TestRingConsumers.settings = settings(
+    max_examples=scaled(30), stateful_step_count=20, deadline=None
+)
 
 
 # Sticky.
@@ -450,7 +455,9 @@ class StickyConsumers(RuleBasedStateMachine):
 
 
 TestStickyConsumers = StickyConsumers.TestCase
-TestStickyConsumers.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+TestStickyConsumers.settings = settings(
+    max_examples=scaled(40), stateful_step_count=20, deadline=None
+)
 
 
 # All three.

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from ledger_files import append, make_entry, make_ledger
+from seeds import scaled, seed_of
 
 from pulsarx import errors
 from pulsarx._pycore.ledger.ledger_file import LedgerFile, seal_recovered
@@ -34,11 +35,12 @@ while True:
 """
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("durability", ["os", "interval", "sync"])
 def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path, durability: str) -> None:
-    seed = 20240611
+    seed = seed_of(20240611)
     chance = random.Random(seed)
-    for turn in range(10):
+    for turn in range(scaled(10)):
         path = tmp_path / f"ledger-{turn}"
         here = os.path.dirname(os.path.dirname(__file__))
         child = subprocess.Popen(
@@ -112,6 +114,7 @@ def test_a_reader_in_another_process_sees_whole_entries_only(
     assert out.split() == ["2000", str(summary.size)], err
 
 
+@pytest.mark.standard
 def test_a_forked_child_cannot_write_and_does_not_hang(tmp_path: Path) -> None:
     writer = make_ledger(tmp_path / "ledger", durability="interval")
     append(writer, 0)

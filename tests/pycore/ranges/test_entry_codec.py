@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seeds import scaled
 
 from pulsarx._pycore.ranges import entry_codec
 from pulsarx._pycore.ranges.entry_codec import decode_entry, encode_batch, encode_entry
@@ -114,7 +115,7 @@ def test_the_envelope_of_a_batch_carries_the_first_key_but_not_its_properties() 
 
 
 @given(messages=MESSAGES, compression=st.integers(0, 4), producer_name=TEXT)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=scaled(300), deadline=None)
 def test_batches_come_back(
     messages: list[tuple[bytes, dict[str, Any]]], compression: int, producer_name: str
 ) -> None:
@@ -136,7 +137,7 @@ def test_batches_come_back(
     deliver_at_ms=st.integers(-(2**63), 2**63 - 1),
     schema_version=st.binary(max_size=10),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=scaled(300), deadline=None)
 def test_single_messages_come_back(
     payload: bytes,
     fields: dict[str, Any],
@@ -192,7 +193,7 @@ def test_a_key_that_is_not_utf8_comes_back() -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=scaled(500), deadline=None)
 def test_damage_is_an_error_and_nothing_else(data: st.DataObject) -> None:
     damaged = bytearray(data.draw(st.sampled_from([HELLO, BATCH, RICH_BATCH, RICH_SINGLE])))
     for _ in range(data.draw(st.integers(1, 3))):
@@ -204,7 +205,7 @@ def test_damage_is_an_error_and_nothing_else(data: st.DataObject) -> None:
 
 
 @given(garbage=st.binary(max_size=200))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=scaled(500), deadline=None)
 def test_garbage_is_an_error_and_nothing_else(garbage: bytes) -> None:
     for entry in [garbage, b"\x0e\x01" + garbage, HELLO[:22] + b"\x58\x02" + garbage]:
         try:

@@ -33,6 +33,7 @@ class CatalogueDraft:
 
     __slots__ = (
         "state", "epoch", "tenants", "namespaces", "topics", "used_ids", "transactions", "leases",
+        "changes_policies",
     )  # fmt: skip
 
     def __init__(self, state: CatalogueState) -> None:
@@ -44,6 +45,7 @@ class CatalogueDraft:
         self.used_ids: set[int] = set()
         self.transactions: dict[str, TransactionRecord | None] = {}  # None: forgotten
         self.leases: dict[str, LeaseRecord | None] = {}
+        self.changes_policies = False
 
     def apply(self, operations: list[Operation]) -> None:
         """Apply all of them.
@@ -71,6 +73,8 @@ class CatalogueDraft:
         _publish_into(state.transactions, self.transactions)
         _publish_into(state.leases, self.leases)
         state.epoch = self.epoch
+        if self.changes_policies:
+            state.policies_number = number
         if self.used_ids:
             state.next_id = max(state.next_id, max(self.used_ids) + 1)
         state.number = number
@@ -210,11 +214,13 @@ def _policies_with(policies: dict[str, Any], fields: Operation) -> dict[str, Any
 def _set_namespace_policy(draft: CatalogueDraft, fields: Operation) -> None:
     name = fields["namespace"]
     draft.namespaces[name] = _policies_with(_namespace(draft, name), fields)
+    draft.changes_policies = True
 
 
 def _set_topic_policy(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields["topic"])
     topic.policies = _policies_with(topic.policies, fields)
+    draft.changes_policies = True
 
 
 def _create_topic(draft: CatalogueDraft, fields: Operation) -> None:

@@ -196,11 +196,12 @@ class CatalogueState:
 
     __slots__ = (
         "number", "checksum", "epoch", "next_id", "tenants", "namespaces", "topics",
-        "transactions", "leases",
+        "transactions", "leases", "policies_number",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.number = 0  # of the last commit in it
+        self.policies_number = 0  # of the last commit known here that changed a policy
         self.checksum = 0  # of that commit's file
         self.epoch = 0  # of the owner
         self.next_id = 1  # greater than every id in use

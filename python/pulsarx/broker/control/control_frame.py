@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pulsarx.clock import Deadline
 
-FRAME_SIZE_MAX = 1 << 25  # an attach of 50,000 files
+FRAME_SIZE_MAX = 1 << 25  # a lease of a million ledgers
 _STEP_SIZE = 1 << 16
 
 

@@ -1,8 +1,8 @@
 """Where the owner of a data directory listens for other processes: attach, leases, admin.
 
-Made by the broker of a folder. One thread sleeps in accept and uses no CPU; each request has a
-thread of its own, a few at a time, so that none waits for another that is slow. Only the user of
-the owner (and root) is answered. `LOCK` says the address:
+Made by the registry for the broker of a folder. One thread sleeps in accept and uses no CPU; each
+request has a thread of its own, a few at a time, so that none waits for another that is slow. Only
+the user of the owner (and root) is answered. `LOCK` says the address:
 
 control.sock   the socket of that name in the folder; reached through a descriptor of the folder
                where the whole path is longer than an address may be
@@ -42,7 +42,7 @@ class ControlSocket:
 
     def __init__(self, broker: Broker, folder: str) -> None:
         """Use `open`."""
-        self.address = ""
+        self.address = ""  # as LOCK says it
         self._broker = broker
         self._folder = folder
         self._listener = new_socket()
@@ -55,9 +55,10 @@ class ControlSocket:
         self._thread = threading.Thread(target=self._serve, name="pulsarx-control", daemon=True)
 
     @classmethod
-    def open(cls, broker: Broker, folder: str) -> ControlSocket | None:
-        """Listen for a broker that owns the folder; None (and a warning) where that is impossible,
+    def open(cls, broker: Broker) -> ControlSocket | None:
+        """Listen for a broker that owns its folder; None (and a warning) where that is impossible,
         everything else works without."""
+        folder = broker.directory.path
         made = cls(broker, folder)
         try:
             made._bind()
@@ -199,7 +200,7 @@ class ControlSocket:
             result = perform(self._broker, request.get("verb"), request.get("arguments"))
             return {"result": result}
         except PulsarException as error:
-            if self._broker.state != "OPEN":
+            if not self._broker.state.is_open:
                 return {"again": True, "begun": True}
             return {"error": type(error).__name__, "detail": detail_of(error)}
         except (ValueError, TypeError) as error:

@@ -83,6 +83,10 @@ class LedgerList:
         """(entries, messages) of a ledger that may be read."""
         raise NotImplementedError
 
+    def has_ledger(self, ledger_id: int) -> bool:
+        """Whether the topic has it now."""
+        return any(each.ledger_id == ledger_id for each in self.ledgers())
+
     def messages_in(self, ledger_id: int) -> int:
         """Published messages of one ledger; 0 when it is gone."""
         for ledger in self.ledgers():
@@ -169,6 +173,29 @@ class LedgerList:
             if ledger.ledger_id == ledger_id:
                 return self._locate_entry(ledger, message_id.entry_id(), message_id.batch_index())
         return (ledger_id, 0, 0)
+
+    def locate_for_acknowledgement(self, message_id: object) -> tuple[int, int, int]:
+        """As locate. What was trimmed is acknowledged.
+
+        NotAllowedError: the topic never had such a message. CorruptDataError: its entry cannot be
+        read.
+        """
+        if not isinstance(message_id, MessageId):
+            raise TypeError(
+                f"a Message or a MessageId is acknowledged, not a {type(message_id).__name__}"
+            )
+        found = self.locate(message_id)
+        if not found[2] and not self.may_have_had(message_id.ledger_id()):
+            if self.is_damaged(message_id):
+                raise errors.CorruptDataError(
+                    f"acknowledge {message_id} of {self.name}: the entry cannot be read, so which "
+                    "messages it holds is not known; a consumer that comes to it is told"
+                )
+            raise errors.NotAllowedError(
+                f"acknowledge {message_id}: {self.name} has no such message; an id is "
+                "acknowledged on the topic it was published to or received from"
+            )
+        return found
 
     def may_have_had(self, ledger_id: int) -> bool:
         """Whether a ledger of this id may have been of this topic and is trimmed."""

@@ -31,27 +31,28 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.ledger.ledger_summary import LedgerSummary
-    from pulsarx.broker.broker import Broker
     from pulsarx.broker.catalogue.state import CatalogueState, LedgerRecord
+    from pulsarx.broker.runtime import BrokerRuntime
 
 
 class ManagedLedger(LedgerList):
     """The ledgers of one topic of an owned data directory. Any thread; its lock orders changes of
     the list."""
 
-    def __init__(self, broker: Broker, name: str, on_change: Callable[[int], None]) -> None:
+    def __init__(self, runtime: BrokerRuntime, name: str, on_change: Callable[[int], None]) -> None:
         """on_change: told the id of each ledger that came or was sealed; of a new one before its
         first entry."""
-        super().__init__(name, broker.catalogue)
-        self.broker = broker
+        super().__init__(name, runtime.catalogue)
+        self.runtime = runtime
         self.lock = threading.RLock()
         self.tail = LedgerTail(self, self.partition)
+        if runtime.durability == "interval":
+            self.tail.flush = runtime.after_flush_interval(self._flush)
         self._on_change = on_change
         self._writers: dict[int, LedgerWriter] = {}
         self._in_memory: dict[int, LedgerWriter] = {}  # sealed ones that no file holds
         self._summaries: dict[int, LedgerSummary] = {}  # sealed, but the catalogue was not told
         self._unsealed: list[LedgerWriter] = []  # their seal failed
-        self._flush_armed = False
         self._switching = False
         self._cut: LedgerWriter | None = None  # closed by an attach that is going on
         self._closed = False
@@ -75,10 +76,10 @@ class ManagedLedger(LedgerList):
             self._check_open()
             # Fenced first: once readers go on to the next ledger, nothing may be added to this one.
             fence(writer)
-            if self.broker.durability != "os":
+            if self.runtime.durability != "os":
                 writer.flush()
             self._switch()
-        self.broker.background.put(lambda: self._seal_later(writer))
+        self.runtime.background.post(lambda: self._seal_later(writer))
 
     def begin_attach(self) -> None:
         """Append to no ledger any more, until `end_attach`. The lock is held all the while."""
@@ -87,7 +88,7 @@ class ManagedLedger(LedgerList):
         writer = self.tail.writer
         if writer is not None:
             fence(writer)
-            if self.broker.durability != "os":
+            if self.runtime.durability != "os":
                 writer.flush()
             self.tail.switch(None)
         self._cut = writer
@@ -98,7 +99,7 @@ class ManagedLedger(LedgerList):
         writer, self._cut = self._cut, None
         self._switching = False
         if writer is not None:
-            self.broker.background.put(partial(self._seal_later, writer))
+            self.runtime.background.post(partial(self._seal_later, writer))
 
     def _check_not_switching(self) -> None:
         if self._switching:
@@ -115,40 +116,40 @@ class ManagedLedger(LedgerList):
             self.tail.switch(self._create_writer())
         finally:
             self._switching = False
-        minutes = self.broker.options.managed_ledger_max_ledger_rollover_time_minutes
-        self.tail.roll_over_at_ms = self.broker.clock.now_ms() + minutes * 60_000
+        minutes = self.runtime.options.managed_ledger_max_ledger_rollover_time_minutes
+        self.tail.roll_over_at_ms = self.runtime.clock.now_ms() + minutes * 60_000
 
     def _check_open(self) -> None:
         if self._closed:
             raise errors.AlreadyClosed(f"topic {self.name}")
 
     def _create_writer(self) -> LedgerWriter:
-        broker = self.broker
-        ledger_id = broker.catalogue.allocate_id()
-        identity = broker.randomness.uuid_bytes()
-        path = broker.directory.prepare_ledger_path(ledger_id)
+        runtime = self.runtime
+        ledger_id = runtime.catalogue.allocate_id()
+        identity = runtime.randomness.uuid_bytes()
+        path = runtime.directory.prepare_ledger_path(ledger_id)
         if path is not None and os.path.exists(path):
             # Its owner died before the catalogue knew it, so the id is given out again. Unless
             # there is another owner by now, on a file system whose locks do not hold.
-            broker.catalogue.refresh()
-            broker.directory.set_aside(path)
-        slot = broker.ends.allocate()
+            runtime.catalogue.refresh()
+            runtime.directory.set_aside(path)
+        slot = runtime.ends.allocate()
         try:
             writer = LedgerWriter.create(
                 path,
                 ledger_id=ledger_id,
                 uuid=identity,
-                folder_id=bytes.fromhex(broker.directory.folder_id),
-                created_ms=broker.clock.now_ms(),
-                entry_count_max=broker.options.managed_ledger_max_entries_per_ledger,
-                size_max=broker.options.managed_ledger_max_size_per_ledger_mbytes << 20,
-                publish_on_flush=broker.durability == "sync",
-                zero_space=broker.durability == "sync",
-                slots=broker.ends,
+                folder_id=bytes.fromhex(runtime.directory.folder_id),
+                created_ms=runtime.clock.now_ms(),
+                entry_count_max=runtime.options.managed_ledger_max_entries_per_ledger,
+                size_max=runtime.options.managed_ledger_max_size_per_ledger_mbytes << 20,
+                publish_on_flush=runtime.durability == "sync",
+                zero_space=runtime.durability == "sync",
+                slots=runtime.ends,
                 slot=slot,
             )
         except BaseException:
-            broker.ends.release(slot)
+            runtime.ends.release(slot)
             raise
         addition = {"op": "add_ledger", "topic": self.name, "ledger_id": ledger_id}
         addition |= {"uuid": identity.hex(), "slot": slot}
@@ -156,11 +157,11 @@ class ManagedLedger(LedgerList):
             writer.map()  # now, so that no reader asks for it while it is being closed
             # Before the catalogue has it: who finds it there finds its writer.
             self._writers[ledger_id] = writer
-            broker.catalogue.commit([addition])
+            runtime.catalogue.commit([addition])
         except BaseException:
             self._writers.pop(ledger_id, None)
             writer.close()
-            broker.ends.release(slot)
+            runtime.ends.release(slot)
             self._unlink(ledger_id)
             raise
         try:
@@ -169,8 +170,8 @@ class ManagedLedger(LedgerList):
             del self._writers[ledger_id]
             writer.close()
             removal = {"op": "remove_ledgers", "topic": self.name, "ledger_ids": [ledger_id]}
-            broker.catalogue.commit([removal])
-            broker.ends.release(slot)
+            runtime.catalogue.commit([removal])
+            runtime.ends.release(slot)
             self._unlink(ledger_id)
             raise
         return writer
@@ -184,7 +185,7 @@ class ManagedLedger(LedgerList):
             # Not under the lock: sealing flushes, and publishers must be able to roll over.
             operations = self._seal(writer)
             with self.lock:
-                self.broker.catalogue.commit(operations)
+                self.runtime.catalogue.commit(operations)
                 self._release(writer)
         except BaseException:
             self._unsealed.append(writer)
@@ -198,7 +199,7 @@ class ManagedLedger(LedgerList):
         for writer in unsealed:
             if writer.state not in ("fenced", "sealed"):
                 continue  # a failed flush has closed it for good
-            self.broker.background.put(partial(self._seal_later, writer))
+            self.runtime.background.post(partial(self._seal_later, writer))
 
     def _seal(self, writer: LedgerWriter) -> list[dict[str, Any]]:
         """Write index and footer, and say so to the catalogue; a ledger without an entry goes away
@@ -207,7 +208,7 @@ class ManagedLedger(LedgerList):
             return [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": [writer.ledger_id]}]
         summary = self._summaries.get(writer.ledger_id)
         if summary is None:
-            flush = self.broker.durability != "os"
+            flush = self.runtime.durability != "os"
             summary = self._summaries[writer.ledger_id] = writer.seal(flush=flush)
         return [self._sealing(writer.ledger_id, summary, damaged=False)]
 
@@ -221,7 +222,7 @@ class ManagedLedger(LedgerList):
             "size": summary.size,
             "first_publish_ms": summary.first_publish_ms,
             "last_publish_ms": summary.last_publish_ms,
-            "sealed_ms": self.broker.clock.now_ms(),
+            "sealed_ms": self.runtime.clock.now_ms(),
             "damaged": damaged,
         }
 
@@ -237,16 +238,16 @@ class ManagedLedger(LedgerList):
             writer.close()
         if empty:
             self._unlink(writer.ledger_id)
-        self.broker.ends.release(writer.slot)
+        self.runtime.ends.release(writer.slot)
 
     def _recover(self, ledger: LedgerRecord) -> None:
         """Seal a ledger that was open when its owner died. It is never appended to again."""
-        path = self.broker.directory.ledger_path(ledger.ledger_id)
+        path = self.runtime.directory.ledger_path(ledger.ledger_id)
         if path is None:
             return  # memory does not outlive its owner
         known = self._known_counts(ledger)
         try:
-            recovery = recover(self.name, path, ledger, self.broker.directory.folder_id, known)
+            recovery = recover(self.name, path, ledger, self.runtime.directory.folder_id, known)
         except ForeignLedger as error:
             # Neither sealed nor deleted: the right file may come back. Whoever reads it is told.
             logger().error("%s: %s", self.name, error)
@@ -255,18 +256,18 @@ class ManagedLedger(LedgerList):
             report_recovery(self.name, ledger.ledger_id, recovery, known)
             summary = seal_recovered(path, recovery)
             sealing = self._sealing(ledger.ledger_id, summary, damaged=recovery.damaged_entries > 0)
-            self.broker.catalogue.commit([sealing])
+            self.runtime.catalogue.commit([sealing])
         elif recovery is not None and not recovery.torn_size and not known[1]:
             self._commit_removal(ledger.ledger_id)  # begun, and never written to
             self._unlink(ledger.ledger_id)
         else:
             self._give_up(ledger, path, recovery, known)
-        self.broker.ends.forget_left(ledger.ledger_id)
+        self.runtime.ends.forget_left(ledger.ledger_id)
 
     def _known_counts(self, ledger: LedgerRecord) -> tuple[int, int, int]:
         """The end, entries and messages of an open ledger that are known without its file; zeros:
         nothing is."""
-        end, entries, messages = self.broker.ends.left(ledger.ledger_id)
+        end, entries, messages = self.runtime.ends.left(ledger.ledger_id)
         record = self.catalogue.state.topics[self.name]
         for each in record.subscriptions.values():
             if each.initial_ledger_id == ledger.ledger_id and each.initial_message > messages:
@@ -286,14 +287,14 @@ class ManagedLedger(LedgerList):
         torn = recovery is not None
         if entries and not torn:
             # As a sealed ledger without a file it is told to everybody, and trimmed by the rules.
-            lost = LostLedger(entries, messages, self.broker.clock.now_ms())
+            lost = LostLedger(entries, messages, self.runtime.clock.now_ms())
             sealing = self._sealing(ledger.ledger_id, lost, damaged=True)
-            self.broker.catalogue.commit([sealing])
+            self.runtime.catalogue.commit([sealing])
         else:
             self._commit_removal(ledger.ledger_id)
         where = "its file is gone"
         if os.path.exists(path):
-            where = f"its file is kept as {self.broker.directory.set_aside(path)}"
+            where = f"its file is kept as {self.runtime.directory.set_aside(path)}"
         torn_size = recovery.torn_size if recovery is not None else 0
         what = "holds an unfinished write alone" if torn_size else "has no entry that can be read"
         count = f"{messages} messages" if messages else "an unknown number of messages, maybe none,"
@@ -304,7 +305,7 @@ class ManagedLedger(LedgerList):
 
     def _commit_removal(self, ledger_id: int) -> None:
         removal = {"op": "remove_ledgers", "topic": self.name, "ledger_ids": [ledger_id]}
-        self.broker.catalogue.commit([removal])
+        self.runtime.catalogue.commit([removal])
 
     # Reading --------------------------------------------------------------------------------------
 
@@ -320,13 +321,13 @@ class ManagedLedger(LedgerList):
         kept = self._in_memory.get(ledger.ledger_id)
         if kept is not None:
             return LedgerSpan.sealed(ledger.ledger_id, kept.map(), *ends_of(ledger))
-        path = self.broker.directory.ledger_path(ledger.ledger_id)
+        path = self.runtime.directory.ledger_path(ledger.ledger_id)
         if path is None:
             raise LedgerTrimmed
         if ledger.state != "sealed":
             self._raise_unrecovered(path, ledger)
         try:
-            file = open_ledger(path, ledger, self.broker.directory.folder_id)
+            file = open_ledger(path, ledger, self.runtime.directory.folder_id)
         except errors.CorruptDataError:
             raise
         except errors.StorageError:
@@ -342,7 +343,7 @@ class ManagedLedger(LedgerList):
     def _raise_unrecovered(self, path: str, ledger: LedgerRecord) -> None:
         """An open ledger without a writer: when the topic was opened another file was there."""
         try:
-            look_at(self.name, path, ledger, self.broker.directory.folder_id)
+            look_at(self.name, path, ledger, self.runtime.directory.folder_id)
         except ForeignLedger as error:
             raise errors.CorruptDataError(str(error)) from None
         raise errors.CorruptDataError(
@@ -367,14 +368,8 @@ class ManagedLedger(LedgerList):
     # Flushing, trimming, closing
     # --------------------------------------------------------------------------------------
 
-    def arm_flush(self) -> None:
-        """Durability interval: something was stored; flush it before the interval is over."""
-        if not self._flush_armed:
-            self._flush_armed = True
-            self.broker.after_flush_interval(self._flush_due)
-
-    def _flush_due(self) -> None:
-        self._flush_armed = False
+    def _flush(self) -> None:
+        """Durability interval: flush what was stored. A job."""
         failure: Exception | None = None
         for writer in list(self._writers.values()):
             try:
@@ -394,19 +389,19 @@ class ManagedLedger(LedgerList):
         removed: list[int] = []
 
         def removal(state: CatalogueState) -> list[dict[str, Any]]:
-            lowest, _ = state.leased_from(self.name, self.broker.clock.now_ms())
+            lowest, _ = state.leased_from(self.name, self.runtime.clock.now_ms())
             removed[:] = [each for each in there if each < lowest]
             return [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": list(removed)}]
 
         if not there:
             return removed
         with self.lock:
-            self.broker.catalogue.commit(removal)
+            self.runtime.catalogue.commit(removal)
             for ledger_id in removed:
                 self._in_memory.pop(ledger_id, None)
         # Not under the lock: there may be thousands, and publishers must be able to roll over.
         for path in [aside[each] for each in removed if each in aside]:
-            kept = self.broker.directory.set_aside(path)
+            kept = self.runtime.directory.set_aside(path)
             logger().error("%s: %s cannot be read and is kept as %s", self.name, path, kept)
         self._unlink(*(each for each in removed if each not in aside))
         return removed
@@ -419,12 +414,12 @@ class ManagedLedger(LedgerList):
         aside: dict[int, str] = {}
         for ledger_id in ledger_ids:
             ledger = records.get(ledger_id)
-            path = self.broker.directory.ledger_path(ledger_id)
+            path = self.runtime.directory.ledger_path(ledger_id)
             if ledger is None:
                 continue  # removed by another trim meanwhile
             if path is not None and ledger.size > HEADER_SIZE:
                 try:
-                    found = look_at(self.name, path, ledger, self.broker.directory.folder_id)
+                    found = look_at(self.name, path, ledger, self.runtime.directory.folder_id)
                 except (ForeignLedger, errors.CorruptDataError) as error:
                     self._tell_held(ledger_id, error)
                     break
@@ -449,11 +444,11 @@ class ManagedLedger(LedgerList):
 
         folders = []
         for ledger_id in ledger_ids:
-            path = self.broker.directory.ledger_path(ledger_id)
+            path = self.runtime.directory.ledger_path(ledger_id)
             if path is None:
                 return
             try:
-                self.broker.files.unlink(path)
+                self.runtime.files.unlink(path)
             except FileNotFoundError:
                 continue  # somebody else did, or a power cut took its name
             except OSError as error:
@@ -461,10 +456,12 @@ class ManagedLedger(LedgerList):
                 continue
             folders.append(os.path.dirname(path))
         try:
-            flush_directories(self.broker.files, folders)
+            flush_directories(self.runtime.files, folders)
         except OSError as error:
-            logger().warning("%s: after a power cut a ledger nobody needs may be there again: %s",
-                             self.name, error)
+            logger().warning(
+                "%s: after a power cut a ledger nobody needs may be there again: %s",
+                self.name, error,
+            )  # fmt: skip
 
     def close(self) -> None:
         """Seal what is open. Idempotent."""
@@ -473,11 +470,13 @@ class ManagedLedger(LedgerList):
                 return
             self._closed = True
             self.tail.switch(None)
+            if self.tail.flush is not None:
+                self.tail.flush.close()
             failure: Exception | None = None
             for writer in list(self._writers.values()):
                 fence(writer)
                 try:
-                    self.broker.catalogue.commit(self._seal(writer))
+                    self.runtime.catalogue.commit(self._seal(writer))
                     self._release(writer)
                 except Exception as error:
                     # It stays open in the catalogue and is recovered by who opens the folder next.

@@ -13,6 +13,7 @@ from pulsarx.broker.catalogue.catalogue import Catalogue
 from pulsarx.broker.catalogue.kept_log import keep_log, take_log
 from pulsarx.broker.folder.data_directory import DataDirectory
 from pulsarx.broker.requests.owner_request import TIMEOUT_MS, ask_owner
+from pulsarx.broker.staging.file_list import listed_files
 from pulsarx.broker.staging.ledger_attachment import attached_already
 
 TYPE_CHECKING = False
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from pulsarx.broker.staging.staged_file import StagedFile
 
 _APPLICATION_SIZE_MAX = 1000
+# More are listed in a file: a description has 400 bytes as a rule, a request 32 MiB at most.
+_FILES_IN_REQUEST_MAX = 1000
+_FILE_MS = 5  # 0.1 on a local disk
 
 
 class Transaction:
@@ -98,11 +102,12 @@ def attach(
     staged_files: Iterable[StagedFile],
     *,
     thorough: bool = False,
-    timeout_ms: int = TIMEOUT_MS,
+    timeout_ms: int | None = None,
 ) -> AttachResult:
     """Attach all files or none. In a topic they come in the order given. Durable on return.
 
     thorough: read every entry of the files before, not only header and footer.
+    timeout_ms: None: a minute, and longer for very many files. There may be a million.
     FolderError: the files are of another data directory. StorageError, CorruptDataError: one is
     missing, or is not what its writer said. TopicNotFound: a topic of them does not exist.
     NotAllowedError: a file was attached before, by another transaction.
@@ -110,10 +115,10 @@ def attach(
     Timeout, CatalogueError: it may have been attached; call again.
     """
     files = list(staged_files)
+    wait_ms = TIMEOUT_MS + _FILE_MS * len(files) if timeout_ms is None else timeout_ms
     arguments: dict[str, Any] = {
         "application": transaction.application,
         "batch_id": transaction.batch_id,
-        "files": [file.document() for file in files],
         "thorough": thorough,
     }
 
@@ -122,7 +127,14 @@ def attach(
         waiting = files and all(file.is_there(folder) for file in files)
         return None if waiting else _known(folder, transaction)
 
-    return AttachResult(**ask_owner(folder, "attach", arguments, timeout_ms, known))
+    if len(files) <= _FILES_IN_REQUEST_MAX:
+        arguments["files"] = [file.document() for file in files]
+        return AttachResult(**ask_owner(folder, "ledgers.attach", arguments, wait_ms, known))
+    found = known()
+    if found is None:
+        with listed_files(folder, files) as listed:
+            found = ask_owner(folder, "ledgers.attach_list", arguments | listed, wait_ms, known)
+    return AttachResult(**found)
 
 
 def attached(folder: str | os.PathLike[str], transaction: Transaction) -> AttachResult | None:

@@ -11,8 +11,9 @@ import os
 import threading
 
 from pulsarx import errors
+from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.file_system import FileSystem
-from pulsarx.broker import broker as brokers
+from pulsarx.broker import registry
 from pulsarx.broker.control.control_frame import FrameError, frame_receive, frame_send
 from pulsarx.broker.control.control_socket import new_socket, user_of, with_address
 from pulsarx.broker.folder.data_directory import BRIEF_OWNER, LOCK_NAME, DataDirectory
@@ -43,14 +44,27 @@ def ask_owner(
     arguments: Arguments,
     timeout_ms: int = TIMEOUT_MS,
     known: Callable[[], Arguments | None] | None = None,
-) -> Arguments:
-    """The answer to a request of `control_request`. Repeats it as long as owners come and go.
+) -> Any:
+    """What a verb of `broker.verbs.table` answers. Repeats it as long as owners come and go.
 
     known: asked for the answer before this process makes itself the owner, which is a commit.
     FolderError: no data directory. FolderOwnedError: its owner cannot be reached.
     Timeout: an owner was asked and did not answer; the request may have been performed.
     """
-    path = os.path.realpath(os.fspath(folder))
+    # Without a signal in between: this process may become the owner for a moment.
+    return control_plane.perform(
+        _ask_until_answered,
+        (os.path.realpath(os.fspath(folder)), verb, arguments, timeout_ms, known),
+    )
+
+
+def _ask_until_answered(
+    path: str,
+    verb: str,
+    arguments: Arguments,
+    timeout_ms: int,
+    known: Callable[[], Arguments | None] | None,
+) -> Any:
     deadline = Deadline(timeout_ms)
     patience = Deadline(min(timeout_ms, _PATIENCE_MS))
     wait = threading.Event()
@@ -58,14 +72,14 @@ def ask_owner(
     unanswered = False
     while True:
         try:
-            found = _ask_once(path, verb, arguments, deadline, known)
+            return _ask_once(path, verb, arguments, deadline, known)
         except _Unanswered as error:
             # Whoever was asked is gone. The next one knows what it has done.
             found = str(error)
             unanswered = True
             patience = Deadline(_PATIENCE_MS)
-        if isinstance(found, dict):
-            return found
+        except _NotNow as error:
+            found = str(error)
         if patience.expired() or deadline.expired():
             what = f"{verb} in {path}, asked on host {os.uname().nodename}: {found}"
             if unanswered:
@@ -83,11 +97,15 @@ def check_owner(folder: str | os.PathLike[str]) -> None:
     finally:
         directory.close()
     if owned:
-        ask_owner(folder, "release", {"job": "nobody"})  # which has no lease, says the owner
+        ask_owner(folder, "leases.release", {"job": "nobody"})  # which has no lease, says the owner
 
 
 class _Unanswered(Exception):
     """The owner was asked and went away. Never leaves this module."""
+
+
+class _NotNow(Exception):
+    """Nobody was asked: owners come and go, or cannot be reached. Never leaves this module."""
 
 
 def _ask_once(
@@ -96,14 +114,14 @@ def _ask_once(
     arguments: Arguments,
     deadline: Deadline,
     known: Callable[[], Arguments | None] | None,
-) -> Arguments | str:
-    """The answer, or why there is none yet."""
-    mine = brokers.lend(path)
+) -> Any:
+    """The answer of whoever owns the folder now, be it this process."""
+    mine = registry.lend(path)
     if mine is not None:
         try:
             return perform(mine, verb, arguments)
         finally:
-            brokers.release(path, mine)
+            registry.release(path, mine)
     directory = DataDirectory.open(path, files=FileSystem(), read_only=True)
     owner = directory.owner()
     if owner is None:
@@ -112,57 +130,31 @@ def _ask_once(
             return answer
         return _ask_nobody(path, verb, arguments)
     if owner.control_socket == BRIEF_OWNER:
-        return f"another process (pid {owner.pid}) owns it for a request of its own"
+        raise _NotNow(f"another process (pid {owner.pid}) owns it for a request of its own")
     if not owner.control_socket:
-        return f"its owner (pid {owner.pid}) has no control socket (yet)"
+        raise _NotNow(f"its owner (pid {owner.pid}) has no control socket (yet)")
     return _ask_over_socket(directory, owner, verb, arguments, deadline)
 
 
-def _ask_nobody(path: str, verb: str, arguments: Arguments) -> Arguments | str:
+def _ask_nobody(path: str, verb: str, arguments: Arguments) -> Any:
     """Own the folder for this request alone."""
+    from pulsarx.broker.runtime import BrokerSettings
     from pulsarx.broker_options import BrokerOptions
     from pulsarx.randomness import Randomness
 
-    settings = brokers.BrokerSettings(system_clock(), Randomness(), "sync", 100, BrokerOptions())
+    settings = BrokerSettings(system_clock(), Randomness(), "sync", 100, BrokerOptions())
+    answer: list[Any] = []
 
-    def work(broker: Broker) -> Arguments:
-        return perform(broker, verb, arguments)
+    def work(broker: Broker) -> None:
+        answer.append(perform(broker, verb, arguments))
 
     try:
-        found = _uninterrupted(lambda: brokers.own_briefly(path, path, settings, work))
-        return "this process is just opening it" if found is None else found
+        done = registry.own_briefly(path, path, settings, work)
     except errors.FolderOwnedError as error:
-        return str(error)
-
-
-def _uninterrupted(work: Callable[[], Arguments | None]) -> Arguments | None:
-    """In a thread of its own, where no Ctrl-C arrives, which might leave the folder locked by a
-    broker half open or half closed. It is raised when the work is done."""
-    answers: list[Arguments | None] = []
-    failures: list[BaseException] = []
-    done = threading.Event()
-
-    def run() -> None:
-        try:
-            answers.append(work())
-        except BaseException as error:
-            failures.append(error)
-        finally:
-            done.set()
-
-    thread = threading.Thread(target=run, name="pulsarx-owner")
-    try:
-        thread.start()
-        done.wait()
-    except BaseException as error:
-        if thread.ident is None and isinstance(error, RuntimeError):
-            return work()  # no more threads, or the interpreter leaves
-        if thread.ident is not None:  # it runs
-            done.wait()
-        raise
-    if failures:
-        raise failures[0]
-    return answers[0]
+        raise _NotNow(str(error)) from error
+    if not done:
+        raise _NotNow("this process is just opening it")
+    return answer[0]
 
 
 def _ask_over_socket(
@@ -171,7 +163,7 @@ def _ask_over_socket(
     verb: str,
     arguments: Arguments,
     deadline: Deadline,
-) -> Arguments | str:
+) -> Any:
     connection = new_socket()
     asked = False
     try:
@@ -185,10 +177,10 @@ def _ask_over_socket(
     except OSError as error:
         if asked:
             raise _Unanswered(f"its owner (pid {owner.pid}) went away: {error}") from error
-        return (
+        raise _NotNow(
             f"its owner (pid {owner.pid}) does not answer on its control socket ({error}). "
             "Is it on another host, or of another user? Ask from there, or close it"
-        )
+        ) from error
     except FrameError as error:
         raise errors.Timeout(
             f"{verb} in {directory.path}: no answer of the owner (pid {owner.pid}): {error}. "
@@ -199,11 +191,10 @@ def _ask_over_socket(
     if answer.get("again"):
         if answer.get("begun"):
             raise _Unanswered(f"its owner (pid {owner.pid}) was closing")
-        return f"its owner (pid {owner.pid}) is closing"
+        raise _NotNow(f"its owner (pid {owner.pid}) is closing")
     if "error" in answer:
         raise _rebuilt(str(answer["error"]), str(answer.get("detail")))
-    result = answer.get("result")
-    return result if isinstance(result, dict) else {}
+    return answer.get("result")
 
 
 def _check_is_owner(directory: DataDirectory, owner: OwnerInfo, connection: _socket.socket) -> None:

@@ -1,7 +1,8 @@
 """Leases: ledgers that a job reads are not trimmed until it gives them back, or is overdue.
 
-Ranges that were leased (`lease_ranges`) bear their lease wherever they go, and whoever reads one
+Ranges that were leased (`lease_ranges`) bear their lease wherever they go, and a reader of one
 renews it meanwhile. So a lease need only be as long as the longest time in which nothing is read.
+A reader that comes when it is over takes a new one on what is still there.
 
 For any process that can reach the folder, be there an owner or not. Time runs on the owner's clock.
 A lease of a job also spares its staging area from `collect_staging`.
@@ -33,7 +34,7 @@ def lease(
     """
     wanted = {topic: list(ids) for topic, ids in ledgers.items()}
     arguments = {"job": job, "ledgers": wanted, "ttl_ms": ttl_ms}
-    return int(ask_owner(folder, "lease", arguments, timeout_ms)["expires_ms"])
+    return int(ask_owner(folder, "leases.set", arguments, timeout_ms)["expires_ms"])
 
 
 def lease_ranges(
@@ -56,8 +57,18 @@ def lease_ranges(
 
 def bear_lease(ranges: Iterable[LedgerRange], job: str, ttl_ms: int, expires_ms: int) -> None:
     """Have ranges that a lease covers already be read under it."""
+    covered = list(ranges)
+    lowest = lowest_ledgers(covered)
+    for each in covered:
+        each.lease = (job, ttl_ms, expires_ms, lowest[each.topic])
+
+
+def lowest_ledgers(ranges: Iterable[LedgerRange]) -> dict[str, int]:
+    """By topic the ledger that is enough to lease: trimming spares those behind it, too."""
+    found: dict[str, int] = {}
     for each in ranges:
-        each.lease = (job, ttl_ms, expires_ms)
+        found[each.topic] = min(each.ledger_id, found.get(each.topic, each.ledger_id))
+    return found
 
 
 def renew_lease(
@@ -66,11 +77,11 @@ def renew_lease(
     """Lease the same ledgers from now on for ttl_ms; when that ends. NotAllowedError: there is no
     lease, or it was over, and ledgers may be gone."""
     arguments = {"job": job, "ttl_ms": ttl_ms}
-    return int(ask_owner(folder, "renew", arguments, timeout_ms)["expires_ms"])
+    return int(ask_owner(folder, "leases.renew", arguments, timeout_ms)["expires_ms"])
 
 
 def release_lease(
     folder: str | os.PathLike[str], job: str, *, timeout_ms: int = TIMEOUT_MS
 ) -> bool:
     """Give the lease of a job back; False: it had none."""
-    return bool(ask_owner(folder, "release", {"job": job}, timeout_ms)["released"])
+    return bool(ask_owner(folder, "leases.release", {"job": job}, timeout_ms)["released"])

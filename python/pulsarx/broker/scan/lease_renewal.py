@@ -1,13 +1,16 @@
 """Renews leases for as long as this process reads what they cover. Used by read_range.
 
-Whoever reads renews, so a lease lasts as long as any task of its job reads, however long that is,
-and ends by itself when no task does: the job is over, or died.
+A reader renews, so a lease lasts as long as any task of its job reads, however long that is, and
+ends by itself when no task does: the job is over, or died. A job that goes on later, such as the
+second action of a DataFrame, finds its lease over: then the reading process takes one of its own,
+on the ledgers of the job that are still there, and that one is renewed.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import uuid
 from contextlib import contextmanager
 
 from pulsarx import errors
@@ -51,19 +54,18 @@ class LeaseRenewals:
             yield
         finally:
             with self._lock:
-                found.readers -= 1
-                if not found.readers and found.timer is not None:
-                    found.timer.cancel()
-                    found.timer = None
+                found.reading.remove((planned.topic, planned.ledger_id))
+                if not found.reading:
+                    found.cancel_timer()
 
     def _enter(self, planned: LedgerRange) -> _ReadLease:
         assert planned.lease is not None
-        job, ttl_ms, expires_ms = planned.lease
+        job, ttl_ms, expires_ms, lowest = planned.lease
         folder = planned.folder
         now_ms = self._clock.now_ms()
         with self._lock:
             for key, each in list(self._leases.items()):
-                if not each.readers and each.due_ms + each.ttl_ms < now_ms:
+                if not each.reading and each.due_ms + each.ttl_ms < now_ms:
                     del self._leases[key]
             found = self._leases.get((folder, job))
             if found is None:
@@ -72,13 +74,20 @@ class LeaseRenewals:
                 # The owner's clock may be another one: never later than a third from now.
                 found.due_ms = min(expires_ms - ttl_ms + ttl_ms // 3, now_ms + ttl_ms // 3)
                 found.ttl_ms, found.expires_ms, found.is_over = ttl_ms, expires_ms, False
-            found.readers += 1
+                found.own_job, found.lowest = "", {}
+            if lowest < found.lowest.get(planned.topic, lowest + 1):
+                found.lowest[planned.topic] = lowest
+                found.has_grown = True
+                if found.own_job:  # which does not cover it yet
+                    found.due_ms, found.is_over = now_ms, False
+                    found.cancel_timer()
+            found.reading.append((planned.topic, planned.ledger_id))
             self._arm(found)
         return found
 
     def _arm(self, lease: _ReadLease) -> None:
         """The lock is held."""
-        if not lease.readers or lease.timer or lease.thread or lease.is_over:
+        if not lease.reading or lease.timer or lease.thread or lease.is_over:
             return
         if lease.due_ms > self._clock.now_ms():
             lease.timer = self._clock.call_at(lease.due_ms, lambda: self._fire(lease))
@@ -94,16 +103,16 @@ class LeaseRenewals:
             self._arm(lease)
 
     def _renew(self, lease: _ReadLease) -> None:
-        from pulsarx.broker.scan.lease import renew_lease
-
         failure: Exception | None = None
         try:
-            renew_lease(lease.folder, lease.job, lease.ttl_ms, timeout_ms=_TIMEOUT_MS)
+            self._ask(lease)
         except Exception as error:
             failure = error
         with self._lock:
             lease.is_over = isinstance(failure, errors.NotAllowedError)
             wait_ms = lease.ttl_ms // 3 if failure is None else max(lease.ttl_ms // 12, 1000)
+            if lease.own_job and lease.has_grown:
+                wait_ms, lease.is_over = 0, False
             lease.due_ms = self._clock.now_ms() + wait_ms
             is_first = failure is not None and not lease.has_failed
             lease.has_failed = failure is not None
@@ -118,6 +127,30 @@ class LeaseRenewals:
                 lease.job, lease.folder, os.uname().nodename, failure,
             )  # fmt: skip
 
+    def _ask(self, lease: _ReadLease) -> None:
+        """NotAllowedError: it is over, and there is nothing left to lease."""
+        from pulsarx.broker.scan.lease import lease as take_lease
+        from pulsarx.broker.scan.lease import renew_lease
+
+        if not lease.own_job:
+            try:
+                renew_lease(lease.folder, lease.job, lease.ttl_ms, timeout_ms=_TIMEOUT_MS)
+                return
+            except errors.NotAllowedError:
+                # Of this process alone: another one may read other topics of the job.
+                lease.own_job = f"{lease.job}-{uuid.uuid4().hex[:12]}"
+        with self._lock:
+            lease.has_grown = False
+            planned = {topic: [lowest] for topic, lowest in lease.lowest.items()}
+            reading: dict[str, list[int]] = {}
+            for topic, ledger_id in list(lease.reading):
+                reading.setdefault(topic, []).append(ledger_id)
+        try:
+            take_lease(lease.folder, lease.own_job, planned, lease.ttl_ms, timeout_ms=_TIMEOUT_MS)
+        except errors.NotAllowedError:
+            # Retention has removed some of the job that may have been read before.
+            take_lease(lease.folder, lease.own_job, reading, lease.ttl_ms, timeout_ms=_TIMEOUT_MS)
+
     def wait(self) -> None:
         """For tests: until nothing is being renewed."""
         for lease in list(self._leases.values()):
@@ -130,21 +163,29 @@ class _ReadLease:
     """A lease some ranges are read under. The lock of LeaseRenewals is held."""
 
     __slots__ = (
-        "folder", "job", "ttl_ms", "expires_ms", "due_ms", "readers", "timer", "thread", "is_over",
-        "has_failed",
+        "folder", "job", "own_job", "ttl_ms", "expires_ms", "due_ms", "reading", "lowest",
+        "has_grown", "timer", "thread", "is_over", "has_failed",
     )  # fmt: skip
 
     def __init__(self, folder: str, job: str) -> None:
         self.folder = folder
         self.job = job
+        self.own_job = ""  # whose lease it is since that of the job is over
         self.ttl_ms = 0
         self.expires_ms = -1  # as the newest range bears it
         self.due_ms = 0  # of the next renewal
-        self.readers = 0
+        self.reading: list[tuple[str, int]] = []  # topic and ledger of each reader
+        self.lowest: dict[str, int] = {}  # ledger of the job's lease, by topic read here
+        self.has_grown = False  # by a topic that a lease of this process does not cover yet
         self.timer: Timer | None = None
         self.thread: threading.Thread | None = None  # that is asking the owner
         self.is_over = False
         self.has_failed = False
+
+    def cancel_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
 
 
 renewals = LeaseRenewals(system_clock())

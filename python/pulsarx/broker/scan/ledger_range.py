@@ -36,7 +36,7 @@ class LedgerRange:
         columns: tuple[str, ...],
         from_ms: int | None = None,
         until_ms: int | None = None,
-        lease: tuple[str, int, int] | None = None,
+        lease: tuple[str, int, int, int] | None = None,
     ) -> None:
         self.topic = topic  # full name; that of the partition
         self.partition = partition  # -1: the topic has none
@@ -52,7 +52,8 @@ class LedgerRange:
         # Of its messages only those published from then on, and before (milliseconds since 1970).
         self.from_ms = from_ms
         self.until_ms = until_ms
-        self.lease = lease  # (job, ttl_ms, expires_ms): who reads it renews that
+        # (job, ttl_ms, expires_ms, lowest ledger of the topic in it): a reader renews it.
+        self.lease = lease
 
     @property
     def message_count(self) -> int:
@@ -78,7 +79,8 @@ class LedgerRange:
     def of_document(document: dict[str, Any]) -> LedgerRange:
         found = LedgerRange(**document | {"columns": tuple(document["columns"])})
         if found.lease is not None:
-            found.lease = (found.lease[0], found.lease[1], found.lease[2])
+            job, ttl_ms, expires_ms, lowest = found.lease
+            found.lease = (job, ttl_ms, expires_ms, lowest)
         return found
 
     def _values(self) -> tuple[Any, ...]:

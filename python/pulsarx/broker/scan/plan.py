@@ -57,7 +57,7 @@ class Planner:
         self._number = -1  # of the catalogue's last commit that the tails are from
         self._tails: list[PlannedTopic] = []
         self._lost_slots: set[int] = set()  # ledgers whose end nobody publishes
-        self._broker.check_open()
+        self._broker.state.require_open()
         if not self._broker.directory.ledger_path(1):
             raise errors.OperationNotSupported(
                 f"plan over {self._broker.directory.path}: a broker in memory has no files that "

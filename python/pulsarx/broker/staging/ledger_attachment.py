@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import errno
 import os
+from bisect import bisect_left
 
 from pulsarx import errors
 from pulsarx.broker.folder.directory_flush import flush_directories
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.broker import Broker
-    from pulsarx.broker.catalogue.state import CatalogueState
+    from pulsarx.broker.catalogue.state import CatalogueState, TransactionRecord
     from pulsarx.broker.topics.topic import Topic
 
 # An application that attached nothing for so long is forgotten; its batches would be new again.
@@ -45,12 +46,35 @@ def attached_already(
     return {**found, "already": True}
 
 
+def was_attached_to(state: CatalogueState, record: TransactionRecord, topic: str) -> bool:
+    """Whether the ledgers of a record were attached to a topic (its full name) or its partitions.
+
+    The record does not name topics; its ledgers and those of the topic do. Where retention has
+    removed all of them, from whichever topic, the answer is True unless the topic cannot have had
+    them: it was created later, or has lost none of that age.
+    """
+    first = record.first_ledger_id
+    last = first + record.ledger_count - 1
+    mine, elsewhere = [], False
+    for name, each in state.topics.items():
+        ledgers = each.ledgers
+        index = bisect_left(ledgers, first, key=lambda ledger: ledger.ledger_id)
+        found = index < len(ledgers) and ledgers[index].ledger_id <= last
+        if name == topic or TopicName.of(name).partitioned_name == topic:
+            if found:
+                return True
+            mine.append(each)
+        elsewhere = elsewhere or found
+    # Ids of topics and ledgers come from one counter.
+    return not elsewhere and any(each.topic_id < first <= each.removed_ledger_id for each in mine)
+
+
 def attach_ledgers(
     broker: Broker, application: str, batch_id: int, files: list[StagedFile], thorough: bool
 ) -> dict[str, Any]:
     """Attach all of them or none. Any thread; after its files were checked, one attach at a time
     goes on in a broker."""
-    broker.check_open()
+    broker.state.require_open()
     known = attached_already(broker.catalogue.state, application, batch_id)
     if known is not None:
         return known
@@ -60,8 +84,8 @@ def attach_ledgers(
         attachment.check(thorough)
     except Exception as error:
         failure = error  # or another one of the same batch has taken the files meanwhile
-    with broker.attach_lock:
-        broker.check_open()
+    with broker.runtime.attach_lock:
+        broker.state.require_open()
         known = attached_already(broker.catalogue.state, application, batch_id)
         if known is not None:
             return known
@@ -124,10 +148,13 @@ class _Attachment:
                 seen.add(key)
 
     def _check_not_attached(self) -> None:
+        files: dict[str, list[StagedFile]] = {}
+        for file in self.files:
+            files.setdefault(file.topic, []).append(file)
         for topic in self.topics:
             known = {each.uuid: each.ledger_id for each in topic.ledger.ledgers()}
-            for file in self.files:
-                if file.topic == topic.name and file.uuid in known:
+            for file in files[topic.name]:
+                if file.uuid in known:
                     raise errors.NotAllowedError(
                         f"attach {file!r}: topic {topic.name} has it already, as ledger "
                         f"{known[file.uuid]}; it was attached as another batch"
@@ -183,7 +210,7 @@ class _Attachment:
         return kept or catalogue.outcome_unknown
 
     def _operation(self, state: CatalogueState, rows: dict[str, list[Any]]) -> dict[str, Any]:
-        now_ms = self.broker.clock.now_ms()
+        now_ms = self.broker.runtime.clock.now_ms()
         forgotten = [
             each.application
             for each in state.transactions.values()

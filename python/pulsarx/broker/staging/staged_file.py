@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 
 from pulsarx import errors
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
@@ -148,6 +149,8 @@ class StagedFile:
             raise ValueError(f"staged file: topic {made.topic:.200} is not written in full")
         check_plain_name(made.job, "job")
         check_plain_name(made.name, "name of a staged file")
+        for name in ("topic", "job", "store_id", "host"):  # of many files the same
+            setattr(made, name, sys.intern(getattr(made, name)))
         return made
 
     def is_there(self, folder: str | os.PathLike[str]) -> bool:

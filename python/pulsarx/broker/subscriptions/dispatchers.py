@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.dispatch.receiver import Dispatcher
     from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
+    from pulsarx._pycore.ledger.ledger_tail import LedgerTail
+    from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
-    from pulsarx.broker.topics.topic import Topic
 
 HASH_RANGE, CONSISTENT_HASHING, STICKY = 1, 2, 3  # SelectorKind of the core
 SELECTOR_NAMES = {
@@ -43,17 +44,22 @@ def dispatch_kind(request: SubscribeRequest, consistent_hashing: bool) -> tuple[
 
 
 def make_dispatcher(
-    core: SubscriptionCore, topic: Topic, kind: tuple[Any, ...], partition_index: int
+    core: SubscriptionCore,
+    tail: LedgerTail,
+    topic: str,
+    runtime: BrokerRuntime,
+    kind: tuple[Any, ...],
+    partition_index: int,
 ) -> Dispatcher:
-    """kind: of dispatch_kind."""
-    tail, limit = topic.ledger.tail, topic.decompressed_size_max
+    """topic: its full name. kind: of dispatch_kind."""
+    limit = runtime.decompressed_size_max
     if kind[0] in ("Exclusive", "Failover"):
         exclusive = kind[0] == "Exclusive"
-        return SingleActiveDispatcher(core, tail, topic.name, limit, exclusive, partition_index)
-    limits = DispatchLimits(topic.broker.options)
+        return SingleActiveDispatcher(core, tail, topic, limit, exclusive, partition_index)
+    limits = DispatchLimits(runtime.options)
     if kind[0] == "Shared":
-        return SharedDispatcher(core, tail, topic.name, limit, limits)
+        return SharedDispatcher(core, tail, topic, limit, limits)
     _, selector, out_of_order = kind
     return KeySharedDispatcher(
-        core, tail, topic.name, limit, limits, HashRangeSelector(selector), not out_of_order
+        core, tail, topic, limit, limits, HashRangeSelector(selector), not out_of_order
     )

@@ -16,15 +16,16 @@ from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.consume.consumer_core import ConsumerCore
+from pulsarx._pycore.consume.consumer_host import ConsumerHost
 from pulsarx._pycore.cursor.ack_tracker import AckTracker
 from pulsarx._pycore.cursor.entry_backlog import open_entries
 from pulsarx._pycore.dispatch.receiver import Receiver
-from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
+from pulsarx._pycore.dispatch.subscription_core import LossLog, SubscriptionCore
+from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.message.entry_view import EntryContext
-from pulsarx._pycore.message.message_id import MessageId
 from pulsarx.broker.ledgers.ledger_list import LedgerTrimmed
 from pulsarx.broker.subscriptions.dispatchers import SELECTOR_NAMES, dispatch_kind, make_dispatcher
-from pulsarx.clock import Deadline
+from pulsarx.broker.subscriptions.topic_cursors import delete_tracker, sync_tracker
 from pulsarx.compression import decompress
 from pulsarx.enumerations import KeySharedMode
 from pulsarx.topic_name import TopicName
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.dispatch.receiver import Dispatcher
     from pulsarx.broker.catalogue.state import LedgerRecord, SubscriptionRecord
+    from pulsarx.broker.faces import SubscriptionHost
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
-    from pulsarx.broker.topics.topic import Topic
 
     MakeConsumer = Callable[[Receiver, "Subscription"], Any]
 
@@ -47,23 +48,31 @@ class Subscription:
     """One subscription of a topic. Any thread may call; topic.lock orders who comes and goes."""
 
     __slots__ = (
-        "__weakref__", "_consumers", "_kind", "_partition_index", "core", "dispatcher", "name",
-        "record", "removed", "topic", "tracker",
+        "__weakref__", "_consumers", "_kind", "_partition_index", "core", "dispatcher", "flush",
+        "host", "name", "record", "removed", "runtime", "topic", "tracker",
     )  # fmt: skip
 
     def __init__(
-        self, topic: Topic, name: str, record: SubscriptionRecord | None, tracker: AckTracker
+        self,
+        topic: SubscriptionHost,
+        name: str,
+        record: SubscriptionRecord | None,
+        tracker: AckTracker,
     ) -> None:
         """record: None for a non-durable one."""
         self.topic = topic
+        self.runtime = runtime = topic.runtime
         self.record = record
         self.name = name
         self.tracker = tracker
-        self.core = SubscriptionCore(tracker, topic.broker.clock)
+        self.flush = runtime.after_flush_interval(tracker.flush)
+        losses = LossLog(name, runtime.background, self.flush, topic.trim)
+        self.core = SubscriptionCore(tracker, runtime.clock, losses)
+        self.host = ConsumerHost(topic.ledger, runtime.background, topic.trim, self.flush)
         self._kind: tuple[Any, ...] = ("Exclusive",)
         self._partition_index = TopicName.of(topic.name).partition_index
         self.dispatcher = self._make_dispatcher()
-        self.core.start(WeakCall(self, "deadlines_due"), WeakCall(self, "messages_lost"))
+        self.core.start()
         self.dispatcher.deadlines_due()  # of what fell due while nobody was here
         self._consumers: dict[Receiver, weakref.ref[ConsumerCore]] = {}
         self.removed = False
@@ -71,10 +80,6 @@ class Subscription:
     @property
     def durable(self) -> bool:
         return self.record is not None
-
-    def deadlines_due(self) -> None:
-        if not self.removed:
-            self.dispatcher.deadlines_due()
 
     # Consumers ------------------------------------------------------------------------------------
 
@@ -94,8 +99,9 @@ class Subscription:
         context = EntryContext(self.topic.name, request.schema, self.topic.ledger.tail, decompress)
         receiver = Receiver(self.dispatcher, context, request.consumer_name, request.settings)
         consumer: ConsumerCore = make(receiver, self)
-        reference = weakref.ref(consumer, ForgetLater(self, receiver))
-        receiver.consumer = reference
+        leave = partial(detach_one, weakref.ref(self), receiver)
+        later = PostLater(self.runtime.background.post, leave)
+        reference = weakref.ref(consumer, later)
         if self._kind[0] == "Key_Shared":
             self.dispatcher.join(receiver, sticky_ranges(request))
         else:
@@ -104,7 +110,7 @@ class Subscription:
         return consumer
 
     def _take_type(self, request: SubscribeRequest) -> None:
-        options = self.topic.broker.options
+        options = self.runtime.options
         wanted = dispatch_kind(request, options.subscription_key_shared_use_consistent_hashing)
         if wanted == self._kind and (self._consumers or wanted[0] in ("Exclusive", "Failover")):
             return
@@ -118,7 +124,10 @@ class Subscription:
         self.dispatcher = self._make_dispatcher()
 
     def _make_dispatcher(self) -> Dispatcher:
-        made = make_dispatcher(self.core, self.topic, self._kind, self._partition_index)
+        made = make_dispatcher(
+            self.core, self.topic.ledger.tail, self.topic.name, self.runtime, self._kind,
+            self._partition_index,
+        )  # fmt: skip
         # It has read what is kept; whether anybody will acknowledge something is not known.
         self.core.locked(self.tracker.rest)
         return made
@@ -145,35 +154,12 @@ class Subscription:
 
     # Positions ------------------------------------------------------------------------------------
 
-    def locate(self, message_id: object) -> tuple[int, int, int]:
-        """For an acknowledgement by id; see LedgerList.locate. What was trimmed is acknowledged.
-
-        NotAllowedError: the topic never had such a message.
-        """
-        if not isinstance(message_id, MessageId):
-            raise TypeError(
-                f"a Message or a MessageId is acknowledged, not a {type(message_id).__name__}"
-            )
-        ledger = self.topic.ledger
-        found = ledger.locate(message_id)
-        if not found[2] and not ledger.may_have_had(message_id.ledger_id()):
-            if ledger.is_damaged(message_id):
-                raise errors.CorruptDataError(
-                    f"acknowledge {message_id} of {self.topic.name}: the entry cannot be read, so "
-                    "which messages it holds is not known; a consumer that comes to it is told"
-                )
-            raise errors.NotAllowedError(
-                f"acknowledge {message_id}: {self.topic.name} has no such message; an id is "
-                "acknowledged on the topic it was published to or received from"
-            )
-        return found
-
     def seek(self, find: Callable[[], Position]) -> None:
         """Everything before the position found counts as acknowledged, everything from it on as
         not. Durable on return."""
         with self.topic.lock:  # so that the position is not trimmed before it is taken
             position = find()
-            self.ledger_changed(0)  # it may be in a ledger that came a moment ago
+            self.ledger_changed()  # it may be in a ledger that came a moment ago
             if self.topic.ledger.ledgers():
                 self.dispatcher.reset(*position)
             else:  # nothing was published that could count as acknowledged
@@ -187,7 +173,7 @@ class Subscription:
         For a subscription without consumers. NotAllowedError: a position the topic has not.
         """
         ledger_id, ordinal = position
-        record = self.topic.broker.catalogue.state.topics[self.topic.name]
+        record = self.runtime.catalogue.state.topics[self.topic.name]
         # What retention removed needs nobody's acknowledgement.
         gone = (record.removed_ledger_id, record.removed_messages)
         if position <= self.mark_delete() or position <= gone:
@@ -204,12 +190,12 @@ class Subscription:
 
         return bool(self.core.locked(acknowledge))
 
-    def ledger_changed(self, ledger_id: int) -> None:
+    def ledger_changed(self) -> None:
         """A ledger was added, sealed or removed."""
 
         def change() -> None:
             if not self.tracker.closed:  # unsubscribed meanwhile
-                sync_tracker(self.tracker, self.topic, self.name)
+                sync_tracker(self.tracker, self.topic.ledger, self.name)
                 ledgers = self.topic.ledger.ledgers()
                 if ledgers:
                     self.dispatcher.forget_before(ledgers[0].ledger_id)
@@ -235,38 +221,6 @@ class Subscription:
                 self.tracker.seal_ledger(ledger_id, 0)
 
         self.core.locked(end)
-
-    def ledger_acknowledged(self) -> None:
-        """The last message of a ledger was acknowledged: it may be trimmed."""
-        self.topic.trim_soon()
-
-    def arm_flush(self, consumer: ConsumerCore) -> None:
-        """Make acknowledgements durable before the flush interval is over."""
-        reference = weakref.ref(consumer)
-
-        def flush() -> None:
-            found = reference()
-            if found is not None:
-                found.flushed()
-            if not self.removed:
-                self.tracker.flush()
-
-        self.topic.broker.after_flush_interval(flush)
-
-    def deadline(self, timeout_millis: int | None) -> Deadline:
-        """How long a caller waits is real time, whatever clock the broker has."""
-        return Deadline(timeout_millis)
-
-    def messages_lost(self, losses: list[str]) -> None:
-        """Messages were found that cannot be read; they count as acknowledged by now."""
-        import logging
-
-        for text in losses:
-            logging.getLogger("pulsarx").error("subscription %s: damage: %s", self.name, text)
-        if not self.removed:
-            tracker = self.tracker
-            self.topic.broker.after_flush_interval(tracker.flush)
-            self.topic.trim_soon()
 
     def mark_delete(self) -> Position:
         """The first message that is not acknowledged."""
@@ -345,13 +299,15 @@ class Subscription:
     def remove(self) -> None:
         """Unsubscribe: the position is gone, messages are no longer held for it."""
         self.removed = True
+        self.flush.close()
         self.core.stop()
         for consumer in self.consumers():
             consumer.shut()
         self.dispatcher.release()
-        self.core.locked(partial(discard, self.tracker, self.topic.name, self.name))
+        self.core.locked(partial(delete_tracker, self.tracker, self.topic.name, self.name))
 
     def close(self) -> None:
+        self.flush.close()
         self.core.stop()
         for consumer in self.consumers():
             consumer.shut()
@@ -370,76 +326,12 @@ class Subscription:
         self.tracker.abandon()
 
 
-class WeakCall:
-    """Calls a method of an object as long as somebody else refers to the object."""
-
-    __slots__ = ("_name", "_reference")
-
-    def __init__(self, target: object, name: str) -> None:
-        self._reference = weakref.ref(target)
-        self._name = name
-
-    def __call__(self, *arguments: object) -> None:
-        found = self._reference()
-        if found is not None:
-            getattr(found, self._name)(*arguments)
-
-
-class ForgetLater:
-    """A consumer that nobody refers to any more leaves: in the background, for the collector may
-    run anywhere."""
-
-    __slots__ = ("_broker", "_receiver", "_subscription")
-
-    def __init__(self, subscription: Subscription, receiver: Receiver) -> None:
-        self._subscription = weakref.ref(subscription)
-        self._receiver = receiver
-        self._broker = subscription.topic.broker
-
-    def __call__(self, _: object) -> None:
-        # In a forked child nothing of it may be touched.
-        if self._broker.state == "OPEN":
-            self._broker.background.put(self._leave)
-
-    def _leave(self) -> None:
-        found = self._subscription()
-        if found is not None and self._receiver in found._consumers:
-            found.detach(self._receiver)
-
-
-def discard(tracker: AckTracker, topic_name: str, name: str) -> None:
-    """The catalogue does not know the cursor (any more): its files go, if the disk lets them."""
-    try:
-        tracker.delete()
-    except errors.StorageError as error:
-        import logging
-
-        logging.getLogger("pulsarx").warning(
-            "%s: cursor files of subscription %s, which is gone, stay: %s", topic_name, name, error
-        )
-
-
-def sync_tracker(tracker: AckTracker, topic: Topic, name: str) -> bool:
-    """Tell the tracker of a subscription which ledgers the topic has; what it knows already changes
-    nothing. Whether it had acknowledged messages that are not there (any more)."""
-    ledgers = topic.ledger.ledgers()
-    clamped = False
-    if ledgers:
-        tracker.forget_ledgers(ledgers[0].ledger_id)
-    for ledger in ledgers:
-        tracker.add_ledger(ledger.ledger_id)
-        if ledger.state == "sealed":
-            dropped = tracker.seal_ledger(ledger.ledger_id, ledger.message_count)
-            if dropped:
-                clamped = True
-                import logging
-
-                logging.getLogger("pulsarx").warning(
-                    "%s: subscription %s had acknowledged %d messages of ledger %d from message %d "
-                    "on, where it ends now: they did not survive",
-                    topic.name, name, dropped, ledger.ledger_id, ledger.message_count,
-                )  # fmt: skip
-    return clamped
+def detach_one(reference: weakref.ref[Subscription], receiver: Receiver) -> None:
+    """A consumer that nobody refers to any more leaves; a job of the background."""
+    found = reference()
+    # In a forked child nothing of it may be touched.
+    if found is not None and found.runtime.state.is_open and receiver in found._consumers:
+        found.detach(receiver)
 
 
 def sticky_ranges(request: SubscribeRequest) -> list[tuple[int, int]] | None:

@@ -6,6 +6,7 @@ holds no messages, only how many partitions there are.
 
 from __future__ import annotations
 
+import threading
 import weakref
 
 from pulsarx import errors
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.catalogue.catalogue import Catalogue
     from pulsarx.broker.catalogue.state import CatalogueState, TopicRecord
     from pulsarx.broker.topics.topic import Topic
 
@@ -28,8 +29,10 @@ class PartitionedTopic:
     """One partitioned topic of an owned data directory. Any thread may call. The broker has one
     object a topic, and `partition_count` grows with it."""
 
-    def __init__(self, broker: Broker, record: TopicRecord) -> None:
-        self.broker = broker
+    def __init__(self, record: TopicRecord, topic: Callable[[TopicName], Topic]) -> None:
+        """topic: gives the topic of a partition's name, which is there."""
+        self._topic = topic
+        self._lock = threading.Lock()
         self.topic_name = TopicName.of(record.name)
         self.name: str = record.name
         self.partition_count: int = record.partition_count
@@ -37,20 +40,20 @@ class PartitionedTopic:
 
     def partition(self, index: int) -> Topic:
         """One partition; TopicNotFound when there are not so many."""
-        return self.broker.topic(self.topic_name.partition(index), create=False)
+        return self._topic(self.topic_name.partition(index))
 
     def watch(self, grown: Callable[[int], None]) -> None:
         """Call the method grown(partition count) after the topic has grown, without a lock held.
 
         It is held weakly: the watcher may simply go.
         """
-        with self.broker.lock:
+        with self._lock:
             self._watchers = [each for each in self._watchers if each() is not None]
             self._watchers.append(weakref.WeakMethod(grown))
 
     def has_grown(self, partition_count: int) -> None:
-        """Told by the broker."""
-        with self.broker.lock:
+        """Told by the directory of topics."""
+        with self._lock:
             # Two that let it grow may come here in the other order.
             self.partition_count = max(self.partition_count, partition_count)
             watchers = [each() for each in self._watchers]
@@ -104,9 +107,9 @@ def check_may_be_created(state: CatalogueState, name: TopicName) -> None:
         raise errors.TopicNotFound(f"{name}: {name.partitioned_name} has {count} partitions")
 
 
-def creation(broker: Broker, name: TopicName, partition_count: int) -> Operations:
+def creation(catalogue: Catalogue, name: TopicName, partition_count: int) -> Operations:
     """The operations that create a partitioned topic and its partitions."""
-    topics = broker.catalogue.state.topics
+    topics = catalogue.state.topics
     if str(name) in topics:
         raise errors.NotAllowedError(f"create {name} with partitions: it exists already")
     prefix = f"{name}{PARTITION_SUFFIX}"
@@ -115,7 +118,7 @@ def creation(broker: Broker, name: TopicName, partition_count: int) -> Operation
             raise errors.NotAllowedError(
                 f"create {name} with partitions: there is a topic {other} already"
             )
-    allocate = broker.catalogue.allocate_id
+    allocate = catalogue.allocate_id
     head = {"op": "create_topic", "topic": str(name), "topic_id": allocate()}
     return [
         {**head, "partition_count": partition_count},
@@ -126,7 +129,13 @@ def creation(broker: Broker, name: TopicName, partition_count: int) -> Operation
     ]
 
 
-def growth(broker: Broker, record: TopicRecord, partition_count: int) -> Operations:
+def growth(
+    catalogue: Catalogue,
+    record: TopicRecord,
+    partition_count: int,
+    now_ms: int,
+    allocate_cursor_id: Callable[[], int],
+) -> Operations:
     """The operations that add partitions.
 
     Each begins with the durable subscriptions of partition 0, at its first message: so no
@@ -138,7 +147,6 @@ def growth(broker: Broker, record: TopicRecord, partition_count: int) -> Operati
             f"{partition_count}, only more"
         )
     name = TopicName.of(record.name)
-    catalogue = broker.catalogue
     subscriptions = catalogue.state.topics[str(name.partition(0))].subscriptions.values()
     operations: Operations = []
     for each in partition_names(name, partition_count)[record.partition_count :]:
@@ -150,9 +158,9 @@ def growth(broker: Broker, record: TopicRecord, partition_count: int) -> Operati
                     "op": "create_subscription",
                     "topic": each,
                     "name": subscription.name,
-                    "cursor_id": broker.allocate_cursor_id(),
+                    "cursor_id": allocate_cursor_id(),
                     "type": subscription.type,
-                    "created_ms": broker.clock.now_ms(),
+                    "created_ms": now_ms,
                     "properties": subscription.properties,
                 }
             )

@@ -23,6 +23,7 @@ class ReadOnlyTopic:
         self.name: str = record.name
         self.decompressed_size_max = broker.decompressed_size_max
         self.ledger = ReadOnlyLedger(broker, record)
+        self.tail = self.ledger.tail
         self._reader_cursors: weakref.WeakSet[ReaderCursor] = weakref.WeakSet()
 
     def reader_cursor(self, schema: object) -> ReaderCursor:

@@ -4,42 +4,41 @@ from __future__ import annotations
 
 import weakref
 
-from pulsarx._pycore.consume.consumer_arrow import ConsumerArrow
+from pulsarx._pycore.consume.consumer_core import ConsumerCore
+from pulsarx._pycore.consume.consumer_host import ConsumerHost
 from pulsarx._pycore.dispatch.receiver import Receiver
 from pulsarx._pycore.dispatch.single_active_dispatcher import SingleActiveDispatcher
 from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
 from pulsarx._pycore.message.entry_view import EntryContext
-from pulsarx.clock import Deadline
 from pulsarx.compression import decompress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pulsarx.broker.faces import TopicView
     from pulsarx.broker.ledgers.ledger_list import Position
-    from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
-    from pulsarx.broker.topics.topic import Topic
 
 
 class ReaderCursor:
     """One reader's position on a topic. Any thread may call."""
 
-    def __init__(self, topic: Topic | ReadOnlyTopic, schema: object) -> None:
+    def __init__(self, topic: TopicView, schema: object) -> None:
         self.topic = topic
-        self._reader: weakref.ref[ConsumerArrow] | None = None
-        self._context = EntryContext(topic.name, schema, topic.ledger.tail, decompress)
+        self._reader: weakref.ref[ConsumerCore] | None = None
+        self._context = EntryContext(topic.name, schema, topic.tail, decompress)
         self.dispatcher = SingleActiveDispatcher(
             SubscriptionCore(None, None),
-            topic.ledger.tail,
+            topic.tail,
             topic.name,
             topic.decompressed_size_max,
             True,
         )
 
-    def attach(self, position: Position) -> ConsumerArrow:
+    def attach(self, position: Position) -> ConsumerCore:
         """Begin to read at a position."""
         receiver = Receiver(self.dispatcher, self._context, "", None)
         self.dispatcher.join(receiver)
         self.dispatcher.move(*position)
-        reader = ConsumerArrow(receiver, self)
+        reader = ConsumerCore(receiver, ConsumerHost(self.topic.ledger))
         self._reader = weakref.ref(reader)
         return reader
 
@@ -51,15 +50,4 @@ class ReaderCursor:
 
     def seek(self, position: Position) -> None:
         self.dispatcher.move(*position)
-        self.topic.ledger.tail.wake()
-
-    def deadline(self, timeout_millis: int | None) -> Deadline:
-        """How long a caller waits is real time, whatever clock the broker has."""
-        return Deadline(timeout_millis)
-
-    def log_damage(self, damage: Exception) -> None:
-        import logging
-
-        logging.getLogger("pulsarx").error(
-            "%s: damage was passed over by a reader: %s", self.topic.name, damage
-        )
+        self.topic.tail.wake()

@@ -6,11 +6,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
-    from pulsarx.broker.topics.topic import Topic
+    from pulsarx.broker.faces import TopicView
 
 
-def topic_statistics(topic: Topic | ReadOnlyTopic) -> dict[str, Any]:
+def topic_statistics(topic: TopicView) -> dict[str, Any]:
     """storage_size: bytes of the ledgers up to their published ends. A foreign topic has no live
     counts: None there."""
     ledgers = []

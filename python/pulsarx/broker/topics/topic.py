@@ -6,104 +6,73 @@ import threading
 import weakref
 
 from pulsarx import errors
-from pulsarx._pycore.cursor.ack_tracker import AckTracker
 from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
-from pulsarx.broker.policies.retention import RetentionPolicy, removable
-from pulsarx.broker.subscriptions.subscription import Subscription, discard, sync_tracker
-from pulsarx.broker.topics.reader_cursor import ReaderCursor
+from pulsarx.broker.topics.producer_registry import ProducerRegistry
+from pulsarx.broker.topics.trimming import Trimming
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
-    from pulsarx._pycore.publish.producer_core import ProducerCore
-    from pulsarx.broker.broker import Broker
+    from pulsarx._pycore.cursor.ack_tracker import AckTracker
+    from pulsarx._pycore.ledger.ledger_tail import LedgerTail
     from pulsarx.broker.catalogue.state import SubscriptionRecord, TopicRecord
     from pulsarx.broker.ledgers.ledger_list import Position
+    from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
-    from pulsarx.broker.subscriptions.subscription import MakeConsumer
-    from pulsarx.clock import Timer
+    from pulsarx.broker.subscriptions.subscription import MakeConsumer, Subscription
+    from pulsarx.broker.subscriptions.topic_cursors import TopicCursors
+    from pulsarx.broker.topics.reader_cursor import ReaderCursor
 
 
 class Topic:
-    """Any thread may call; lock orders who comes and goes. Hot calls do not pass here."""
+    """The lock orders who comes and goes. Calls of the control plane; hot calls pass by."""
 
-    def __init__(self, broker: Broker, record: TopicRecord) -> None:
-        self.broker = broker
+    def __init__(self, runtime: BrokerRuntime, record: TopicRecord) -> None:
+        self.runtime = runtime
         self.name: str = record.name
         self.lock = threading.RLock()
-        self.decompressed_size_max = broker.decompressed_size_max
+        self.decompressed_size_max = runtime.decompressed_size_max
         self.subscriptions: dict[str, Subscription] = {}
         self._non_durable: dict[str, Subscription] = {}
-        self._producers: dict[str, weakref.ref[ProducerCore]] = {}
         self._reader_cursors: weakref.WeakSet[ReaderCursor] | None = None  # made with the first
-        self._trim_timer: Timer | None = None
-        self.ledger = ManagedLedger(broker, self.name, self._ledger_changed)
+        self.producers = ProducerRegistry(self.name, runtime)
+        self.ledger = ManagedLedger(runtime, self.name, self._ledger_changed)
+        self.trimming = Trimming(
+            self.name,
+            runtime,
+            self.ledger,
+            self.lock,
+            lambda: list(self.subscriptions.values()),
+            self.all_subscriptions,
+        )
         for each in record.subscriptions.values():
-            tracker = self._open_tracker(each)
-            self.subscriptions[each.name] = Subscription(self, each.name, each, tracker)
+            tracker = self._cursors().open(each)
+            self.subscriptions[each.name] = self._subscription(each.name, each, tracker)
 
-    # Producers ------------------------------------------------------------------------------------
-
-    def add_producer(self, name: str | None, make: Callable[[str], ProducerCore]) -> ProducerCore:
-        """Register a producer under its name, or a generated one."""
-        if name is not None and self._is_forgotten(name):
-            self.broker.background.wait()  # it is being closed there
-        with self.lock:
-            if name is None:
-                name = self.broker.next_producer_name()
-            existing = self._producers.get(name)
-            found = existing() if existing is not None else None
-            if found is not None and found.is_open:
-                raise errors.ProducerBusy(
-                    f"a producer named {name} is already on {self.name}; close it or choose "
-                    f"another name"
-                )
-            producer = make(name)
-            self._producers[name] = weakref.ref(producer)
-            return producer
-
-    def _is_forgotten(self, name: str) -> bool:
-        reference = self._producers.get(name)
-        found = reference() if reference is not None else None
-        return found is not None and getattr(found, "is_forgotten", False)
-
-    def remove_producer(self, name: str, producer: ProducerCore) -> None:
-        """Give the name back, unless another producer has it by now."""
-        with self.lock:
-            existing = self._producers.get(name)
-            if existing is not None and existing() in (producer, None):
-                del self._producers[name]
-
-    def producers(self) -> list[ProducerCore]:
-        with self.lock:
-            found = [reference() for reference in self._producers.values()]
-        return [each for each in found if each is not None and each.is_open]
-
-    def arm_batch(self, producer: ProducerCore, due_ms: int) -> Timer:
-        """Call producer.batch_due at due_ms, if it still lives then."""
-        reference = weakref.ref(producer)
-
-        def due() -> None:
-            found = reference()
-            if found is not None:
-                found.batch_due()
-
-        return self.broker.clock.call_at(due_ms, due)
+    @property
+    def tail(self) -> LedgerTail:
+        return self.ledger.tail
 
     # Subscriptions --------------------------------------------------------------------------------
+
+    def _subscription(
+        self, name: str, record: SubscriptionRecord | None, tracker: AckTracker
+    ) -> Subscription:
+        from pulsarx.broker.subscriptions.subscription import Subscription
+
+        return Subscription(self, name, record, tracker)
 
     def subscribe(self, request: SubscribeRequest, make: MakeConsumer) -> ConsumerCore:
         """Attach a consumer to a subscription, which is made when it does not exist."""
         with self.lock:
-            self.broker.check_open()  # closed meanwhile: nobody would close this consumer
+            self.runtime.state.require_open()  # closed meanwhile: nobody would close this consumer
             name = request.subscription_name
             if request.durable:
                 subscription = self.subscriptions.get(name)
                 if subscription is None:
-                    self.broker.check_subscription_creation(self.name, name)
+                    self.check_subscription_creation(name)
                     subscription = self.create_subscription(
                         name, request.start(), request.type_name
                     )
@@ -123,19 +92,23 @@ class Topic:
         subscription.dispatcher.settled()
         return consumer
 
+    def check_subscription_creation(self, name: str) -> None:
+        """SubscriptionNotFound: a consumer may not create what it names."""
+        if not self.runtime.options.allow_auto_subscription_creation:
+            raise errors.SubscriptionNotFound(
+                f"subscription {name} of {self.name}, and allow_auto_subscription_creation is off"
+            )
+
     def _create_non_durable(self, name: str, position: Position) -> Subscription:
         """A subscription that nothing on disk knows and that holds no ledger."""
-        tracker = AckTracker(None)
-        sync_tracker(tracker, self, name)
-        place = self._existing(position)
-        if place is not None and place[0] in tracker.ledger_ids:
-            tracker.reset(*place)
-        made = self._non_durable[name] = Subscription(self, name, None, tracker)
-        made.ledger_changed(0)  # as in create_subscription
+        tracker = self._cursors().create_non_durable(name, position)
+        made = self._non_durable[name] = self._subscription(name, None, tracker)
+        made.ledger_changed()  # as in create_subscription
         return made
 
     def take_back(self, subscription: Subscription) -> None:
-        """Made by a consumer that was then refused: it goes, unless others use it by now."""
+        """Delete a subscription whose first consumer was refused, unless another consumer uses
+        it."""
         with self.lock:
             made = self.subscriptions.get(subscription.name) is subscription
             if made and not subscription.consumers():
@@ -157,109 +130,35 @@ class Topic:
         """Make a durable subscription that begins at a position. Durable on return."""
         with self.lock:
             ledger_id, ordinal = position
-            cursor_id = self.broker.allocate_cursor_id()
+            catalogue = self.runtime.catalogue
             creation: dict[str, Any] = {
                 "op": "create_subscription",
                 "topic": self.name,
                 "name": name,
             }
-            creation |= {"cursor_id": cursor_id, "created_ms": self.broker.clock.now_ms()}
-            creation |= {"type": type_name}
+            cursor_id = self.runtime.allocate_cursor_id()
+            creation |= {"cursor_id": cursor_id}
+            creation |= {"created_ms": self.runtime.clock.now_ms(), "type": type_name}
             creation |= {"initial_ledger_id": ledger_id or -1, "initial_message": ordinal}
             # Before the catalogue names it, so that one that is not there later was lost.
-            tracker = self._new_tracker(cursor_id, name, position)
+            tracker = self._cursors().create(cursor_id, name, position)
             try:
-                self.broker.catalogue.commit([creation])
+                catalogue.commit([creation])
             except BaseException:
-                if not self.broker.catalogue.outcome_unknown:
-                    discard(tracker, self.name, name)
+                if not catalogue.outcome_unknown:
+                    self._cursors().discard(tracker, name)
                 raise
-            record = self.broker.catalogue.state.topics[self.name].subscriptions[name]
-            made = Subscription(self, name, record, tracker)
+            record = catalogue.state.topics[self.name].subscriptions[name]
+            made = self._subscription(name, record, tracker)
             self.subscriptions[name] = made
             # A ledger that came since the tracker was made was told to the others only.
-            made.ledger_changed(0)
+            made.ledger_changed()
             return made
 
-    def _new_tracker(self, cursor_id: int, name: str, position: Position) -> AckTracker:
-        """A cursor that begins at a position, durable."""
-        tracker = self.broker.new_tracker(cursor_id)
-        sync_tracker(tracker, self, name)
-        place = self._existing(position)  # its ledger may have gone since it was found
-        if place is not None and place[0] in tracker.ledger_ids:
-            tracker.reset(*place)
-        else:
-            tracker.fold()
-        return tracker
+    def _cursors(self) -> TopicCursors:
+        from pulsarx.broker.subscriptions.topic_cursors import TopicCursors
 
-    def _open_tracker(self, record: SubscriptionRecord) -> AckTracker:
-        """The cursor as it was left; one without a file begins where the catalogue says."""
-        tracker = self.broker.open_tracker(record)
-        if sync_tracker(tracker, self, record.name) and tracker.is_kept:
-            try:
-                tracker.fold()
-            except errors.StorageError:
-                pass  # what was clamped is clamped and said again by the next owner
-        if not tracker.is_kept:
-            position = self._initial_position(record)
-            if not tracker.damage:
-                self._tell_missing_cursor(record, position)
-            if position is None:
-                tracker.fold()
-            else:
-                tracker.reset(*position)
-        return tracker
-
-    def _tell_missing_cursor(self, record: SubscriptionRecord, position: Position | None) -> None:
-        """Cursor files are made before the catalogue names them, those of partitions that a topic
-        grew by with the first look at the partition: before its first ledger."""
-        topic = self.broker.catalogue.state.topics[self.name]
-        if not self.broker.keeps_cursors or not (topic.ledgers or topic.removed_ledger_id):
-            return
-        place, again = "the first message", self.ledger.message_count()
-        if position is not None:
-            place = f"message {position[1]} of ledger {position[0]}, where it was made"
-            again = self.ledger.message_count_from(position)
-        import logging
-
-        logging.getLogger("pulsarx").error(
-            "%s: the cursor file %s of subscription %s is missing: it begins anew with %s, and up "
-            "to %d messages are delivered again that it had acknowledged",
-            self.name, self.broker.directory.cursor_path(record.cursor_id, 1), record.name, place,
-            again,
-        )  # fmt: skip
-
-    def _initial_position(self, record: SubscriptionRecord) -> Position | None:
-        """Where a subscription without a cursor file begins; None: with the first message. A
-        position that a power cut took is clamped to what survived, which the log says."""
-        wanted = record.initial_ledger_id, record.initial_message
-        position = self._existing(wanted)
-        if position is None or position == wanted:
-            return position
-        # A ledger in front of the first one was trimmed: nothing is wrong with that.
-        if wanted[0] >= self.ledger.first_position()[0]:
-            import logging
-
-            logging.getLogger("pulsarx").warning(
-                "%s: subscription %s was made at message %d of ledger %d, which did not survive; "
-                "it begins at message %d of ledger %d",
-                self.name, record.name, wanted[1], wanted[0], position[1], position[0],
-            )  # fmt: skip
-        return position
-
-    def _existing(self, position: Position) -> Position | None:
-        """The position, or the next one that the topic has; None: it has none, or position is in
-        front of all ledgers."""
-        ledger_id, message = position
-        ledgers = self.ledger.ledgers()
-        if ledger_id <= 0 or not ledgers:
-            return None
-        found = next((each for each in ledgers if each.ledger_id >= ledger_id), ledgers[-1])
-        if found.ledger_id > ledger_id:
-            return found.ledger_id, 0
-        if found.ledger_id < ledger_id:
-            return found.ledger_id, self.ledger.messages_in(found.ledger_id)
-        return ledger_id, min(message, found.message_count) if found.state == "sealed" else message
+        return TopicCursors(self.name, self.runtime, self.ledger)
 
     def unsubscribe(self, name: str) -> None:
         """Delete a subscription; its messages are no longer held for it."""
@@ -267,7 +166,7 @@ class Topic:
             subscription = self.subscriptions.get(name)
             if subscription is None:
                 raise errors.SubscriptionNotFound(f"subscription {name} of {self.name}")
-            self.broker.catalogue.commit(
+            self.runtime.catalogue.commit(
                 [{"op": "remove_subscription", "topic": self.name, "name": name}]
             )
             del self.subscriptions[name]
@@ -275,6 +174,8 @@ class Topic:
         self.trim()
 
     def reader_cursor(self, schema: object) -> ReaderCursor:
+        from pulsarx.broker.topics.reader_cursor import ReaderCursor
+
         made = ReaderCursor(self, schema)
         with self.lock:
             if self._reader_cursors is None:
@@ -286,7 +187,7 @@ class Topic:
 
     def _ledger_changed(self, ledger_id: int) -> None:
         for subscription in self.all_subscriptions():
-            subscription.ledger_changed(ledger_id)
+            subscription.ledger_changed()
         self.trim_soon()
 
     def expect_ledgers(self, ledger_ids: list[int]) -> None:
@@ -303,55 +204,18 @@ class Topic:
             self._ledger_changed(ledger_ids[-1])
         self.ledger.tail.wake()
 
-    def retention(self) -> tuple[RetentionPolicy, bool]:
-        """The policy in force, and whether somebody set it."""
-        return self.broker.retention_of(self.name)
-
     def trim_soon(self) -> None:
         """Trim in the background."""
-        self.broker.background.put(self.trim)
+        self.trimming.soon()
 
     def trim(self) -> list[int]:
         """Remove the ledgers nobody needs any more; returns their ids."""
-        self.ledger.seal_again()
-        with self.lock:
-            policy, explicit = self.retention()
-            subscriptions = list(self.subscriptions.values())
-            # A topic nobody ever subscribed to keeps its messages unless a policy says otherwise: a
-            # log written today
-            # and read tomorrow is an ordinary use in process.
-            if not subscriptions and not explicit:
-                return []
-            held_from = min((each.mark_delete()[0] for each in subscriptions), default=1 << 63)
-            now_ms = self.broker.clock.now_ms()
-            leased_from, leased_ms = self.broker.catalogue.state.leased_from(self.name, now_ms)
-            held_from = min(held_from, leased_from)
-            removed = removable(self.ledger.ledgers(), held_from, policy, now_ms)
-            if removed:
-                removed = self.ledger.remove(removed)
-            if removed:
-                for subscription in self.all_subscriptions():
-                    subscription.ledger_changed(removed[-1])
-            self._arm_trim(policy, leased_ms)
-            return removed
+        return self.trimming.run()
 
-    def _arm_trim(self, policy: RetentionPolicy, leased_ms: int) -> None:
-        """Look again after the retention interval while a time limit may expire something, or a
-        lease does."""
-        sealed = any(each.state == "sealed" for each in self.ledger.ledgers())
-        if self._trim_timer is None and sealed and (policy.time_minutes > 0 or leased_ms):
-            interval_ms = self.broker.options.retention_check_interval_in_seconds * 1000
-
-            def due() -> None:
-                self._trim_timer = None
-                self.trim()
-
-            self._trim_timer = self.broker.clock.call_at(
-                self.broker.clock.now_ms() + interval_ms, due
-            )
+    # Statistics -----------------------------------------------------------------------------------
 
     def publisher_count(self) -> int:
-        return len(self.producers())
+        return len(self.producers.open_producers())
 
     def subscription_statistics(self) -> dict[str, dict[str, Any]]:
         """By name; `name (non-durable)` where a durable one has the name too."""
@@ -368,24 +232,22 @@ class Topic:
             found[name if name not in found else f"{name} (non-durable)"] = figures
         return found
 
+    # Life -----------------------------------------------------------------------------------------
+
     def close(self) -> None:
         """Send open batches, write positions, seal the ledger."""
         # Not under the lock: callbacks of what is still on its way may want it.
-        for producer in self.producers():
+        for producer in self.producers.open_producers():
             producer.shut()
         with self.lock:
             for subscription in self.all_subscriptions():
                 subscription.close()
-            if self._trim_timer is not None:
-                self._trim_timer.cancel()
+            self.trimming.close()
         self.ledger.close()
 
     def abandon(self) -> None:
         """In a forked child: refuse further calls, touch nothing."""
-        for reference in list(self._producers.values()):
-            producer = reference()
-            if producer is not None:
-                producer.abandon()
+        self.producers.abandon()
         for subscription in self.all_subscriptions():
             subscription.abandon()
         for cursor in list(self._reader_cursors or ()):

@@ -1,0 +1,54 @@
+"""The ways by which `Admin` asks for things: in process, and of the owner of a folder."""
+
+from __future__ import annotations
+
+from pulsarx._pycore.ground.control_plane import control_plane
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+    from typing import Any, Protocol
+
+    from pulsarx.broker.faces import OpenFolder
+
+    class Channel(Protocol):
+        """Somewhere the verbs of `broker.verbs.table` can be asked for."""
+
+        def perform(self, verb: str, arguments: dict[str, Any]) -> Any: ...
+
+
+class ClientChannel:
+    """The folder that a client has open. Any thread may call."""
+
+    def __init__(
+        self, require_open: Callable[[], None], folder: OpenFolder, read_only: bool
+    ) -> None:
+        """require_open: of the client, which is kept by it. read_only: the client may change
+        nothing, whoever else has the folder open."""
+        self._require_open = require_open
+        self._folder = folder
+        self._read_only = read_only
+
+    def perform(self, verb: str, arguments: dict[str, Any]) -> Any:
+        self._require_open()
+        return control_plane.perform(self._perform, (verb, arguments))
+
+    def _perform(self, verb: str, arguments: dict[str, Any]) -> Any:
+        from pulsarx.broker.verbs.table import perform
+
+        return perform(self._folder, verb, arguments, self._read_only)
+
+
+class OwnerChannel:
+    """The owner of a folder, be it in this process or another; without one, this process owns the
+    folder for each request. Any thread may call."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._folder = folder
+
+    def perform(self, verb: str, arguments: dict[str, Any]) -> Any:
+        """FolderOwnedError: the owner cannot be reached. Timeout: it did not answer."""
+        from pulsarx.broker.requests.owner_request import ask_owner
+
+        return ask_owner(self._folder, verb, arguments)

@@ -1,0 +1,76 @@
+"""What parts of the broker need of others that stand above them, as protocols."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import threading
+    from typing import Any, Protocol
+
+    from pulsarx._pycore.ground.open_state import OpenState
+    from pulsarx._pycore.ledger.ledger_tail import LedgerTail
+    from pulsarx.broker.catalogue.catalogue import Catalogue
+    from pulsarx.broker.folder.data_directory import DataDirectory
+    from pulsarx.broker.folder.memory_directory import MemoryDirectory
+    from pulsarx.broker.ledgers.ledger_list import LedgerList
+    from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
+    from pulsarx.broker.policies.policy_store import PolicyStore
+    from pulsarx.broker.runtime import BrokerRuntime
+    from pulsarx.topic_name import TopicName
+
+    class SubscriptionHost(Protocol):
+        """The topic of a subscription, as the subscription sees it."""
+
+        name: str
+        lock: threading.RLock
+        runtime: BrokerRuntime
+        ledger: ManagedLedger
+
+        def trim(self) -> object:
+            """Remove the ledgers nobody needs any more, in the background."""
+
+        def take_back(self, subscription: Any) -> None:
+            """Delete one whose consumer nobody got, unless another consumer uses it."""
+
+        def drop_non_durable(self, subscription: Any) -> None:
+            """Its last consumer has left."""
+
+        def unsubscribe(self, name: str) -> None:
+            """Delete a durable subscription."""
+
+    class TopicView(Protocol):
+        """A topic that can be read, owned or not."""
+
+        name: str
+        decompressed_size_max: int
+
+        @property
+        def ledger(self) -> LedgerList: ...
+        @property
+        def tail(self) -> LedgerTail: ...
+        def reader_cursor(self, schema: object) -> Any: ...
+        def publisher_count(self) -> int | None: ...
+        def subscription_statistics(self) -> dict[str, dict[str, Any]]: ...
+        def abandon(self) -> None: ...
+
+    class OpenFolder(Protocol):
+        """An opened folder: of a broker that owns it, or read beside its owner."""
+
+        catalogue: Catalogue
+        policies: PolicyStore
+
+        @property
+        def read_only(self) -> bool: ...
+        @property
+        def state(self) -> OpenState: ...
+        @property
+        def directory(self) -> DataDirectory | MemoryDirectory: ...
+
+        def refresh(self) -> object:
+            """Read what other processes committed; nothing, where there are none."""
+
+        def refresh_if_changed(self) -> int:
+            """refresh where there is something; the number of the last commit."""
+
+        def topic(self, name: TopicName, *, create: bool = ...) -> TopicView: ...
+        def close(self) -> None: ...

@@ -1,0 +1,84 @@
+"""The policies in force on a topic: its own over its namespace's over the broker's options."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.broker.policies.retention import RetentionPolicy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.broker.catalogue.catalogue import Catalogue
+    from pulsarx.broker_options import BrokerOptions
+
+
+class TopicPolicies:
+    """What holds on one topic as of a version. A value."""
+
+    __slots__ = ("retention", "retention_is_set", "version")
+
+    def __init__(self, version: int, retention: RetentionPolicy, retention_is_set: bool) -> None:
+        """retention_is_set: somebody chose it, be it by an option."""
+        self.version = version
+        self.retention = retention
+        self.retention_is_set = retention_is_set
+
+
+class PolicyStore:
+    """Reads policies out of the catalogue and changes them. Any thread may call.
+
+    Whoever keeps a TopicPolicies compares its version with `version`, and asks again when that is
+    another.
+    """
+
+    def __init__(self, catalogue: Catalogue, options: BrokerOptions) -> None:
+        """options: give what no namespace and no topic sets."""
+        self._catalogue = catalogue
+        self._options = options
+
+    @property
+    def version(self) -> int:
+        """Number of the last commit that changed a policy."""
+        return self._catalogue.state.policies_number
+
+    def of_topic(self, topic: str) -> TopicPolicies:
+        """topic: a full name. TopicNotFound: its namespace is gone."""
+        version = self.version
+        record = self._catalogue.state.topics.get(topic)
+        own = {} if record is None else record.policies
+        return self._effective(version, namespace_of(topic), own)
+
+    def of_namespace(self, namespace: str) -> TopicPolicies:
+        """What holds on a topic that has no policies of its own. TopicNotFound: no namespace."""
+        return self._effective(self.version, namespace, {})
+
+    def _effective(self, version: int, namespace: str, own: dict[str, Any]) -> TopicPolicies:
+        policies = {**self._namespace(namespace), **own}
+        found = policies.get("retention")
+        if found is not None:
+            retention = RetentionPolicy(found["time_minutes"], found["size_mb"])
+            return TopicPolicies(version, retention, True)
+        options = self._options
+        retention = RetentionPolicy(
+            options.default_retention_time_in_minutes, options.default_retention_size_in_mb
+        )
+        return TopicPolicies(version, retention, not retention.keeps_nothing)
+
+    def _namespace(self, namespace: str) -> dict[str, Any]:
+        found = self._catalogue.namespace_policies(namespace)
+        if found is None:
+            raise errors.TopicNotFound(f"there is no namespace {namespace}")
+        return found
+
+    def set_namespace_retention(self, namespace: str, policy: RetentionPolicy) -> None:
+        """Durable on return. TopicNotFound: there is no such namespace."""
+        self._namespace(namespace)
+        value = {"time_minutes": policy.time_minutes, "size_mb": policy.size_mb}
+        setting = {"op": "set_namespace_policy", "namespace": namespace}
+        self._catalogue.commit([{**setting, "policy": "retention", "value": value}])
+
+
+def namespace_of(topic: str) -> str:
+    """`tenant/namespace` of a full name."""
+    return "/".join(topic.split("://", 1)[1].split("/")[:2])

@@ -1,0 +1,168 @@
+"""Which folders and memory brokers are open in this process: one broker each, whoever asks.
+
+The first client opens the broker and the last one closes it. A forked child has none of them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from functools import partial
+
+from pulsarx import errors
+from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx.broker.broker import Broker, attempt
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsarx.broker.control.control_socket import ControlSocket
+    from pulsarx.broker.runtime import BrokerSettings
+
+_registry: dict[str, Broker] = {}
+_sockets: dict[Broker, ControlSocket] = {}
+_lock = threading.RLock()
+
+
+def acquire(key: str, location: str | None, settings: BrokerSettings) -> Broker:
+    """The broker of a folder (key: its real path) or of a memory name; opened by the first client.
+    A call of the control plane."""
+    closing = _registry.get(key)
+    if closing is not None:
+        closing.runtime.background.wait()  # for what was forgotten and is being closed there
+    with _lock:
+        found = _registry.get(key)
+        if found is None:
+            found = _registry[key] = _opened(location, settings)
+        elif settings.differences(found.settings):
+            raise errors.InvalidConfiguration(
+                f"{key} is open in this process with another "
+                f"{', another '.join(settings.differences(found.settings))}; "
+                "clients of one folder share one broker and must agree"
+            )
+        found.reference_count += 1
+        return found
+
+
+def _opened(location: str | None, settings: BrokerSettings) -> Broker:
+    control_plane.hold()
+    try:
+        broker = Broker(location, settings)
+        if location is not None:
+            _listen(broker)
+        return broker
+    except BaseException:
+        control_plane.let_go()
+        raise
+
+
+def _listen(broker: Broker) -> None:
+    """Let other processes ask for things; everything else works where they cannot."""
+    from pulsarx.broker.control.control_socket import ControlSocket
+
+    made = ControlSocket.open(broker)
+    if made is not None:
+        _sockets[broker] = made
+        broker.on_close.append(made.close)
+        broker.directory.announce(broker.catalogue.epoch, made.address)
+
+
+def release(key: str, broker: Broker) -> None:
+    """Give a reference back; the last one closes the broker. A call of the control plane."""
+    with _lock:
+        broker.reference_count -= 1
+        if broker.reference_count > 0 or not broker.state.is_open:
+            return
+        # Closed under the lock, so that a client opening the folder now waits for the seal instead
+        # of failing.
+        _close(key, broker)
+
+
+def _close(key: str, broker: Broker) -> None:
+    try:
+        broker.close()
+    finally:
+        _sockets.pop(broker, None)
+        if _registry.pop(key, None) is not None:
+            control_plane.let_go()
+
+
+def lend(key: str) -> Broker | None:
+    """The broker of this process for a key, if it is open, to be given back with `release`."""
+    if key not in _registry:
+        return None
+    with _lock:
+        found = _registry.get(key)
+        if found is None or not found.state.is_open:
+            return None
+        found.reference_count += 1
+        return found
+
+
+def own_briefly(
+    key: str, location: str, settings: BrokerSettings, work: Callable[[Broker], None]
+) -> bool:
+    """Own a folder for one piece of work; False: this process owns it by now. Clients of it that
+    open meanwhile in this process wait. A call of the control plane."""
+    from pulsarx.broker.catalogue.kept_log import keep_log, take_log
+
+    with _lock:
+        if key in _registry:
+            return False
+        control_plane.hold()
+        try:
+            broker = _registry[key] = Broker(location, settings, brief=True, take_log=take_log)
+        except BaseException:
+            control_plane.let_go()
+            raise
+        broker.reference_count = 1
+        try:
+            work(broker)
+        finally:
+            failure = attempt(lambda: release(key, broker))
+            if failure is not None:  # it does not undo what was done
+                _report_closing(key, failure)
+            log = broker.catalogue.part_with_log()
+            if log is not None:
+                keep_log(broker.directory, log)
+        return True
+
+
+def find(key: str) -> Broker | None:
+    """The broker of this process for a key, if it is open."""
+    return _registry.get(key)
+
+
+def _close_all() -> None:
+    for key, broker in list(_registry.items()):
+        error = attempt(partial(_close, key, broker))
+        if error is not None:
+            _report_closing(key, error)
+
+
+def _close_all_at_exit() -> None:
+    if _registry:
+        control_plane.perform(_close_all)
+
+
+def _report_closing(key: str, failure: Exception) -> None:
+    import logging
+
+    logging.getLogger("pulsarx").error("closing %s failed: %s", key, failure)
+
+
+def _abandon_all() -> None:
+    global _lock
+    _lock = threading.RLock()
+    for socket in _sockets.values():
+        socket.abandon()
+    for broker in _registry.values():
+        broker.abandon()
+    _sockets.clear()
+    _registry.clear()
+
+
+atexit.register(_close_all_at_exit)
+os.register_at_fork(after_in_child=_abandon_all)

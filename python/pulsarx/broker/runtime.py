@@ -1,0 +1,210 @@
+"""What the parts of one broker share: clock, options, catalogue, files, threads. Handed to topics,
+ledgers and subscriptions instead of the broker, which they do not know.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from pulsarx._pycore.ground.interval_job import IntervalJob
+from pulsarx._pycore.ground.job_queue import JobQueue
+from pulsarx._pycore.ground.open_state import OpenState
+from pulsarx._pycore.ledger.published_ends import PublishedEnds
+from pulsarx.broker.catalogue.catalogue import Catalogue
+from pulsarx.broker.policies.policy_store import PolicyStore
+from pulsarx.clock import ManualClock, system_clock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsarx._pycore.cursor.ack_tracker import AckTracker
+    from pulsarx._pycore.publish.completion_queue import CompletionQueue
+    from pulsarx.broker.catalogue.log import CatalogueLog
+    from pulsarx.broker.catalogue.state import SubscriptionRecord
+    from pulsarx.broker.folder.cursor_listing import CursorListing
+    from pulsarx.broker.folder.data_directory import DataDirectory
+    from pulsarx.broker.folder.memory_directory import MemoryDirectory
+    from pulsarx.broker_options import BrokerOptions
+    from pulsarx.clock import Clock
+    from pulsarx.randomness import Randomness
+
+DURABILITIES = {"sync": 1, "interval": 2, "os": 3}  # Durability of entry_publisher
+
+
+class BrokerSettings:
+    """What all clients of one folder must agree on. A value."""
+
+    __slots__ = ("clock", "durability", "flush_interval_ms", "options", "randomness")
+
+    def __init__(
+        self,
+        clock: Clock,
+        randomness: Randomness,
+        durability: str,
+        flush_interval_ms: int,
+        options: BrokerOptions,
+    ) -> None:
+        self.clock = clock
+        self.randomness = randomness
+        self.durability = durability
+        self.flush_interval_ms = flush_interval_ms
+        self.options = options
+
+    def differences(self, other: BrokerSettings) -> list[str]:
+        """Names of what they do not agree on."""
+        return [name for name in self.__slots__ if getattr(self, name) != getattr(other, name)]
+
+
+class BrokerRuntime:
+    """The shared parts of one broker that owns its folder, or its memory. Any thread may call.
+
+    background: seals full ledgers, trims, closes what was forgotten. roll_over: prepares the next
+    ledger of a topic. flushes: what the flush interval is over for. completions: callbacks.
+    """
+
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        directory: DataDirectory | MemoryDirectory,
+        log: CatalogueLog | None,
+    ) -> None:
+        """log: of the catalogue, when this process knows it already."""
+        self.settings = settings
+        self.clock = settings.clock
+        self.randomness = settings.randomness
+        self.options = settings.options
+        self.durability = settings.durability
+        self.durability_code = DURABILITIES[settings.durability]
+        self.decompressed_size_max = max(settings.options.max_message_size, 1 << 27)
+        self.directory = directory
+        self.files = directory.files
+        self.catalogue = Catalogue.open(directory, log=log)
+        if any(topic.ledgers for topic in self.catalogue.state.topics.values()):
+            directory.check_mounted()
+        self.ends = self._open_ends()
+        self._forget_ends()
+        self.policies = PolicyStore(self.catalogue, settings.options)
+        self.state = OpenState("client")
+        self.background = JobQueue("pulsarx-background")
+        self.roll_over = JobQueue("pulsarx-roll-over")
+        self.flushes = JobQueue("pulsarx-flush")
+        for each in (self.background, self.roll_over, self.flushes):
+            self._let_clock_wait_for(each)
+        self._completions: CompletionQueue | None = None
+        self._cursors: CursorListing | None = None
+        self._lock = threading.Lock()
+        self._producer_count = 0
+        self.attach_lock = threading.Lock()  # one attach at a time
+
+    def _open_ends(self) -> PublishedEnds:
+        path, epoch = self.directory.ends_path, self.catalogue.epoch
+        if path is None:
+            return PublishedEnds.memory(epoch)
+        return PublishedEnds.create(path, epoch)
+
+    def _forget_ends(self) -> None:
+        """Of what dead owners published, keep the ends of ledgers that are to be recovered."""
+        left = self.ends.left_ids()
+        topics = self.catalogue.state.topics.values() if left else ()
+        unsealed = {
+            ledger.ledger_id
+            for topic in topics
+            for ledger in topic.ledgers
+            if ledger.state == "open"
+        }
+        for ledger_id in left:
+            if ledger_id not in unsealed:
+                self.ends.forget_left(ledger_id)
+
+    def _let_clock_wait_for(self, jobs: JobQueue) -> None:
+        if isinstance(self.clock, ManualClock):
+            self.clock.settles(jobs)
+
+    @property
+    def completions(self) -> CompletionQueue:
+        """Made with the first producer, as everything that not every client needs."""
+        with self._lock:
+            if self._completions is None:
+                from pulsarx._pycore.publish.completion_queue import CompletionQueue
+                from pulsarx.enumerations import Result, result_of
+
+                self._completions = CompletionQueue(Result.Ok, result_of)
+                self._let_clock_wait_for(self._completions.jobs)
+            return self._completions
+
+    def close_completions(self) -> None:
+        """Run the callbacks that are still owed."""
+        if self._completions is not None:
+            self._completions.close()
+
+    def next_producer_name(self) -> str:
+        """As Pulsar standalone names them: cluster, instance, number. Unique within an epoch of the
+        folder."""
+        with self._lock:
+            self._producer_count += 1
+            return f"standalone-{self.catalogue.epoch}-{self._producer_count - 1}"
+
+    # Cursors --------------------------------------------------------------------------------------
+
+    @property
+    def keeps_cursors(self) -> bool:
+        """Whether subscriptions have files."""
+        return self.directory.ends_path is not None
+
+    def open_tracker(self, record: SubscriptionRecord) -> AckTracker:
+        """The cursor of a subscription as it was left; one without a file is not kept yet."""
+        if not self.keeps_cursors:
+            return self._tracker(record.cursor_id, [])
+        tracker = self._tracker(record.cursor_id, self._listing().take(record.cursor_id))
+        for text in tracker.damage:
+            import logging
+
+            logging.getLogger("pulsarx").error("subscription %s: %s", record.name, text)
+        return tracker
+
+    def allocate_cursor_id(self) -> int:
+        """A fresh id, of which no cursor file is left."""
+        cursor_id: int = self.catalogue.allocate_id()
+        if self.keeps_cursors:
+            for name in self._listing().take(cursor_id):
+                # Its owner died before the catalogue knew it, so the id is given out again. Unless
+                # there is another owner by now, on a file system whose locks do not hold.
+                self.catalogue.refresh()
+                self.directory.set_aside(f"{self.directory.path}/cursors/{name}")
+        return cursor_id
+
+    def new_tracker(self, cursor_id: int) -> AckTracker:
+        """The cursor of an id that allocate_cursor_id gave, without a file yet."""
+        return self._tracker(cursor_id, [])
+
+    def list_cursors_again(self) -> None:
+        """A topic could not be opened: whoever opens it next finds its cursors as they are then."""
+        if self._cursors is not None:
+            self._cursors.list_again()
+
+    def _listing(self) -> CursorListing:
+        from pulsarx.broker.folder.cursor_listing import CursorListing
+
+        with self._lock:
+            if self._cursors is None:
+                self._cursors = CursorListing(self.files, f"{self.directory.path}/cursors")
+            return self._cursors
+
+    def _tracker(self, cursor_id: int, names: list[str]) -> AckTracker:
+        from pulsarx._pycore.cursor.ack_tracker import AckTracker
+
+        if not self.keeps_cursors:
+            return AckTracker(None)
+        from pulsarx._pycore.cursor.cursor_store import CursorStore
+
+        prefix = f"{self.directory.path}/cursors/{cursor_id}"
+        identity = cursor_id.to_bytes(8, "little") + bytes.fromhex(self.directory.folder_id)[:8]
+        return AckTracker(CursorStore(self.files, prefix, identity, names))
+
+    # Time -----------------------------------------------------------------------------------------
+
+    def after_flush_interval(self, flush: Callable[[], object]) -> IntervalJob:
+        """A flush that runs within the interval after it was asked for, in real time whatever clock
+        the broker has."""
+        return IntervalJob(system_clock(), self.flushes, self.settings.flush_interval_ms, flush)

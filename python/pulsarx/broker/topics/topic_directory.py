@@ -1,0 +1,173 @@
+"""The topics of an owned folder by name: finds them, opens them, creates them."""
+
+from __future__ import annotations
+
+import threading
+
+from pulsarx import errors
+from pulsarx.broker.topics.partitioned_topic import (
+    PartitionedTopic,
+    check_is_whole,
+    check_may_be_created,
+    check_partition_count,
+    creation,
+    growth,
+    partition_count_of,
+)
+from pulsarx.broker.topics.topic import Topic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pulsarx.broker.catalogue.state import TopicRecord
+    from pulsarx.broker.runtime import BrokerRuntime
+    from pulsarx.topic_name import TopicName
+
+
+class TopicDirectory:
+    """The lock orders who opens and creates. Calls of the control plane."""
+
+    def __init__(self, runtime: BrokerRuntime) -> None:
+        self._runtime = runtime
+        self._lock = threading.RLock()
+        self._topics: dict[str, Topic] = {}
+        self._partitioned: dict[str, PartitionedTopic] = {}
+
+    # Finding --------------------------------------------------------------------------------------
+
+    def lookup(self, name: TopicName, *, create: bool = True) -> Topic | PartitionedTopic:
+        """The topic of this name, with partitions or without, made when it is missing and allowed
+        to be."""
+        self._runtime.state.require_open()
+        with self._lock:
+            if str(name) not in self._runtime.catalogue.state.topics:
+                self._create(name, create)
+            if partition_count_of(self._runtime.catalogue.state, name):
+                return self.partitioned_topic(name)
+            return self.topic(name, create=create)
+
+    def topic(self, name: TopicName, *, create: bool = True) -> Topic:
+        """The topic of this name that holds messages itself, made when it is missing and allowed
+        to be. OperationNotSupported: it has partitions."""
+        self._runtime.state.require_open()
+        with self._lock:
+            self._runtime.state.require_open()
+            full = str(name)
+            found = self._topics.get(full)
+            if found is not None:
+                return found
+            record = self._runtime.catalogue.state.topics.get(full)
+            if record is None:
+                record = self._create(name, create)
+            check_is_whole(self._runtime.catalogue.state, name)
+            try:
+                self._topics[full] = Topic(self._runtime, record)
+            except BaseException:
+                self._runtime.list_cursors_again()
+                raise
+            return self._topics[full]
+
+    def existing(self, name: TopicName) -> Topic:
+        """TopicNotFound: there is none, and none is made."""
+        return self.topic(name, create=False)
+
+    def open_topic(self, full_name: str) -> Topic | None:
+        """The topic if somebody uses it in this process."""
+        return self._topics.get(full_name)
+
+    def open_topics(self) -> list[Topic]:
+        with self._lock:
+            return list(self._topics.values())
+
+    def partitioned_topic(self, name: TopicName) -> PartitionedTopic:
+        """TopicNotFound: there is no topic of this name, or it has no partitions."""
+        with self._lock:
+            record = self._runtime.catalogue.state.topics.get(str(name))
+            if record is None or not record.partition_count:
+                raise errors.TopicNotFound(f"there is no partitioned topic {name}")
+            found = self._partitioned.get(record.name)
+            if found is None:
+                found = PartitionedTopic(record, self.existing)
+                self._partitioned[record.name] = found
+            return found
+
+    # Creating -------------------------------------------------------------------------------------
+
+    def _create(self, name: TopicName, create: bool) -> TopicRecord:
+        """Create what somebody names, as the options say that a topic is to be."""
+        self._check_namespace(name)
+        check_may_be_created(self._runtime.catalogue.state, name)
+        options = self._runtime.options
+        if not create or not options.allow_auto_topic_creation:
+            raise errors.TopicNotFound(
+                f"{name}, and allow_auto_topic_creation is off" if create else str(name)
+            )
+        kind = options.allow_auto_topic_creation_type
+        if kind == "partitioned" and name.partition_index < 0:
+            self.create_partitioned_topic(name, options.default_num_partitions)
+        else:
+            self.create_non_partitioned_topic(name)
+        return self._runtime.catalogue.state.topics[str(name)]
+
+    def _check_namespace(self, name: TopicName) -> None:
+        if name.domain != "persistent":
+            raise errors.OperationNotSupported(
+                f"{name}: non-persistent topics are not supported yet"
+            )
+        if name.namespace_name not in self._runtime.catalogue.state.namespaces:
+            raise errors.TopicNotFound(f"{name}: there is no namespace {name.namespace_name}")
+
+    def create_non_partitioned_topic(self, name: TopicName) -> None:
+        """NotAllowedError: it exists. TopicNotFound: its topic has no such partition."""
+        self._check_namespace(name)
+        catalogue = self._runtime.catalogue
+        with self._lock:
+            if str(name) in catalogue.state.topics:
+                raise errors.NotAllowedError(f"create {name}: it exists already")
+            check_may_be_created(catalogue.state, name)
+            head = {"op": "create_topic", "topic": str(name)}
+            catalogue.commit([{**head, "topic_id": catalogue.allocate_id()}])
+
+    def create_partitioned_topic(self, name: TopicName, partition_count: int) -> None:
+        """Create it with its partitions, all or nothing. NotAllowedError: it exists."""
+        check_partition_count(partition_count, name)
+        self._check_namespace(name)
+        catalogue = self._runtime.catalogue
+        with self._lock:
+            catalogue.commit(creation(catalogue, name, partition_count))
+
+    def ensure(self, name: TopicName, partition_count: int) -> tuple[int, bool]:
+        """Create the topic unless it exists (partition_count 0: without partitions): how many
+        partitions it has, and whether it was created."""
+        with self._lock:
+            created = str(name) not in self._runtime.catalogue.state.topics
+            if created and partition_count:
+                self.create_partitioned_topic(name, partition_count)
+            elif created:
+                self.create_non_partitioned_topic(name)
+            return partition_count_of(self._runtime.catalogue.state, name), created
+
+    def update_partitioned_topic(self, name: TopicName, partition_count: int) -> None:
+        """Give it more partitions. NotAllowedError: they would become fewer."""
+        check_partition_count(partition_count, name)
+        topic = self.partitioned_topic(name)
+        catalogue = self._runtime.catalogue
+        first = topic.partition(0)
+        # The first lock keeps the subscriptions as they are; it always comes before this one.
+        with first.lock, self._lock:
+            record = catalogue.state.topics[topic.name]
+            operations = growth(
+                catalogue,
+                record,
+                partition_count,
+                self._runtime.clock.now_ms(),
+                self._runtime.allocate_cursor_id,
+            )
+            if partition_count == record.partition_count:
+                return
+            catalogue.commit(operations)
+        topic.has_grown(partition_count)
+
+    def abandon(self) -> None:
+        """In a forked child; the lock may be left taken."""
+        for topic in list(self._topics.values()):
+            topic.abandon()

@@ -1,0 +1,83 @@
+"""Removes the ledgers of one topic that nobody needs any more."""
+
+from __future__ import annotations
+
+import threading
+
+from pulsarx.broker.policies.retention import removable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
+    from pulsarx.broker.runtime import BrokerRuntime
+    from pulsarx.broker.subscriptions.subscription import Subscription
+    from pulsarx.clock import Timer
+
+
+class Trimming:
+    """Any thread may call `soon`; it runs in the broker's background or a call of the control
+    plane."""
+
+    def __init__(
+        self,
+        topic: str,
+        runtime: BrokerRuntime,
+        ledger: ManagedLedger,
+        lock: threading.RLock,
+        durable: Callable[[], list[Subscription]],
+        everyone: Callable[[], list[Subscription]],
+    ) -> None:
+        """lock: of the topic, so that no subscription comes while it is decided what goes.
+        durable: the subscriptions that hold ledgers; everyone: those that are told."""
+        self._topic = topic
+        self._runtime = runtime
+        self._ledger = ledger
+        self._lock = lock
+        self._durable = durable
+        self._everyone = everyone
+        self._timer: Timer | None = None
+
+    def soon(self) -> None:
+        """Trim in the background."""
+        self._runtime.background.post(self.run)
+
+    def run(self) -> list[int]:
+        """Remove the ledgers nobody needs any more; returns their ids."""
+        self._ledger.seal_again()
+        with self._lock:
+            policies = self._runtime.policies.of_topic(self._topic)
+            subscriptions = self._durable()
+            # A topic nobody ever subscribed to keeps its messages unless a policy says otherwise:
+            # a log written today and read tomorrow is an ordinary use in process.
+            if not subscriptions and not policies.retention_is_set:
+                return []
+            held_from = min((each.mark_delete()[0] for each in subscriptions), default=1 << 63)
+            now_ms = self._runtime.clock.now_ms()
+            leased_from, leased_ms = self._runtime.catalogue.state.leased_from(self._topic, now_ms)
+            held_from = min(held_from, leased_from)
+            removed = removable(self._ledger.ledgers(), held_from, policies.retention, now_ms)
+            if removed:
+                removed = self._ledger.remove(removed)
+            if removed:
+                for subscription in self._everyone():
+                    subscription.ledger_changed()
+            self._look_again(policies.retention.time_minutes > 0 or leased_ms > 0)
+            return removed
+
+    def _look_again(self, something_expires: bool) -> None:
+        """After the retention interval, while a time limit or a lease may expire."""
+        sealed = any(each.state == "sealed" for each in self._ledger.ledgers())
+        if self._timer is None and sealed and something_expires:
+            interval_ms = self._runtime.options.retention_check_interval_in_seconds * 1000
+            self._timer = self._runtime.clock.call_after(interval_ms, self._due)
+
+    def _due(self) -> None:
+        self._timer = None
+        self.soon()
+
+    def close(self) -> None:
+        """Look no more. The topic's lock is held."""
+        if self._timer is not None:
+            self._timer.cancel()

@@ -1,0 +1,94 @@
+"""Verbs about leases: ledgers that a job reads and that are not trimmed meanwhile."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.broker.verbs.verb import Verb
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.catalogue.state import CatalogueState
+
+    Arguments = dict[str, Any]
+
+_TTL_MAX_MS = 30 * 24 * 3600 * 1000
+
+
+def set_lease(broker: Broker, job: str, ledgers: Arguments, ttl_ms: int) -> Arguments:
+    now_ms, expires_ms = _times(broker, ttl_ms)
+    ledgers = {str(TopicName.of(name)): ids for name, ids in ledgers.items()}
+    for name, ids in ledgers.items():
+        if not isinstance(ids, list) or not all(one.__class__ is int and one > 0 for one in ids):
+            raise ValueError(f"lease: {ids!r:.100} are no ids of ledgers of {name:.200}")
+
+    def operations(state: CatalogueState) -> list[Arguments]:
+        for name, ids in ledgers.items():
+            record = state.topics.get(name)
+            if record is None:
+                raise errors.TopicNotFound(name)
+            gone = set(ids).difference(each.ledger_id for each in record.ledgers)
+            if gone:
+                raise errors.NotAllowedError(
+                    f"lease ledgers of {name} for job {job}: {len(gone)} of them are not there "
+                    f"(any more), {min(gone)} for one. Plan again"
+                )
+        wanted = {"op": "set_lease", "job": job, "expires_ms": expires_ms, "ledgers": ledgers}
+        return [{**wanted, "forgotten": _expired(state, now_ms)}]
+
+    broker.catalogue.commit(operations)
+    return {"expires_ms": expires_ms}
+
+
+def renew(broker: Broker, job: str, ttl_ms: int) -> Arguments:
+    now_ms, expires_ms = _times(broker, ttl_ms)
+
+    def operations(state: CatalogueState) -> list[Arguments]:
+        lease = state.leases.get(job)
+        if lease is None or lease.expires_ms <= now_ms:
+            # Ledgers of it may have been trimmed since.
+            raise errors.NotAllowedError(f"renew the lease of job {job}: it has none (any more)")
+        return [{"op": "renew_lease", "job": job, "expires_ms": expires_ms}]
+
+    broker.catalogue.commit(operations)
+    return {"expires_ms": expires_ms}
+
+
+def _times(broker: Broker, ttl_ms: int) -> tuple[int, int]:
+    if not 0 < ttl_ms <= _TTL_MAX_MS:
+        raise ValueError(f"lease: ttl_ms is {ttl_ms}; it must be from 1 to {_TTL_MAX_MS}")
+    now_ms = broker.runtime.clock.now_ms()
+    return now_ms, now_ms + ttl_ms
+
+
+def _expired(state: CatalogueState, now_ms: int) -> list[str]:
+    return [each.job for each in state.leases.values() if each.expires_ms <= now_ms]
+
+
+def release(broker: Broker, job: str) -> Arguments:
+    topics: list[str] = []
+
+    def operations(state: CatalogueState) -> list[Arguments]:
+        lease = state.leases.get(job)
+        topics[:] = () if lease is None else lease.ledgers
+        gone = {job, *_expired(state, broker.runtime.clock.now_ms())}
+        return [{"op": "remove_leases", "jobs": sorted(gone)}]
+
+    if job not in broker.catalogue.state.leases:
+        return {"released": False}
+    broker.catalogue.commit(operations)
+    for name in topics:
+        topic = broker.topics.open_topic(name)
+        if topic is not None:
+            topic.trim_soon()
+    return {"released": True}
+
+
+VERBS = {
+    "leases.set": Verb(set_lease, {"job": str, "ledgers": dict, "ttl_ms": int}),
+    "leases.renew": Verb(renew, {"job": str, "ttl_ms": int}),
+    "leases.release": Verb(release, {"job": str}),
+}

@@ -1,0 +1,62 @@
+"""Verbs about ledger files: attaching what others wrote."""
+
+from __future__ import annotations
+
+from pulsarx.broker.staging.file_list import read_list
+from pulsarx.broker.staging.ledger_attachment import attach_ledgers, attached_already
+from pulsarx.broker.staging.staged_file import StagedFile
+from pulsarx.broker.verbs.verb import Verb
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.broker.broker import Broker
+
+
+def attach(
+    broker: Broker, application: str, batch_id: int, files: list[Any], thorough: bool
+) -> dict[str, Any]:
+    if batch_id < 0:
+        raise ValueError(f"attach: batch_id {batch_id} is below 0")
+    staged = [StagedFile.of_document(each) for each in files]
+    return attach_ledgers(broker, application, batch_id, staged, thorough)
+
+
+def attach_list(
+    broker: Broker,
+    application: str,
+    batch_id: int,
+    job: str,
+    name: str,
+    count: int,
+    checksum: int,
+    thorough: bool,
+) -> dict[str, Any]:
+    """As attach; the files are described in a list in the staging area."""
+    if batch_id < 0:
+        raise ValueError(f"attach_list: batch_id {batch_id} is below 0")
+    known = attached_already(broker.catalogue.state, application, batch_id)
+    if known is not None:
+        return known
+    staged = read_list(broker.directory.path, job, name, count, checksum)
+    return attach_ledgers(broker, application, batch_id, staged, thorough)
+
+
+VERBS = {
+    "ledgers.attach": Verb(
+        attach, {"application": str, "batch_id": int, "files": list, "thorough": bool}
+    ),
+    "ledgers.attach_list": Verb(
+        attach_list,
+        {
+            "application": str,
+            "batch_id": int,
+            "job": str,
+            "name": str,
+            "count": int,
+            "checksum": int,
+            "thorough": bool,
+        },
+    ),
+}

@@ -1,0 +1,88 @@
+"""Verbs about subscriptions: creating them, moving them while nobody consumes."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
+from pulsarx.broker.verbs.verb import Verb
+from pulsarx.topic_name import TopicName, check_subscription_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.topics.topic import Topic
+
+    Arguments = dict[str, Any]
+
+
+def create(broker: Broker, topics: list[Any], name: str, position: str) -> Arguments:
+    """position: earliest or latest. Of a partitioned topic: on all partitions. One that exists
+    stays where it is, and the answer says where: its first message that is not acknowledged."""
+    check_subscription_name(name)
+    if position not in ("earliest", "latest"):
+        raise ValueError(f"subscriptions.create: position {position!r:.100}: earliest or latest")
+    created, found = 0, {}
+    for each in [one for topic in topics for one in _topics_of(broker, topic)]:
+        with each.lock:
+            if name in each.subscriptions:
+                found[each.name] = list(each.subscriptions[name].mark_delete())
+                continue
+            ledgers = each.ledger
+            start = ledgers.first_position() if position == "earliest" else ledgers.end_position()
+            each.create_subscription(name, start)
+            created += 1
+    return {"created": created, "found": found}
+
+
+def _topics_of(broker: Broker, topic: object) -> list[Topic]:
+    """The topic, or all its partitions. TopicNotFound, ValueError."""
+    if not isinstance(topic, str):
+        raise ValueError(f"{topic!r:.100} is no name of a topic")
+    name = TopicName.of(topic)
+    count = partition_count_of(broker.catalogue.state, name)
+    if not count:
+        return [broker.topic(name, create=False)]
+    names = partition_names(name, count)
+    return [broker.topic(TopicName.of(each), create=False) for each in names]
+
+
+def move(broker: Broker, name: str, positions: Arguments) -> Arguments:
+    """Acknowledge everything before a message, given by topic as its ledger and its ordinal there.
+    Never goes back. Gone are topics that are not there, or do not have the subscription.
+
+    NotAllowedError: consumers are attached, or a topic has no such message."""
+    check_subscription_name(name)
+    moved, gone = [], []
+    for topic, place in positions.items():
+        if not isinstance(place, list) or [each.__class__ for each in place] != [int, int]:
+            raise ValueError(f"subscriptions.move: {place!r:.100} of {topic:.200} is no place")
+    for topic, (ledger_id, message) in positions.items():
+        try:
+            found = broker.topic(TopicName.of(topic), create=False)
+            if _move_subscription(found, name, ledger_id, message):
+                moved.append(topic)
+        except (errors.TopicNotFound, errors.SubscriptionNotFound):
+            gone.append(topic)
+        else:
+            found.trim_soon()
+    return {"moved": moved, "gone": gone}
+
+
+def _move_subscription(topic: Topic, name: str, ledger_id: int, message: int) -> bool:
+    with topic.lock:
+        subscription = topic.subscriptions.get(name)
+        if subscription is None:
+            raise errors.SubscriptionNotFound(f"subscription {name:.200} of {topic.name}")
+        if subscription.consumers():
+            raise errors.NotAllowedError(
+                f"move subscription {name:.200} of {topic.name}: consumers are attached"
+            )
+        return bool(subscription.acknowledge_before((ledger_id, message)))
+
+
+VERBS = {
+    "subscriptions.create": Verb(create, {"topics": list, "name": str, "position": str}),
+    "subscriptions.move": Verb(move, {"name": str, "positions": dict}),
+}

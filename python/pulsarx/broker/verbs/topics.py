@@ -1,0 +1,119 @@
+"""Verbs about topics: which there are, creating them, their partitions, what is in them."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
+from pulsarx.broker.verbs.verb import Verb
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.faces import OpenFolder
+
+    Arguments = dict[str, Any]
+
+
+def get_list(folder: OpenFolder, namespace: str) -> list[str]:
+    """Topics that hold messages: of a partitioned topic, its partitions."""
+    return _names(folder, namespace, partitioned=False)
+
+
+def get_partitioned_topic_list(folder: OpenFolder, namespace: str) -> list[str]:
+    return _names(folder, namespace, partitioned=True)
+
+
+def _names(folder: OpenFolder, namespace: str, partitioned: bool) -> list[str]:
+    folder.refresh()
+    prefix = f"://{namespace}/"
+    return sorted(
+        name
+        for name, record in list(folder.catalogue.state.topics.items())
+        if prefix in name and (record.partition_count > 0) == partitioned
+    )
+
+
+# Creating -----------------------------------------------------------------------------------------
+
+
+def create_non_partitioned_topic(broker: Broker, topic: str) -> None:
+    """NotAllowedError: it exists."""
+    broker.topics.create_non_partitioned_topic(TopicName.of(topic))
+
+
+def create_partitioned_topic(broker: Broker, topic: str, partitions: int) -> None:
+    """NotAllowedError: it exists."""
+    broker.topics.create_partitioned_topic(TopicName.of(topic), partitions)
+
+
+def update_partitioned_topic(broker: Broker, topic: str, partitions: int) -> None:
+    """NotAllowedError: partitions only become more."""
+    broker.topics.update_partitioned_topic(TopicName.of(topic), partitions)
+
+
+def ensure(broker: Broker, topic: str, partitions: int) -> Arguments:
+    """Create a topic unless it exists; partitions 0: without. The answer says how it is."""
+    name = TopicName.of(topic)
+    count, created = broker.topics.ensure(name, partitions)
+    return {"topic": str(name), "partitions": count, "created": created}
+
+
+# Looking ------------------------------------------------------------------------------------------
+
+
+def get_partitioned_topic_metadata(folder: OpenFolder, topic: str) -> dict[str, int]:
+    return {"partitions": partition_count_of(folder.catalogue.state, _existing(folder, topic))}
+
+
+def stats(folder: OpenFolder, topic: str) -> Arguments:
+    """OperationNotSupported: it has partitions."""
+    from pulsarx.broker.topics.statistics import topic_statistics
+
+    name = _existing(folder, topic)
+    if partition_count_of(folder.catalogue.state, name):
+        raise errors.OperationNotSupported(
+            f"stats of {name}, which has partitions; call partitioned_stats, or stats of one"
+        )
+    return topic_statistics(folder.topic(name, create=False))
+
+
+def partitioned_stats(folder: OpenFolder, topic: str) -> Arguments:
+    """TopicNotFound: there is no partitioned topic of this name."""
+    from pulsarx.broker.topics.statistics import partitioned_statistics
+
+    name = _existing(folder, topic)
+    count = partition_count_of(folder.catalogue.state, name)
+    if not count:
+        raise errors.TopicNotFound(f"there is no partitioned topic {name}")
+    return partitioned_statistics(
+        str(name), [stats(folder, each) for each in partition_names(name, count)]
+    )
+
+
+def _existing(folder: OpenFolder, topic: str) -> TopicName:
+    folder.refresh()
+    name = TopicName.of(topic)
+    if str(name) not in folder.catalogue.state.topics:
+        raise errors.TopicNotFound(str(name))
+    return name
+
+
+_TOPIC = {"topic": str}
+_PARTITIONS = {"topic": str, "partitions": int}
+_NAMESPACE = {"namespace": str}
+VERBS = {
+    "topics.get_list": Verb(get_list, _NAMESPACE, reads=True),
+    "topics.get_partitioned_topic_list": Verb(get_partitioned_topic_list, _NAMESPACE, reads=True),
+    "topics.create_non_partitioned_topic": Verb(create_non_partitioned_topic, _TOPIC),
+    "topics.create_partitioned_topic": Verb(create_partitioned_topic, _PARTITIONS),
+    "topics.update_partitioned_topic": Verb(update_partitioned_topic, _PARTITIONS),
+    "topics.ensure": Verb(ensure, _PARTITIONS),
+    "topics.get_partitioned_topic_metadata": Verb(
+        get_partitioned_topic_metadata, _TOPIC, reads=True
+    ),
+    "topics.stats": Verb(stats, _TOPIC, reads=True),
+    "topics.partitioned_stats": Verb(partitioned_stats, _TOPIC, reads=True),
+}

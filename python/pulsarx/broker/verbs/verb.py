@@ -1,0 +1,24 @@
+"""One thing that can be asked of an opened folder, by whatever way."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+
+class Verb:
+    """A value. function(folder, **arguments) answers what JSON can say; it may be repeated, for the
+    answer to a request may get lost."""
+
+    __slots__ = ("function", "kinds", "reads")
+
+    def __init__(
+        self, function: Callable[..., Any], kinds: Mapping[str, type], *, reads: bool = False
+    ) -> None:
+        """kinds: the arguments, all of them required. reads: changes nothing, so that a folder
+        opened read_only can do it."""
+        self.function = function
+        self.kinds = kinds
+        self.reads = reads

@@ -1,0 +1,57 @@
+"""What `close` of a client, producer, consumer or reader is made of. Each has one Closing."""
+
+from __future__ import annotations
+
+import threading
+
+from pulsarx._pycore.ground.control_plane import control_plane
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Closing:
+    """The steps of closing are taken once, whoever asks. The caller of `close` is told what
+    failed, be it by a second call because the first was interrupted. Any thread may call."""
+
+    __slots__ = ("_ended", "_failure", "_lock", "begun", "told")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # taken by calls of the control plane only
+        self._failure: Exception | None = None
+        self._ended = False
+        self.begun = False
+        self.told = False  # a caller of close knows that it is closed
+
+    def close(self, steps: Callable[[], object]) -> None:
+        """Take the steps, or wait until another thread has. Raises what failed."""
+        control_plane.perform(self._take, (steps,))
+        self.told = True
+        if self._failure is not None:
+            raise self._failure
+
+    def finish(self, steps: Callable[[], object]) -> None:
+        """As `close`, for whoever closes what its user did not; raises only what these steps
+        failed with. A call of the control plane."""
+        failure = self._take(steps)
+        if failure is not None:
+            raise failure
+
+    def _take(self, steps: Callable[[], object]) -> Exception | None:
+        self.begun = True
+        with self._lock:
+            if self._ended:
+                return None
+            self._ended = True
+            self._failure = attempt(steps)
+            return self._failure
+
+
+def attempt(step: Callable[[], object]) -> Exception | None:
+    """Run one step of closing; the next ones are tried even when it fails."""
+    try:
+        step()
+    except Exception as error:
+        return error
+    return None

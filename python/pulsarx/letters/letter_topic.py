@@ -1,0 +1,37 @@
+"""A topic that letters go to: made without partitions, and with its first subscription if wanted.
+Calls of the control plane."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pulsarx.broker.broker import Broker
+
+
+def make_letter_topic(broker: Broker, topic: str) -> None:
+    """A letter topic that does not exist gets no partitions, whatever other new topics get."""
+    name = TopicName.of(topic)
+    allowed = broker.runtime.options.allow_auto_topic_creation
+    if str(name) in broker.catalogue.state.topics or not allowed:
+        return  # if it may not be made, whoever opens it says so
+    try:
+        broker.topics.create_non_partitioned_topic(name)
+    except errors.NotAllowedError:
+        pass  # another consumer was quicker
+
+
+def subscribe_initially(broker: Broker, topic: str, subscription_name: str) -> None:
+    """Make a subscription without a consumer, so that nobody who subscribes meanwhile finds it
+    busy. SubscriptionNotFound: none may be made like this."""
+    name = TopicName.of(topic)
+    count = partition_count_of(broker.catalogue.state, name)
+    for each in partition_names(name, count) if count else [topic]:
+        found = broker.topic(TopicName.of(each))
+        with found.lock:
+            if subscription_name not in found.subscriptions:
+                found.check_subscription_creation(subscription_name)
+                found.create_subscription(subscription_name, found.ledger.first_position())

@@ -1,0 +1,30 @@
+"""What producers, consumers and readers need of the client that made them, as a protocol.
+
+They keep it alive by it, and letters publish through it; nothing else of a client is used.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    class MemberOwner(Protocol):
+        """The client of a producer, consumer or reader. Any thread may call."""
+
+        @property
+        def is_closing(self) -> bool:
+            """Whether it was closed, or is being: what it made may be closed once more."""
+
+        def create_letter_producer(
+            self, topic: str, producer_name: str | None, initial_subscription_name: str
+        ) -> Any:
+            """A producer on a topic for letters, which gets no partitions when it is made for it.
+
+            initial_subscription_name: made with it at its first message; empty: none.
+            """
+
+
+def client_is_closing(owner: MemberOwner | None) -> bool:
+    """Whether the client that made something is closed, or closes: it closes that too."""
+    return owner is not None and owner.is_closing

@@ -1,0 +1,116 @@
+"""What the writers of format("pulsarx") have in common: planning, a task, the commit.
+
+  a job                     transaction                               repeated
+  batch, txnAppId, topic    (txnAppId > topic, txnVersion)            by whoever runs the job again
+  batch, txnAppId, __topic  (txnAppId, txnVersion)                    the same
+  batch                     (a name of its own, 0)                    never
+  stream, topic             (spark-query-<query id> > topic, batch)   by Spark, after any failure
+  stream, __topic           (spark-query-<query id>, batch)           the same
+
+A stream's transaction had no topic in earlier versions; `write_job.was_written_earlier` finds it.
+
+One commit of the catalogue for all topics and partitions, once a transaction.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import WriterCommitMessage
+
+from pulsarx import errors
+from pulsarx.enumerations import CompressionType, HashingScheme
+from pulsarx.spark.commit_message import CommitMessage
+from pulsarx.spark.partition_writer import write_partitions
+from pulsarx.spark.topic_columns import check_write_schema
+from pulsarx.spark.write_commit import commit_write
+from pulsarx.spark.write_job import plan_write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from pyspark.sql.types import StructType
+
+    from pulsarx.broker.requests.attach import AttachResult
+    from pulsarx.spark.options import Options
+    from pulsarx.spark.write_job import WriteJob
+
+_COMPRESSIONS = {
+    "none": CompressionType.NONE,
+    "lz4": CompressionType.LZ4,
+    "zlib": CompressionType.ZLib,
+    "zstd": CompressionType.ZSTD,
+    "snappy": CompressionType.SNAPPY,
+}
+_HASHINGS = {
+    "JavaStringHash": HashingScheme.JavaStringHash,
+    "Murmur3_32Hash": HashingScheme.Murmur3_32Hash,
+}
+
+
+class StagedMessage(WriterCommitMessage):
+    """What one task staged, and for which query. Pickles."""
+
+    def __init__(self, message: CommitMessage | None, job: WriteJob) -> None:
+        self.message = message  # None: the task had nothing to do
+        self.job = job.without_topics()
+
+
+def plan_job(options: Options, schema: StructType, overwrite: bool, staging: bool) -> WriteJob:
+    """Everything that can be wrong with a write, told before it begins."""
+    if overwrite:
+        raise errors.OperationNotSupported(
+            f"overwrite in {options.root}: a topic is a log, and what was published stays. Use "
+            '.mode("append"); to begin anew write to another topic'
+        )
+    check_write_schema(schema, options.topic is not None)
+    return plan_write(
+        options.root,
+        options.topic,
+        application=getattr(options, "txnAppId", None),
+        version=getattr(options, "txnVersion", None),
+        hashing_scheme=int(_HASHINGS[options.hashingScheme]),
+        compression=int(_COMPRESSIONS[options.compression]),
+        flush=options.flush,
+        null_values=options.nullValues == "allow",
+        max_ledger_bytes=options.maxLedgerBytes,
+        max_message_size=options.maxMessageSize,
+        staging=staging,
+    )
+
+
+def check_no_table() -> None:
+    """Runs in a task, before it writes. OperationNotSupported: the write is that of saveAsTable, or
+    of another call that makes a table of it.
+
+    Spark gives a data source nothing to tell such a call from save() by. But it runs the write
+    inside the execution that makes the table, and drops the table when the write fails. In a
+    function of foreachBatch every write is inside the execution of the stream: nothing is told.
+    """
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if context is None or context.getLocalProperty("sql.streaming.queryId"):
+        return
+    whole = context.getLocalProperty("spark.sql.execution.root.id")
+    if whole and whole != context.getLocalProperty("spark.sql.execution.id"):
+        raise errors.OperationNotSupported(
+            'saveAsTable, writeTo or CREATE TABLE ... AS SELECT with format("pulsarx"): Spark '
+            "loses the options of such a table, so nothing could be read from it. Nothing was "
+            "written, and no table was made. Write with save(); to read by a name, CREATE "
+            "TEMPORARY VIEW ... USING pulsarx OPTIONS (...)"
+        )
+
+
+def write_task(job: WriteJob, batches: Iterator[Any]) -> StagedMessage:
+    """Runs in a worker: stage the rows of one Spark partition."""
+    (message,) = write_partitions(batches, job)
+    return StagedMessage(message, job)
+
+
+def attach_messages(
+    options: Options, job: WriteJob, messages: list[StagedMessage | None]
+) -> AttachResult:
+    """The commit. Once for a transaction, however often it is called."""
+    told = [each.message for each in messages if each is not None and each.message is not None]
+    return commit_write(job, told, options.onSmallFiles)

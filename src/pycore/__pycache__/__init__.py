@@ -1,3 +1,0 @@
-from pulsarx.linked_modules import LIBRARY
-
-__path__.append(LIBRARY)

@@ -1,0 +1,39 @@
+# cython: language_level=3
+"""Batch receive: messages until one of three bounds is reached. Of all kinds of consumers."""
+
+from pulsarx import errors
+from pulsarx._pycore.ground.deadline cimport Deadline
+from pulsarx._pycore.message.message cimport Message
+
+
+def receive_batch(consumer, Py_ssize_t messages_max, Py_ssize_t bytes_max, timeout_ms) -> list:
+    """What comes until one bound would be exceeded; whoever is alone too large comes alone.
+
+    consumer: with take_now, give_back and wait_for_message. timeout_ms: real; None: for ever.
+    CorruptDataError: only when nothing was taken before the damage, which is in the log else.
+    Interrupted: what was taken was given back.
+    """
+    cdef Deadline deadline = Deadline(timeout_ms)
+    cdef Message message
+    cdef list found = []
+    cdef Py_ssize_t size = 0
+    try:
+        while len(found) < messages_max and size < bytes_max:
+            message = consumer.take_now()
+            if message is None:
+                if not consumer.wait_for_message(deadline):
+                    break
+            elif found and size + <Py_ssize_t>message.payload_size > bytes_max:
+                consumer.give_back([message])
+                break
+            else:
+                found.append(message)
+                size += message.payload_size
+    except errors.CorruptDataError:
+        if not found:
+            raise       # what was taken before must not be lost; the log tells of the damage
+    except BaseException:
+        if found:
+            consumer.give_back(found)
+        raise
+    return found

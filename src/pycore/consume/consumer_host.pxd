@@ -1,0 +1,25 @@
+"""What a consumer needs of its subscription, and a reader of its topic, beside the dispatcher: where
+an id is, and what an acknowledgement leaves to be done. Any thread may call, without a mutex.
+"""
+
+from libc.stdint cimport uint64_t
+
+from pulsarx._pycore.ground.interval_job cimport IntervalJob
+from pulsarx._pycore.ground.job_queue cimport JobQueue
+
+
+cdef class ConsumerHost:
+    cdef object ledgers                  # of the topic: finds ids
+    cdef JobQueue background
+    cdef object trim                     # the job that removes ledgers nobody needs; or None
+    cdef readonly IntervalJob flush      # of the cursor; None: nothing is kept
+
+    cdef int locate(self, object message_id, uint64_t* ledger_id, uint64_t* first,
+                    uint64_t* count) except -1
+    """Where the messages are that an id names; count 0: they are trimmed, or were never kept.
+
+    NotAllowedError: the topic never had such a message. TypeError: no id.
+    """
+
+    cdef int ledger_acknowledged(self) except -1
+    """The last message of a ledger was acknowledged: it may be trimmed."""

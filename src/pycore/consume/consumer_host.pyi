@@ -1,0 +1,19 @@
+from collections.abc import Callable
+from typing import Any
+
+from pulsarx._pycore.ground.interval_job import IntervalJob
+from pulsarx._pycore.ground.job_queue import JobQueue
+
+class ConsumerHost:
+    """What a consumer needs of its subscription beside the dispatcher. Any thread may call."""
+
+    def __init__(
+        self,
+        ledgers: Any,
+        background: JobQueue | None = None,
+        trim: Callable[[], object] | None = None,
+        flush: IntervalJob | None = None,
+    ) -> None:
+        """ledgers: of the topic. trim: the job that removes ledgers nobody needs."""
+
+    flush: IntervalJob | None

@@ -1,0 +1,60 @@
+"""Where everything runs that changes the broker's Python state: in threads that no signal enters.
+
+Python runs signal handlers between the instructions of the main thread, at any of them, and
+nowhere else. What must not be left half done is therefore not run there: the main thread hands it
+over as a call and waits, and the waiting may be interrupted while the work may not. Every other
+thread, those of the control plane included, performs its calls itself.
+
+  state of a call   holds                                            left by
+  WAITED_FOR        its caller sleeps until the result is there      the end of the work; an interrupt
+  DONE              result or error, for the caller                  -
+  LEFT              the caller got its interrupt and has gone        -
+  POSTED            nobody ever waited; what it raises is logged     -
+
+A result that nobody waits for any more is given back by the function the caller named. The next
+call of the main thread begins when that is done, so that an interrupted call can be repeated.
+"""
+
+from libc.stdint cimport int64_t, uint32_t
+
+from pulsarx._core.wait_event cimport WaitEvent
+
+cdef enum ControlCallState:
+    CALL_WAITED_FOR = 1
+    CALL_DONE = 2
+    CALL_LEFT = 3
+    CALL_POSTED = 4
+
+
+cdef class ControlCall:
+    cdef object function
+    cdef tuple arguments
+    cdef object give_back                # called with a result that nobody takes; or None
+    cdef object result
+    cdef object error
+    cdef WaitEvent ended
+    cdef uint32_t state                  # ControlCallState
+
+    cdef int wait(self) except -1
+
+
+cdef class ControlPlane:
+    cdef object calls                    # SimpleQueue of ControlCall; None ends a thread
+    cdef int64_t free_threads            # that sleep, or will before they take another call
+    cdef int64_t thread_count
+    cdef int64_t holders                 # brokers and what else keeps a thread ready
+    cdef int64_t left_count              # calls that were left and are not over
+    cdef int64_t left_hanging            # those of them that nobody waits for any more
+    cdef WaitEvent progress              # one of them is over
+
+    cpdef object perform(self, object function, tuple arguments=*, object give_back=*)
+    cdef int submit(self, ControlCall call) except -1
+    cpdef int post(self, object job) except -1
+    """Have job() run soon, in a control thread; at any moment. What it raises is logged."""
+
+    cdef int wait_for_left(self) except -1
+    cdef int left_ended(self) except -1
+    cdef int reset(self) except -1
+
+
+cdef ControlPlane control_plane          # of the process

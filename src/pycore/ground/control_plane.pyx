@@ -1,0 +1,221 @@
+"""Body of control_plane.pxd."""
+
+import os
+
+from _queue import SimpleQueue
+
+from libc.stdint cimport int64_t, uint32_t
+
+from pulsarx._core.wait_event cimport (
+    wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
+)
+from pulsarx._pycore.ground.deadline cimport Deadline
+from pulsarx._pycore.ground.signals cimport (
+    signals_arrive_here, signals_check, signals_sleep_ns,
+)
+from pulsarx._pycore.ground.threads cimport thread_start
+
+
+cdef enum:
+    LEFT_PATIENCE_NS = 2000000000        # how long a call waits for those that were left before it
+
+
+cdef class ControlCall:
+    """One call handed over. Its caller waits; the thread that runs it touches it once at the end."""
+
+    def __cinit__(self, function, tuple arguments, give_back) -> None:
+        self.function = function
+        self.arguments = arguments
+        self.give_back = give_back
+        self.ended.event = 0
+        self.ended.waiters = 0
+        self.state = CALL_WAITED_FOR
+
+    cdef int wait(self) except -1:
+        cdef int64_t sleep_ns
+        cdef uint32_t seen
+        while self.state == CALL_WAITED_FOR:
+            seen = wait_event_enter(&self.ended)
+            sleep_ns = signals_sleep_ns(-1)
+            if self.state == CALL_WAITED_FOR:
+                with nogil:
+                    wait_event_sleep(&self.ended, seen, sleep_ns)
+            wait_event_leave(&self.ended)
+            # Looked at behind the result too: a handler that raises goes first, as it would
+            # between any two lines.
+            signals_check()
+        return 0
+
+    def run(self) -> None:
+        """Perform the call, unless that is done; in a control thread."""
+        if self.function is not None:
+            function, self.function = self.function, None
+            arguments, self.arguments = self.arguments, None
+            try:
+                self.result = function(*arguments)
+            except BaseException as error:
+                self.error = error
+            del function, arguments
+            if self.state == CALL_WAITED_FOR:
+                self.state = CALL_DONE
+                wait_event_wake(&self.ended)
+                return
+        if self.state == CALL_POSTED:
+            if self.error is not None:
+                log_failure(self.error)
+        else:
+            self.return_result()
+            control_plane.left_ended()
+        self.error = None
+
+    def return_result(self) -> None:
+        """Nobody takes the result: what was made for the caller alone is undone."""
+        result, self.result = self.result, None
+        if self.error is not None or self.give_back is None:
+            return
+        try:
+            self.give_back(result)
+        except BaseException as error:
+            log_failure(error)
+
+
+cdef class ControlPlane:
+    """See the pxd. Everybody uses the one of the process, `control_plane`."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    cdef int reset(self) except -1:
+        self.calls = SimpleQueue()
+        self.free_threads = 0
+        self.thread_count = 0
+        self.holders = 0
+        self.left_count = 0
+        self.left_hanging = 0
+        self.progress.event = 0
+        self.progress.waiters = 0
+        return 0
+
+    cpdef object perform(self, object function, tuple arguments=(), object give_back=None):
+        cdef ControlCall call
+        if not signals_arrive_here():
+            return function(*arguments)
+        if self.left_count > self.left_hanging:
+            self.wait_for_left()
+        call = ControlCall(function, arguments, give_back)
+        self.submit(call)
+        try:
+            call.wait()
+        except BaseException:
+            self.left_count += 1
+            if call.state == CALL_DONE:
+                self.submit(call)            # for what is left to be done: to return the result
+            call.state = CALL_LEFT
+            raise
+        if call.error is not None:
+            error, call.error = call.error, None
+            raise error
+        return call.result
+
+    cdef int wait_for_left(self) except -1:
+        """What an interrupted call began is over when the caller comes again, or hangs."""
+        cdef Deadline deadline = Deadline(LEFT_PATIENCE_NS // 1000000)
+        cdef int64_t left_ns
+        cdef uint32_t seen
+        while self.left_count > self.left_hanging:
+            left_ns = deadline.remaining_ns()
+            if left_ns == 0:
+                self.left_hanging = self.left_count
+                break
+            seen = wait_event_enter(&self.progress)
+            left_ns = signals_sleep_ns(left_ns)
+            if self.left_count > self.left_hanging:
+                with nogil:
+                    wait_event_sleep(&self.progress, seen, left_ns)
+            wait_event_leave(&self.progress)
+            signals_check()
+        return 0
+
+    cdef int left_ended(self) except -1:
+        """A call that was left is over, its result given back."""
+        self.left_count -= 1
+        if self.left_hanging > self.left_count:
+            self.left_hanging = self.left_count
+        wait_event_wake(&self.progress)
+        return 0
+
+    cdef int submit(self, ControlCall call) except -1:
+        """Each call gets a thread of its own: one that hangs holds up no other."""
+        if self.free_threads > 0:
+            self.free_threads -= 1
+        else:
+            self.thread_count += 1
+            try:
+                thread_start(self.run, "pulsarx-control")
+            except RuntimeError:
+                self.thread_count -= 1
+                if self.thread_count == 0:
+                    # There will be none, the interpreter ends: better here than not at all.
+                    call.run()
+                    return 0
+                self.free_threads -= 1       # one that is busy takes it when it is done
+        self.calls.put(call)
+        return 0
+
+    cpdef int post(self, object job) except -1:
+        cdef ControlCall call = ControlCall(job, (), None)
+        call.state = CALL_POSTED
+        return self.submit(call)
+
+    def hold(self) -> None:
+        """Keep one thread ready until `let_go`: while the interpreter ends none can be started."""
+        self.holders += 1
+        if self.thread_count == 0:
+            self.thread_count += 1
+            self.free_threads += 1
+            thread_start(self.run, "pulsarx-control")
+
+    def let_go(self) -> None:
+        self.holders -= 1
+        if self.holders == 0:
+            while self.free_threads > 0:
+                self.free_threads -= 1
+                self.calls.put(None)
+
+    def run(self) -> None:
+        """What a thread does."""
+        cdef ControlCall call
+        while True:
+            call = self.calls.get()
+            if call is None:
+                break
+            call.run()
+            call = None      # what it refers to must not live on while this thread sleeps
+            self.free_threads += 1
+            if self.holders == 0 and self.free_threads > 0:
+                self.free_threads -= 1
+                break
+        self.thread_count -= 1
+
+    @property
+    def threads(self) -> int:
+        return self.thread_count
+
+
+cdef int log_failure(object error) except -1:
+    import logging
+
+    logging.getLogger("pulsarx").error("a call that nobody waits for failed", exc_info=error)
+    return 0
+
+
+control_plane = ControlPlane()       # declared in the pxd, for Python callers too
+globals()["control_plane"] = control_plane
+
+
+def _forked() -> None:
+    """In a child none of the threads is there, and nothing is to be done for the parent."""
+    control_plane.reset()
+
+
+os.register_at_fork(after_in_child=_forked)

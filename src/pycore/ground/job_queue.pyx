@@ -1,0 +1,159 @@
+"""Body of job_queue.pxd."""
+
+from _queue import SimpleQueue
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from pulsarx._core.atomic cimport atomic_load_u64, atomic_store_u64
+from pulsarx._core.wait_event cimport (
+    wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
+)
+from pulsarx._pycore.ground.control_plane cimport control_plane
+from pulsarx._pycore.ground.deadline cimport Deadline
+from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
+from pulsarx._pycore.ground.threads cimport thread_start
+
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() noexcept
+
+
+cdef class JobQueue:
+    """See the pxd."""
+
+    def __cinit__(self) -> None:
+        self.progress.event = 0
+        self.progress.waiters = 0
+        self.state = JOBS_IDLE
+
+    def __init__(self, str name not None) -> None:
+        self.name = name
+        self.jobs = SimpleQueue()
+
+    cdef int put(self, object job) except -1:
+        if self.state == JOBS_CLOSED:
+            # For what is finalized late. Never in this thread, which may hold anything.
+            control_plane.post(job)
+            return 0
+        self.put_count += 1
+        self.jobs.put(job)
+        if self.state == JOBS_IDLE:
+            self.start()
+        return 0
+
+    def post(self, job) -> None:
+        """Have job() run soon, in the thread; at any moment. What it raises is logged."""
+        self.put(job)
+
+    cdef int start(self) except -1:
+        """No more threads, or the interpreter ends: jobs wait for the next call, or for close."""
+        self.state = JOBS_RUNNING        # first: a finalizer that puts now starts no second one
+        try:
+            thread_start(self.run, self.name)
+        except RuntimeError:
+            self.state = JOBS_IDLE
+        return 0
+
+    cdef bint is_idle(self) noexcept:
+        return atomic_load_u64(&self.done_count) == self.put_count
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing runs or waits to."""
+        return self.state == JOBS_CLOSED or self.is_idle()
+
+    def runs_here(self) -> bool:
+        """Whether the calling thread is this one."""
+        return self.thread == PyThread_get_thread_ident()
+
+    def busy_with(self) -> list[str]:
+        """What it is called, for messages."""
+        return [self.name]
+
+    @property
+    def closed(self) -> bool:
+        return self.state == JOBS_CLOSED
+
+    def wait(self, Deadline deadline=None) -> bool:
+        """Return when every job put before has run; False: the deadline came first. Called by a
+        job: at once."""
+        if self.state == JOBS_CLOSED or self.thread == PyThread_get_thread_ident():
+            return True
+        if self.state == JOBS_IDLE and not self.is_idle():
+            self.start()
+            if self.state == JOBS_IDLE:
+                control_plane.perform(self.run_rest)
+        return self.put_count == 0 or self.wait_for(self.put_count, deadline)
+
+    cdef bint has_ended(self, uint64_t job_count) noexcept:
+        """Whether so many jobs have run; with 0: whether the thread has ended."""
+        if job_count:
+            return atomic_load_u64(&self.done_count) >= job_count
+        return self.thread_ended
+
+    cdef bint wait_for(self, uint64_t job_count, Deadline deadline) except -1:
+        cdef int64_t left_ns = -1
+        cdef uint32_t seen
+        while not self.has_ended(job_count):
+            if deadline is not None:
+                left_ns = deadline.remaining_ns()
+                if left_ns == 0:
+                    return False
+            seen = wait_event_enter(&self.progress)
+            left_ns = signals_sleep_ns(left_ns)
+            if not self.has_ended(job_count):
+                with nogil:
+                    wait_event_sleep(&self.progress, seen, left_ns)
+            wait_event_leave(&self.progress)
+            signals_check()
+        return True
+
+    def close(self) -> None:
+        """Run what is queued and what comes meanwhile, and end the thread. Idempotent."""
+        if self.state == JOBS_CLOSED:
+            return
+        if self.state == JOBS_RUNNING:
+            self.state = JOBS_CLOSING
+            self.jobs.put(None)
+        if self.thread == PyThread_get_thread_ident():
+            self.run_rest()
+            self.state = JOBS_CLOSED
+            self.jobs.put(None)              # the thread ends when the job that closes it does
+            return
+        if self.state == JOBS_CLOSING:
+            self.wait_for(0, None)
+        self.run_rest()
+        self.state = JOBS_CLOSED
+
+    def run(self) -> None:
+        """What the thread does."""
+        self.thread = PyThread_get_thread_ident()
+        while True:
+            job = self.jobs.get()
+            if job is None:
+                if self.jobs.empty():
+                    break
+                self.jobs.put(None)      # behind what came meanwhile
+                continue
+            self.perform(job)
+            del job      # what it refers to must not live on while this thread sleeps
+        self.thread_ended = True
+        wait_event_wake(&self.progress)
+
+    def run_rest(self) -> None:
+        """Run what is queued in the calling thread; for the end, when there is no other."""
+        while not self.jobs.empty():
+            job = self.jobs.get()
+            if job is not None:
+                self.perform(job)
+
+    cdef int perform(self, object job) except -1:
+        try:
+            job()
+        except Exception:
+            import logging
+
+            logging.getLogger("pulsarx").exception("%s: a job failed", self.name)
+        finally:
+            atomic_store_u64(&self.done_count, self.done_count + 1)
+            wait_event_wake(&self.progress)
+        return 0

@@ -1,0 +1,17 @@
+"""What is to be done when something is forgotten that its user should have closed.
+
+Deallocation runs anywhere: in the middle of a call that holds a mutex, between two lines of any
+thread. So nothing is done there but to post a job, in one step.
+"""
+
+cdef class WhenForgotten:
+    """Kept by what may be forgotten; posts the job when that is gone. The job must not refer to it.
+    """
+    cdef object post
+    cdef object job                      # None: cancelled
+
+
+cdef class PostLater:
+    """As a callback of weak references: posts a job, whatever it is called with."""
+    cdef object post
+    cdef object job

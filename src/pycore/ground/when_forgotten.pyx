@@ -1,0 +1,33 @@
+# cython: language_level=3
+"""Body of when_forgotten.pxd."""
+
+cimport cython
+
+
+@cython.no_gc            # it is in no cycle, and needs what it refers to until the end
+cdef class WhenForgotten:
+    """See the pxd."""
+
+    def __init__(self, post, job) -> None:
+        """post: of a JobQueue, or of the control plane."""
+        self.post = post
+        self.job = job
+
+    def __dealloc__(self) -> None:
+        if self.job is not None:
+            self.post(self.job)
+
+    def cancel(self) -> None:
+        """It was closed."""
+        self.job = None
+
+
+cdef class PostLater:
+    """See the pxd."""
+
+    def __init__(self, post, job) -> None:
+        self.post = post
+        self.job = job
+
+    def __call__(self, _) -> None:
+        self.post(self.job)

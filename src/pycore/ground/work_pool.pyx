@@ -1,0 +1,153 @@
+"""Body of work_pool.pxd."""
+
+from _queue import SimpleQueue
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from pulsarx._core.atomic cimport atomic_load_u64, atomic_store_u64
+from pulsarx._core.wait_event cimport (
+    wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
+)
+from pulsarx._pycore.ground.deadline cimport Deadline
+from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
+from pulsarx._pycore.ground.threads cimport thread_start
+
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() noexcept
+
+
+cdef class WorkPool:
+    """See the pxd."""
+
+    def __cinit__(self) -> None:
+        self.progress.event = 0
+        self.progress.waiters = 0
+        self.running = {}
+
+    def __init__(self, size) -> None:
+        self.jobs = SimpleQueue()
+        self.size = max(size, 1)
+
+    cdef int put(self, object job) except -1:
+        self.put_count += 1
+        self.jobs.put(job)
+        return 0
+
+    def post(self, job) -> None:
+        """Run job in a thread of the pool, at any moment and with whatever mutex held."""
+        self.put(job)
+
+    def grow(self) -> None:
+        """Somebody else will post jobs: one more thread, up to the size."""
+        if self.closed or self.started == self.size:
+            return
+        self.started += 1
+        try:
+            thread_start(self.run, f"pulsarx-listener-{self.started}")
+        except BaseException:
+            self.started -= 1
+            raise
+
+    def is_wanted(self) -> bool:
+        """Whether a job waits for a thread."""
+        return not self.jobs.empty()
+
+    cdef bint is_idle(self) noexcept:
+        return atomic_load_u64(&self.done_count) == self.put_count
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing runs or waits to."""
+        return self.closed or self.is_idle()
+
+    def runs_here(self) -> bool:
+        """Whether the calling thread is one of the pool's."""
+        return PyThread_get_thread_ident() in self.running
+
+    def busy_with(self) -> list[str]:
+        """What runs now, by name."""
+        return [(<SerialWork>each).name if isinstance(each, SerialWork) else repr(each)
+                for each in list(self.running.values()) if each is not None]
+
+    def wait(self, Deadline deadline=None) -> bool:
+        """Return when nothing runs or waits to; False: the deadline came first."""
+        cdef int64_t left_ns = -1
+        cdef uint32_t seen
+        while not self.is_idle() and not self.closed:
+            if deadline is not None:
+                left_ns = deadline.remaining_ns()
+                if left_ns == 0:
+                    return False
+            seen = wait_event_enter(&self.progress)
+            left_ns = signals_sleep_ns(left_ns)
+            if not self.is_idle():
+                with nogil:
+                    wait_event_sleep(&self.progress, seen, left_ns)
+            wait_event_leave(&self.progress)
+            signals_check()
+        return True
+
+    def close(self) -> None:
+        """End the threads when what is posted has run; does not wait for them."""
+        cdef uint32_t number
+        if self.closed:
+            return
+        self.closed = True
+        for number in range(self.started):
+            self.jobs.put(None)
+
+    def run(self) -> None:
+        """What a thread does."""
+        me = PyThread_get_thread_ident()
+        while True:
+            job = self.jobs.get()
+            if job is None:
+                break
+            self.running[me] = job
+            try:
+                job()
+            except BaseException:
+                log_exception("a job of the listener threads failed")
+            self.running[me] = None
+            del job      # what it refers to must not live on while this thread sleeps
+            atomic_store_u64(&self.done_count, self.done_count + 1)
+            wait_event_wake(&self.progress)
+        self.running.pop(me, None)
+
+
+cdef class SerialWork:
+    """See the pxd."""
+
+    def __init__(self, WorkPool pool not None, step, str name not None) -> None:
+        """step: does some work and says whether there is more. name: what it is, for messages."""
+        self.pool = pool
+        self.step = step
+        self.name = name
+
+    cpdef int due(self) except -1:
+        self.is_due = True
+        if not self.taken:
+            self.taken = True
+            self.pool.put(self)
+        return 0
+
+    def __call__(self) -> None:
+        """Take the step; in a thread of the pool."""
+        more = False
+        self.is_due = False
+        try:
+            more = self.step()
+        except BaseException:
+            log_exception("a consumer's step in the listener threads failed")
+        if more:
+            self.pool.put(self)      # behind the jobs of others
+            return
+        self.taken = False
+        if self.is_due:
+            self.due()
+
+
+def log_exception(text) -> None:
+    import logging
+
+    logging.getLogger("pulsarx").error(text, exc_info=True)

@@ -1,0 +1,90 @@
+"""Encodes the messages of one producer, lets them wait for company, and hands entries to its
+publisher. Beneath producer_core.
+
+Methods want the mutex held by the caller unless they say otherwise; it is the publisher's.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from pulsarx._core.message_metadata cimport MessageMetadata
+from pulsarx._core.single_metadata cimport SingleMetadata
+from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
+from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
+from pulsarx._pycore.publish.key_batches cimport KeyBatches
+from pulsarx._pycore.publish.open_batch cimport OpenBatch
+from pulsarx._pycore.publish.outgoing_message cimport PropertyScratch
+
+cdef enum ProducerState:
+    PRODUCER_OPEN = 1
+    PRODUCER_CLOSED = 2
+    PRODUCER_FORKED = 3
+
+
+cdef class BatchDue:
+    """What a clock calls when the delay of a batch is over. Keeps no producer alive."""
+    cdef object producer                 # weak reference
+
+
+cdef class Batcher:
+    cdef readonly EntryPublisher publisher
+    cdef OpenBatch open                  # by arrival; also the buffer of messages that go alone
+    cdef KeyBatches keyed                # None: batches are by arrival
+    cdef readonly str topic_name
+    cdef ClockCore clock
+    cdef object schema
+    cdef object compress                 # (kind, bytes) -> bytes
+    cdef Timer timer                     # of the open batch's deadline; None: not armed
+    cdef BatchDue batch_due_call
+    cdef object failure                  # of a batch nobody waited for; raised by the next flush
+    cdef bytes name_utf8
+    cdef PropertyScratch scratch         # for the properties of one message
+    cdef uint64_t next_sequence_id
+    cdef int64_t published_sequence_id   # of what is published, -1 before the first
+    cdef int64_t batch_delay_ms
+    cdef uint32_t batch_messages_max
+    cdef uint32_t batch_bytes_max
+    cdef uint32_t message_size_max
+    cdef uint32_t pending_max            # 0: no limit
+    cdef uint32_t compression
+    cdef uint32_t state                  # ProducerState
+    cdef readonly uint64_t entry_count   # closed: a step says that a batch was closed
+    cdef bint plain_sends                # bytes go into the one open batch: the everyday case
+    cdef bint bytes_schema
+    cdef bint batching
+    cdef bint block_if_queue_full
+    cdef bint caller_waits               # a send is running that will flush by itself
+    cdef object __weakref__
+
+    cdef int add(self, SingleMetadata* metadata, const uint8_t* payload, object callback) except -1
+    """Put a message into the open batch; close the batch before when it does not fit."""
+
+    cdef int begin(self, OpenBatch batch) except -1
+    """A batch gets its first message: its publish time, and the deadline by which it goes out."""
+
+    cdef int close(self, OpenBatch batch, bint awaited) except -1
+    """Publish a batch as one entry.
+
+    What interrupts it, or fails while it is compressed, leaves the batch as it is, to be closed
+    again. What the publisher refuses is given up: its callbacks are told, and it is gone.
+    """
+
+    cdef int close_open(self) except -1
+    """Publish all that waits for company: one batch here, several where batches are by key."""
+
+    cdef int publish_single(self, SingleMetadata* single, const uint8_t* payload,
+                            int64_t deliver_at_ms, object callback, Receipt receipt) except -1
+    """Publish one message as an entry of its own."""
+
+    cdef uint32_t open_count(self) noexcept
+    """Messages that wait for company."""
+
+    cdef bint is_crowded(self) noexcept
+    cdef int make_room(self) except -1
+    cdef void fill_envelope(self, MessageMetadata* envelope, int64_t publish_ms) noexcept
+    cdef int give_up(self, list callbacks, uint32_t message_count, bint awaited,
+                     object error) except -1
+    cdef int refuse_size(self, Py_ssize_t size) except -1
+    cdef int check_open(self) except -1
+    cdef int drain(self, bint at_last) except -1
+    cdef int give_up_open(self, object error) except -1
+    cdef int64_t oldest_ms(self) noexcept

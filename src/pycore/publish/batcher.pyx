@@ -1,0 +1,405 @@
+# cython: language_level=3
+"""Body of batcher.pxd."""
+
+import weakref
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.mem cimport PyMem_Free
+from cpython.weakref cimport PyWeakref_GetObject
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from pulsarx import errors
+from pulsarx._core.batch_encode cimport (
+    batch_encode_add, batch_encode_clear, batch_encode_payload_size, batch_encode_single,
+)
+from pulsarx._core.entry_frame cimport ENTRY_COMPRESSED, EntryFrame
+from pulsarx._core.message_metadata cimport MessageMetadata
+from pulsarx._core.single_metadata cimport (
+    METADATA_DELIVER_AT, METADATA_SEQUENCE_ID, SingleMetadata,
+)
+from pulsarx._core.status cimport STATUS_OK
+from pulsarx._core.sticky_key cimport sticky_key_of_entry
+from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
+from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
+from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
+from pulsarx._pycore.publish.key_batches cimport KeyBatches
+from pulsarx._pycore.publish.open_batch cimport OpenBatch
+
+cdef enum Tuning:
+    HEADROOM = 1024            # for the metadata in front of a batch; a longer one makes it grow
+    CAPACITY = 4096            # grows to what batches need
+
+
+cdef class BatchDue:
+    """See the pxd."""
+
+    def __call__(self) -> None:
+        cdef object found = <object>PyWeakref_GetObject(self.producer)
+        if found is not None:
+            (<Batcher>found).batch_due()
+
+
+cdef class Batcher:
+    """Encodes and batches for one producer. Any thread may call; the mutex orders them."""
+
+    def __init__(self, EntryPublisher publisher not None, object options, str name not None,
+                 str topic_name not None, ClockCore clock not None, object compress,
+                 uint32_t message_size_max) -> None:
+        """options: a ProducerOptions. name: unique on the topic while this producer lives."""
+        self.publisher = publisher
+        self.topic_name = topic_name
+        self.clock = clock
+        self.compress = compress
+        self.schema = options.schema
+        self.bytes_schema = options.schema_is_bytes
+        self.name_utf8 = name.encode()
+        self.batching = options.batching_enabled
+        self.open = OpenBatch(HEADROOM + len(self.name_utf8), CAPACITY)
+        if self.batching and options.is_batching_by_key:
+            self.keyed = KeyBatches(len(self.name_utf8))
+        self.plain_sends = self.batching and self.bytes_schema and self.keyed is None
+        self.batch_messages_max = options.batching_max_messages
+        self.batch_bytes_max = options.batching_max_allowed_size_in_bytes
+        self.batch_delay_ms = options.batching_max_publish_delay_ms
+        self.message_size_max = message_size_max
+        self.pending_max = options.max_pending_messages
+        self.block_if_queue_full = options.block_if_queue_full
+        self.compression = int(options.compression_type)
+        self.published_sequence_id = -1
+        if options.initial_sequence_id is not None:
+            self.next_sequence_id = options.initial_sequence_id + 1
+            self.published_sequence_id = options.initial_sequence_id
+        self.batch_due_call = BatchDue.__new__(BatchDue)
+        self.batch_due_call.producer = weakref.ref(self)
+        self.state = PRODUCER_OPEN
+
+    def __dealloc__(self) -> None:
+        PyMem_Free(self.scratch.views)
+
+    # Batches --------------------------------------------------------------------------------------
+
+    cdef int add(self, SingleMetadata* metadata, const uint8_t* payload,
+                 object callback) except -1:
+        cdef OpenBatch batch = self.open
+        cdef size_t size = 24 + metadata.payload_size + metadata.partition_key_size
+        cdef int status
+        size += metadata.ordering_key_size
+        if self.keyed is not None:
+            if not self.keyed.fits(metadata, self.batch_bytes_max):
+                self.close_open()
+            batch = self.keyed.batch_of(metadata)
+            if batch.batch.message_count and (
+                    batch.entry != NULL or metadata.sequence_id <= batch.batch.last_sequence_id):
+                self.close_open()
+                batch = self.keyed.batch_of(metadata)
+        elif batch.batch.message_count and (
+                batch_encode_payload_size(&batch.batch) + size > self.batch_bytes_max
+                or metadata.sequence_id <= batch.batch.last_sequence_id or batch.entry != NULL):
+            self.close(batch, self.caller_waits)
+        if batch.batch.message_count == 0:
+            self.begin(batch)
+        status = batch_encode_add(&batch.batch, metadata, payload)
+        if status != STATUS_OK:
+            raise_status(status, 0, f"add a message of {metadata.payload_size} bytes to the batch")
+        if callback is not None:
+            batch.add_callback(callback)
+        if self.keyed is not None:
+            self.keyed.added(metadata, batch)
+        return 0
+
+    cdef int begin(self, OpenBatch batch) except -1:
+        batch.publish_ms = self.clock.now()
+        if self.timer is None:
+            self.timer = self.clock.arm(batch.publish_ms + self.batch_delay_ms,
+                                        self.batch_due_call)
+        return 0
+
+    def batch_due(self) -> None:
+        """The deadline armed by begin has come: send the batch, or wait on for a younger one."""
+        cdef int64_t begun_ms
+        if self.state != PRODUCER_OPEN:
+            return
+        mutex_lock(&self.publisher.mutex)
+        try:
+            self.timer = None
+            if self.open_count() == 0:
+                return
+            begun_ms = self.oldest_ms()
+            if self.clock.now() - begun_ms < self.batch_delay_ms:
+                self.timer = self.clock.arm(begun_ms + self.batch_delay_ms, self.batch_due_call)
+                return
+            try:
+                self.close_open()
+            except Exception as error:
+                self.failure = error
+                if self.open_count():
+                    # Not given up, as when memory was out: tried again after the same delay.
+                    self.timer = self.clock.arm(
+                        self.clock.now() + max(self.batch_delay_ms, <int64_t>1),
+                        self.batch_due_call)
+        finally:
+            mutex_unlock(&self.publisher.mutex)
+
+    cdef int64_t oldest_ms(self) noexcept:
+        """When the oldest batch was begun; of batches by key they are about as old."""
+        if self.keyed is not None and self.keyed.last is not None:
+            return self.keyed.last.publish_ms
+        return self.open.publish_ms
+
+    cdef uint32_t open_count(self) noexcept:
+        return self.open.batch.message_count + (
+            self.keyed.message_count if self.keyed is not None else 0)
+
+    cdef int close_open(self) except -1:
+        cdef OpenBatch batch
+        cdef bint told
+        if self.keyed is None:
+            return self.close(self.open, self.caller_waits)
+        if self.keyed.message_count == 0:
+            return 0
+        # All are tried. Raised is what the first one failed with; when a send waits for one batch,
+        # only what that one failed with, and the next flush is told about the others.
+        failure = None
+        try:
+            for batch in self.keyed.ready():
+                told = self.keyed.awaited is None or batch is self.keyed.awaited
+                try:
+                    self.close(batch, self.caller_waits and told)
+                except BaseException as error:
+                    if batch.batch.message_count:
+                        raise                # it waits on, and so do the others
+                    if failure is None and told:
+                        failure = error
+        finally:
+            self.keyed.forget_closed()
+        if failure is not None:
+            raise failure
+        return 0
+
+    cdef int close(self, OpenBatch batch, bint awaited) except -1:
+        cdef MessageMetadata envelope
+        cdef Receipt receipt
+        cdef uint32_t count = batch.batch.message_count
+        if count == 0:
+            return 0
+        if self.keyed is not None:
+            batch.batch.first_sequence_id = batch.batch.last_sequence_id
+        receipt = batch.receipt if batch.receipt is not None else Receipt.__new__(Receipt)
+        self.fill_envelope(&envelope, batch.publish_ms)
+        self.entry_count += 1
+        try:
+            batch.encode(&envelope, self.compress, self.compression)
+            self.publisher.publish(&batch.frame, batch.entry, receipt, batch.callbacks, awaited)
+        except BaseException as error:
+            if not is_refusal(error):
+                raise
+            callbacks = batch.callbacks
+            batch.clear()
+            self.give_up(callbacks, count, awaited, error)
+            raise
+        self.published_sequence_id = <int64_t>batch.batch.last_sequence_id
+        batch.clear()
+        return 0
+
+    cdef int publish_single(self, SingleMetadata* single, const uint8_t* payload,
+                            int64_t deliver_at_ms, object callback, Receipt receipt) except -1:
+        cdef MessageMetadata metadata
+        cdef EntryFrame frame
+        cdef uint8_t* entry
+        cdef uint32_t entry_size
+        cdef uint32_t size = single.payload_size
+        cdef bytes packed
+        cdef list callbacks = None if callback is None else [(-1, callback)]
+        cdef int status
+        self.fill_envelope(&metadata, self.clock.now())
+        metadata.flags |= single.flags & ~<uint32_t>METADATA_SEQUENCE_ID
+        metadata.sequence_id = single.sequence_id
+        metadata.event_time_ms = single.event_time_ms
+        metadata.partition_key = single.partition_key
+        metadata.partition_key_size = single.partition_key_size
+        metadata.ordering_key = single.ordering_key
+        metadata.ordering_key_size = single.ordering_key_size
+        metadata.properties = single.properties
+        metadata.property_count = single.property_count
+        if deliver_at_ms:
+            metadata.flags |= METADATA_DELIVER_AT
+            metadata.deliver_at_ms = deliver_at_ms
+        self.entry_count += 1
+        try:
+            if self.compression and size:
+                packed = self.compress(self.compression, payload[:size])
+                metadata.compression = self.compression
+                metadata.uncompressed_size = size
+                payload = <const uint8_t*>PyBytes_AS_STRING(packed)
+                size = <uint32_t>PyBytes_GET_SIZE(packed)
+            status = batch_encode_single(&self.open.batch, &metadata, payload, size, &entry,
+                                         &entry_size)
+            if status != STATUS_OK:
+                raise_status(status, 0, f"encode a message of {single.payload_size} bytes")
+            if entry_size > self.message_size_max + 10240:
+                self.refuse_size(entry_size)
+            memset(&frame, 0, sizeof(frame))
+            frame.entry_size = entry_size
+            frame.message_count = 1
+            frame.publish_time_ms = <int64_t>metadata.publish_time_ms
+            frame.deliver_at_ms = deliver_at_ms
+            frame.flags = ENTRY_COMPRESSED if metadata.compression else 0
+            frame.sticky_hash = sticky_key_of_entry(&metadata)
+            self.publisher.publish(&frame, entry, receipt, callbacks, self.caller_waits)
+            self.published_sequence_id = <int64_t>single.sequence_id
+        except Exception as error:
+            if is_refusal(error):
+                self.give_up(callbacks, 0, self.caller_waits, error)
+            raise
+        finally:
+            batch_encode_clear(&self.open.batch)
+        return 0
+
+    cdef int give_up(self, list callbacks, uint32_t message_count, bint awaited,
+                     object error) except -1:
+        """The entry will not be published: tell its callbacks, and the next flush when there are
+        messages nobody else is told about. A batch's own send is told by the error itself."""
+        cdef uint32_t told = 1 if awaited else 0
+        if callbacks:
+            told += <uint32_t>len(callbacks)
+            self.publisher.completions.post(callbacks, 0, 0, 0, error, self.publisher.partition)
+        if message_count > told:
+            self.failure = error
+        return 0
+
+    cdef void fill_envelope(self, MessageMetadata* envelope, int64_t publish_ms) noexcept:
+        memset(envelope, 0, sizeof(MessageMetadata))
+        envelope.message_count = 1
+        envelope.publish_time_ms = <uint64_t>publish_ms
+        envelope.producer_name = <const uint8_t*>PyBytes_AS_STRING(self.name_utf8)
+        envelope.producer_name_size = <uint32_t>PyBytes_GET_SIZE(self.name_utf8)
+
+    # Bounds ---------------------------------------------------------------------------------------
+
+    cdef inline bint is_crowded(self) noexcept:
+        """Whether max_pending_messages are on their way."""
+        cdef uint64_t count = self.open.batch.message_count + self.publisher.pending_count
+        if self.keyed is not None:
+            count += self.keyed.message_count
+        return self.pending_max != 0 and count >= self.pending_max
+
+    cdef int make_room(self) except -1:
+        """Too many messages are on their way: send the open batch, then wait or refuse."""
+        self.close_open()
+        self.publisher.settle()
+        while self.publisher.pending_count >= self.pending_max:
+            if not self.block_if_queue_full:
+                raise errors.ProducerQueueIsFull(
+                    f"{self.publisher.pending_count} messages of {self.name_utf8.decode()} are "
+                    f"not durable yet and "
+                    f"max_pending_messages is {self.pending_max}; wait, or set block_if_queue_full")
+            self.publisher.wait_for_oldest()
+        return 0
+
+    cdef int refuse_size(self, Py_ssize_t size) except -1:
+        raise errors.MessageTooBig(
+            f"send {size} bytes to {self.topic_name}: max_message_size is {self.message_size_max}")
+
+    def limit_pending(self, uint32_t message_count) -> None:
+        """Change max_pending_messages: the share of one partition shrinks when its topic grows."""
+        mutex_lock(&self.publisher.mutex)
+        self.pending_max = message_count
+        mutex_unlock(&self.publisher.mutex)
+
+    # Life -----------------------------------------------------------------------------------------
+
+    cdef int check_open(self) except -1:
+        if self.state == PRODUCER_OPEN:
+            return 0
+        if self.state == PRODUCER_FORKED:
+            raise errors.ForkedError("the client was opened before this process was forked; open "
+                                     "one of its own")
+        raise errors.AlreadyClosed(f"producer {self.name_utf8.decode()} on {self.topic_name}")
+
+    def flush(self) -> None:
+        """Send the open batch and return when everything sent is as durable as the client was
+        opened for.
+
+        The callbacks of it have run then too. Raises what an earlier batch without callbacks failed
+        with.
+        """
+        self.check_open()
+        self.drain(False)
+
+    cdef int drain(self, bint at_last) except -1:
+        """flush, also while closing; at_last: what cannot be published now never will be."""
+        mutex_lock(&self.publisher.mutex)
+        self.caller_waits = True
+        try:
+            self.close_open()
+        except BaseException as error:
+            if at_last and isinstance(error, Exception):
+                self.give_up_open(error)
+            raise
+        finally:
+            self.caller_waits = False
+            mutex_unlock(&self.publisher.mutex)
+        failed = self.publisher.flush()
+        self.publisher.drain()
+        failure, self.failure = failed or self.failure, None
+        if failure is not None:
+            raise failure
+        return 0
+
+    cdef int give_up_open(self, object error) except -1:
+        """Closing: tell the callbacks of what could not even be encoded."""
+        cdef OpenBatch batch
+        cdef uint32_t count
+        for batch in [self.open] if self.keyed is None else self.keyed.ready():
+            count = batch.batch.message_count
+            callbacks = batch.callbacks
+            batch.clear()
+            if count:
+                self.give_up(callbacks, count, True, error)
+        return 0
+
+    def shut(self) -> None:
+        """Send what is open, then refuse further calls. AlreadyClosed when it was shut already."""
+        self.check_open()
+        mutex_lock(&self.publisher.mutex)
+        try:
+            self.check_open()
+            # First: what another thread sends from now on is refused, not forgotten.
+            self.state = PRODUCER_CLOSED
+        finally:
+            mutex_unlock(&self.publisher.mutex)
+        try:
+            self.drain(True)
+        finally:
+            timer, self.timer = self.timer, None
+            if timer is not None:
+                (<Timer>timer).cancel()
+
+    def abandon(self) -> None:
+        """In a forked child: refuse further calls; touch nothing."""
+        self.state = PRODUCER_FORKED
+        self.publisher.abandon()
+
+    def require_open(self) -> None:
+        """AlreadyClosed (ForkedError in a forked child) unless it is open."""
+        self.check_open()
+
+    @property
+    def is_forked(self) -> bool:
+        return self.state == PRODUCER_FORKED
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == PRODUCER_OPEN
+
+    def last_sequence_id(self) -> int:
+        """Sequence id of the last message that was published, -1 before the first."""
+        return self.published_sequence_id
+
+
+cdef bint is_refusal(object error):
+    """Whether an entry will never be published. An interrupt says nothing about the entry, nor does
+    what a codec raises, which may be out of memory."""
+    return isinstance(error, errors.PulsarException) and not isinstance(error, errors.Interrupted)

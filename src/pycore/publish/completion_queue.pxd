@@ -1,0 +1,24 @@
+"""Tells asynchronous sends how they ended: flushes what they stored, then runs their callbacks, in
+one thread of its own. One a broker; any thread may call, at any moment.
+
+Callbacks never run in the thread that sends, so a callback may take the locks its sender holds.
+"""
+
+from libc.stdint cimport uint64_t
+
+from pulsarx._pycore.ground.job_queue cimport JobQueue
+
+
+cdef class CompletionQueue:
+    cdef readonly JobQueue jobs
+    cdef set expected                    # publishers whose flush is queued
+    cdef object ok                       # what a callback is told of a success
+    cdef object result_of                # the same of an exception
+
+    cdef int post(self, list callbacks, uint64_t ledger_id, uint64_t entry_id,
+                  uint64_t message_count, object error, int partition) except -1
+    """Run the callbacks of one entry, each (batch index, callback). error: why it failed, None for
+    success."""
+
+    cdef int expect(self, object publisher) except -1
+    """Flush what the publisher stored, for nobody waits for it."""

@@ -1,0 +1,85 @@
+# cython: language_level=3
+"""Body of completion_queue.pxd."""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+from pulsarx._pycore.ground.job_queue cimport JobQueue
+from pulsarx._pycore.message.message_id cimport message_id_new
+
+
+cdef class CallbackJob:
+    """The callbacks of one entry, as a job."""
+    cdef CompletionQueue queue
+    cdef list callbacks
+    cdef uint64_t ledger_id
+    cdef uint64_t entry_id
+    cdef uint64_t message_count
+    cdef object error
+    cdef int partition
+
+    def __call__(self) -> None:
+        result = self.queue.ok if self.error is None else self.queue.result_of(self.error)
+        for index, callback in self.callbacks:
+            message_id = None
+            if self.error is None and self.message_count == 1:
+                message_id = message_id_new(<int64_t>self.ledger_id, <int64_t>self.entry_id,
+                                            self.partition, -1, 0)
+            elif self.error is None:
+                message_id = message_id_new(<int64_t>self.ledger_id, <int64_t>self.entry_id,
+                                            self.partition, index, <int32_t>self.message_count)
+            try:
+                callback(result, message_id)
+            except Exception:
+                import logging
+
+                logging.getLogger("pulsarx").exception("a send_async callback raised")
+
+
+cdef class FlushJob:
+    """A flush that nobody waits for, as a job."""
+    cdef CompletionQueue queue
+    cdef object publisher
+
+    def __call__(self) -> None:
+        self.queue.expected.discard(self.publisher)
+        self.publisher.flush_expected()
+
+
+cdef class CompletionQueue:
+    """See the pxd."""
+
+    def __init__(self, ok, result_of) -> None:
+        """ok, result_of: what callbacks are told of a success, and of an error."""
+        self.jobs = JobQueue("pulsarx-callbacks")
+        self.expected = set()
+        self.ok = ok
+        self.result_of = result_of
+
+    cdef int post(self, list callbacks, uint64_t ledger_id, uint64_t entry_id,
+                  uint64_t message_count, object error, int partition) except -1:
+        cdef CallbackJob job = CallbackJob.__new__(CallbackJob)
+        job.queue = self
+        job.callbacks = callbacks
+        job.ledger_id = ledger_id
+        job.entry_id = entry_id
+        job.message_count = message_count
+        job.error = error
+        job.partition = partition
+        return self.jobs.put(job)
+
+    cdef int expect(self, object publisher) except -1:
+        cdef FlushJob job
+        if publisher in self.expected:
+            return 0
+        job = FlushJob.__new__(FlushJob)
+        job.queue = self
+        job.publisher = publisher
+        self.expected.add(publisher)
+        return self.jobs.put(job)
+
+    def wait(self) -> None:
+        """Return when every callback posted before has run."""
+        self.jobs.wait()
+
+    def close(self) -> None:
+        self.jobs.close()

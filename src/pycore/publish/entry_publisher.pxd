@@ -1,0 +1,81 @@
+"""Publishes entries on one topic for one producer: what stands between a batcher, or a network
+connection, and where the entries are kept.
+
+LedgerPublisher appends to the ledgers of this process: it asks the publish gate if there is one,
+rolls over, keeps account of what is not confirmed yet, and confirms by the durability the broker
+was opened with. Methods want the mutex held by the caller unless they say otherwise.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.publish_gate cimport PublishGate
+from pulsarx._pycore.ground.mutex cimport OwnedMutex
+from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
+from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
+from pulsarx._pycore.publish.completion_queue cimport CompletionQueue
+
+cdef enum Durability:
+    DURABILITY_SYNC = 1
+    DURABILITY_INTERVAL = 2
+    DURABILITY_OS = 3
+
+
+cdef class Receipt:
+    """Where one entry went. message_count 0: it is not published."""
+    cdef LedgerWriter writer             # of a LedgerPublisher
+    cdef uint64_t ledger_id
+    cdef uint64_t entry_id
+    cdef uint32_t message_count
+
+
+cdef class EntryPublisher:
+    cdef OwnedMutex mutex                # of the producer: everything of it, and the batcher's
+    cdef readonly int partition          # of the topic among those of its kind; -1: it is none
+    cdef CompletionQueue completions     # where callbacks run
+    cdef readonly uint64_t pending_count # messages that are published and not confirmed
+    cdef bint confirms_later             # `wait` has something to wait for
+
+    cdef int publish(self, EntryFrame* frame, uint8_t* entry, Receipt receipt, list callbacks,
+                     bint awaited) except -1
+    """Publish one entry of frame.entry_size bytes.
+
+    entry: with ENTRY_FRAME_SIZE bytes before it and 8 behind that may be overwritten. receipt:
+    told where it went; it is confirmed after `wait`. callbacks: of (batch index, callback), or
+    None. awaited: somebody will wait for the receipt, nobody needs to confirm it besides.
+    Interrupted, and what is no Exception: nothing was published, the entry may be published again.
+    Any other error: it never will be.
+    """
+
+    cdef int wait(self, Receipt receipt) except -1
+    """Return when the entry is as durable as its publisher promises. Mutex not held."""
+
+    cdef int wait_for_oldest(self) except -1
+    """Return when the entry that is pending longest is confirmed, or fewer are."""
+
+    cdef int settle(self) except -1
+    """Hand over the callbacks of everything that is confirmed by now."""
+
+    cdef object flush(self)
+    """Return when everything published is confirmed: what failed, or None. Mutex not held."""
+
+    cdef int drain(self) except -1
+    """Return when the callbacks of everything that was confirmed or failed have run. Mutex not
+    held."""
+
+
+cdef class LedgerPublisher(EntryPublisher):
+    cdef LedgerTail tail
+    cdef PublishGate* gate               # NULL: no policy asks
+    cdef object gate_owner               # keeps it
+    cdef readonly str topic_name
+    # deque of (receipt, callbacks): stored, not yet known durable, oldest first
+    cdef object pending
+    cdef object failure                  # of a flush nobody waited for; told by the next one
+    cdef uint32_t durability
+    cdef bint forked                     # in a child: nothing is touched
+
+    cdef LedgerWriter append(self, EntryFrame* frame, uint8_t* entry, Receipt receipt)
+    cdef int refuse(self, int status, LedgerWriter writer, EntryFrame* frame) except -1
+    cdef bint fail(self, object error) except -1
+    cdef int make_durable(self, LedgerWriter writer, uint64_t entry_count) except -1

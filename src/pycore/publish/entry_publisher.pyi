@@ -1,0 +1,24 @@
+from pulsarx._pycore.ledger.ledger_tail import LedgerTail
+from pulsarx._pycore.publish.completion_queue import CompletionQueue
+
+class EntryPublisher:
+    """Publishes entries on one topic for one producer. Any thread may call."""
+
+    partition: int
+    pending_count: int
+    def flush_expected(self) -> None: ...
+    def abandon(self) -> None: ...
+
+class LedgerPublisher(EntryPublisher):
+    """Appends to the ledgers of a topic of this process."""
+
+    topic_name: str
+    def __init__(
+        self,
+        topic_name: str,
+        tail: LedgerTail,
+        completions: CompletionQueue,
+        durability: int,
+        gate: object = None,
+    ) -> None:
+        """durability: 1 sync, 2 interval, 3 os. gate: None, where no policy asks."""

@@ -1,0 +1,269 @@
+# cython: language_level=3
+"""Body of entry_publisher.pxd."""
+
+from collections import deque
+
+cimport cython
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from pulsarx import errors
+from pulsarx._core.atomic cimport atomic_load_u32, atomic_load_u64
+from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.ledger_append cimport ledger_append_entry, ledger_append_flush
+from pulsarx._core.ledger_state cimport LEDGER_FENCED, LEDGER_OPEN
+from pulsarx._core.publish_gate cimport GateAnswer
+from pulsarx._core.status cimport (
+    STATUS_CLOSED, STATUS_DUPLICATE, STATUS_INTERRUPTED, STATUS_IO, STATUS_LEDGER_FULL, STATUS_OK,
+)
+from pulsarx._pycore.ground.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
+from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
+from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
+from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
+from pulsarx._pycore.publish.completion_queue cimport CompletionQueue
+from pulsarx._pycore.publish.publish_gate cimport Gate
+
+cdef enum:
+    # bytes: a smaller write is over before another thread could take the GIL
+    GIL_KEPT_UP_TO = 4096
+
+
+@cython.freelist(16)
+cdef class Receipt:
+    """See the pxd. Only a publisher fills it in."""
+
+
+cdef class EntryPublisher:
+    """The base of the ways to publish."""
+
+    def __cinit__(self, *_, **__) -> None:
+        mutex_init(&self.mutex)
+        self.partition = -1
+
+    def __dealloc__(self) -> None:
+        mutex_destroy(&self.mutex)
+
+    cdef int publish(self, EntryFrame* frame, uint8_t* entry, Receipt receipt, list callbacks,
+                     bint awaited) except -1:
+        raise NotImplementedError
+
+    cdef int wait(self, Receipt receipt) except -1:
+        raise NotImplementedError
+
+    cdef int wait_for_oldest(self) except -1:
+        raise NotImplementedError
+
+    cdef int settle(self) except -1:
+        raise NotImplementedError
+
+    cdef object flush(self):
+        raise NotImplementedError
+
+    cdef int drain(self) except -1:
+        self.completions.jobs.wait()
+        return 0
+
+    def flush_expected(self) -> None:
+        """What `CompletionQueue.expect` asked for: a flush that nobody waits for."""
+        raise NotImplementedError
+
+    def abandon(self) -> None:
+        """In a forked child: touch nothing."""
+
+
+cdef class LedgerPublisher(EntryPublisher):
+    """Appends to the ledgers of a topic of this process. Any thread may call; the mutex orders
+    them."""
+
+    def __init__(self, str topic_name not None, LedgerTail tail not None,
+                 CompletionQueue completions not None, uint32_t durability, Gate gate=None) -> None:
+        """durability: 1 sync, 2 interval, 3 os. gate: None, where no policy asks."""
+        self.topic_name = topic_name
+        self.tail = tail
+        self.partition = tail.partition
+        self.completions = completions
+        self.durability = durability
+        self.confirms_later = durability == DURABILITY_SYNC
+        self.pending = deque()
+        if gate is not None:
+            self.gate_owner = gate
+            self.gate = gate.c_gate
+
+    cdef int publish(self, EntryFrame* frame, uint8_t* entry, Receipt receipt, list callbacks,
+                     bint awaited) except -1:
+        cdef LedgerWriter writer = self.append(frame, entry, receipt)
+        if writer is None:               # a duplicate: stored, and confirmed, some time ago
+            if callbacks:
+                self.completions.post(callbacks, receipt.ledger_id, receipt.entry_id,
+                                      frame.message_count, None, self.partition)
+            return 0
+        if self.durability == DURABILITY_SYNC:
+            self.pending.append((receipt, callbacks))
+            self.pending_count += frame.message_count
+            if not awaited:
+                self.completions.expect(self)
+            return 0
+        if callbacks:
+            self.completions.post(callbacks, receipt.ledger_id, receipt.entry_id,
+                                  frame.message_count, None, self.partition)
+        if self.durability == DURABILITY_INTERVAL:
+            self.tail.flush.arm()
+        if self.tail.watchers:
+            self.tail.notify()
+        return 0
+
+    cdef LedgerWriter append(self, EntryFrame* frame, uint8_t* entry, Receipt receipt):
+        """Append to the topic's open ledger, rolling it over when it is full; the ledger's writer.
+
+        None: the gate knows the entry; the receipt says where it is.
+        """
+        cdef LedgerWriter writer
+        cdef GateAnswer answer
+        cdef uint64_t offset
+        cdef uint32_t state
+        cdef int status
+        while True:
+            writer = self.tail.writer
+            if writer is None:
+                self.tail.open_next()
+                continue
+            state = atomic_load_u32(&writer.c_ledger.state)
+            if state == LEDGER_FENCED or (state == LEDGER_OPEN
+                                          and frame.publish_time_ms >= self.tail.roll_over_at_ms):
+                self.tail.roll_over(writer)
+                continue
+            if frame.entry_size > GIL_KEPT_UP_TO:
+                with nogil:
+                    status = ledger_append_entry(&writer.c_ledger, frame, entry, self.gate,
+                                                 &answer, &offset)
+            else:
+                status = ledger_append_entry(&writer.c_ledger, frame, entry, self.gate, &answer,
+                                             &offset)
+            if status == STATUS_OK:
+                break
+            if status == STATUS_DUPLICATE:
+                receipt.ledger_id = answer.ledger_id
+                receipt.entry_id = answer.entry_id
+                receipt.message_count = frame.message_count
+                return None
+            # Refused without an error: another producer has just begun to roll the ledger over.
+            if status == STATUS_LEDGER_FULL or status == STATUS_CLOSED or (
+                    status == STATUS_IO and writer.c_ledger.error == 0):
+                self.tail.roll_over(writer)
+                continue
+            self.refuse(status, writer, frame)
+        receipt.writer = writer
+        receipt.ledger_id = writer.ledger_id
+        receipt.entry_id = frame.entry_id
+        receipt.message_count = frame.message_count
+        self.tail.appended(writer, frame.publish_time_ms)
+        return writer
+
+    cdef int refuse(self, int status, LedgerWriter writer, EntryFrame* frame) except -1:
+        return raise_status(status, writer.c_ledger.error,
+                            f"append {frame.entry_size} bytes to ledger {writer.ledger_id} of "
+                            f"{self.topic_name}")
+
+    cdef int settle(self) except -1:
+        cdef Receipt receipt
+        while self.pending:
+            receipt, callbacks = self.pending[0]
+            if atomic_load_u64(&receipt.writer.c_ledger.durable_count) <= receipt.entry_id:
+                return 0
+            self.pending.popleft()
+            self.pending_count -= receipt.message_count
+            if callbacks:
+                self.completions.post(callbacks, receipt.ledger_id, receipt.entry_id,
+                                      receipt.message_count, None, self.partition)
+        return 0
+
+    cdef int wait(self, Receipt receipt) except -1:
+        if self.durability != DURABILITY_SYNC or receipt.writer is None:
+            return 0
+        self.make_durable(receipt.writer, receipt.entry_id + 1)
+        mutex_lock(&self.mutex)
+        try:
+            self.settle()
+            if self.tail.watchers:
+                self.tail.notify()
+        finally:
+            mutex_unlock(&self.mutex)
+        return 0
+
+    cdef int wait_for_oldest(self) except -1:
+        cdef Receipt oldest
+        self.settle()
+        if self.pending:
+            oldest = self.pending[0][0]
+            self.make_durable(oldest.writer, oldest.entry_id + 1)
+            self.settle()
+        return 0
+
+    cdef int make_durable(self, LedgerWriter writer, uint64_t entry_count) except -1:
+        """Return when so many entries are flushed; the first to come flushes for all who wait.
+        With the mutex or without."""
+        cdef int64_t sleep_ns = signals_sleep_ns(-1)
+        cdef int status
+        while True:
+            with nogil:
+                status = ledger_append_flush(&writer.c_ledger, entry_count, sleep_ns)
+            if status != STATUS_INTERRUPTED:
+                break
+            signals_check()
+        if status == STATUS_OK:
+            return 0
+        try:
+            raise_status(status, writer.c_ledger.error,
+                         f"flush ledger {writer.ledger_id} of {self.topic_name}")
+        except Exception as error:
+            if self.fail(error):
+                self.failure = error
+            raise
+        return 0
+
+    cdef bint fail(self, object error) except -1:
+        """The flush failed: who gave a callback is told, nothing stays pending. True: there were
+        messages without a callback, which somebody else must be told about."""
+        cdef Receipt receipt
+        cdef bint untold = False
+        while self.pending:
+            receipt, callbacks = self.pending.popleft()
+            untold = untold or receipt.message_count > len(callbacks or ())
+            if callbacks:
+                self.completions.post(callbacks, receipt.ledger_id, receipt.entry_id,
+                                      receipt.message_count, error, self.partition)
+        self.pending_count = 0
+        return untold
+
+    cdef object flush(self):
+        cdef Receipt newest = None
+        mutex_lock(&self.mutex)
+        try:
+            self.settle()
+            if self.pending:
+                newest = self.pending[len(self.pending) - 1][0]
+            failure, self.failure = self.failure, None
+        finally:
+            mutex_unlock(&self.mutex)
+        if newest is None or self.forked:
+            return failure
+        try:
+            self.wait(newest)
+        except BaseException as error:
+            if isinstance(error, errors.Interrupted) or not isinstance(error, Exception):
+                self.failure = failure or self.failure
+                raise
+            self.failure = None
+            return error
+        return failure
+
+    def flush_expected(self) -> None:
+        """What `CompletionQueue.expect` asked for. What failed is told by the next flush too: it
+        must not look like a success, even where callbacks were told."""
+        failure = self.flush()
+        if failure is not None:
+            self.failure = failure
+
+    def abandon(self) -> None:
+        """In a forked child: touch nothing."""
+        self.forked = True

@@ -1,0 +1,38 @@
+"""Messages that wait for company: one batch of a producer, until it is an entry. With the
+producer's mutex held.
+
+  state     holds                                                   left by
+  EMPTY     nothing                                                 the first message
+  OPEN      messages, which more may join                           encoding
+  ENCODED   the entry, to be published; no message may join         published, or given up
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+from pulsarx._core.batch_encode cimport BatchEncode
+from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.message_metadata cimport MessageMetadata
+from pulsarx._pycore.publish.entry_publisher cimport Receipt
+
+
+cdef class OpenBatch:
+    cdef BatchEncode batch
+    cdef list callbacks                  # of (batch index, callback); None: there is none
+    cdef Receipt receipt                 # who waits looks at it when the batch is published
+    cdef int64_t publish_ms              # when it was begun
+    cdef EntryFrame frame                # once encoded
+    cdef uint8_t* entry                  # once encoded: inside the buffer of batch; else NULL
+
+    cdef int encode(self, MessageMetadata* envelope, object compress, uint32_t compression) except -1
+    """Turn the messages into an entry, unless they are one. What raises leaves them as they were.
+
+    envelope: producer name and publish time set. compress: (kind, bytes) -> bytes; compression: the
+    kind, 0 for none.
+    """
+
+    cdef int fill_frame(self, const MessageMetadata* envelope, uint32_t entry_size) except -1
+    cdef void clear(self) noexcept
+    """Empty it: it is published, or given up."""
+
+    cdef int add_callback(self, object callback) except -1
+    """For the message added last."""

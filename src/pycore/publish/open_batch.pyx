@@ -1,0 +1,83 @@
+# cython: language_level=3
+"""Body of open_batch.pxd."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.string cimport memset
+
+from pulsarx._core.batch_encode cimport (
+    batch_encode_clear, batch_encode_compressed, batch_encode_finish, batch_encode_free,
+    batch_encode_init, batch_encode_plain_payload,
+)
+from pulsarx._core.entry_frame cimport ENTRY_BATCH, ENTRY_COMPRESSED, ENTRY_MIXED_KEYS
+from pulsarx._core.message_metadata cimport MessageMetadata
+from pulsarx._core.single_metadata cimport METADATA_BATCH
+from pulsarx._core.status cimport STATUS_OK
+from pulsarx._core.sticky_key cimport sticky_key_of_entry
+from pulsarx._pycore.ground.raise_status cimport raise_status
+
+
+cdef class OpenBatch:
+    """One thread at a time."""
+
+    def __cinit__(self, size_t headroom, size_t capacity) -> None:
+        """headroom: for the metadata in front; a longer one makes the buffer grow. capacity: for
+        messages, to begin with."""
+        memset(&self.batch, 0, sizeof(self.batch))
+        cdef int status = batch_encode_init(&self.batch, headroom, capacity)
+        if status != STATUS_OK:
+            raise_status(status, 0, "make a batch")
+
+    def __dealloc__(self) -> None:
+        batch_encode_free(&self.batch)
+
+    def __lt__(self, OpenBatch other not None) -> bool:
+        return self.batch.last_sequence_id < other.batch.last_sequence_id
+
+    cdef int encode(self, MessageMetadata* envelope, object compress,
+                    uint32_t compression) except -1:
+        cdef const uint8_t* plain
+        cdef uint8_t* entry = NULL
+        cdef uint32_t size = 0
+        cdef bytes packed
+        cdef int status
+        if self.entry != NULL:
+            return 0
+        if compression:
+            batch_encode_plain_payload(&self.batch, &plain, &size)
+            packed = compress(compression, plain[:size])
+            envelope.compression = compression
+            status = batch_encode_compressed(&self.batch, envelope,
+                                             <const uint8_t*>PyBytes_AS_STRING(packed),
+                                             <uint32_t>PyBytes_GET_SIZE(packed), &entry, &size)
+        else:
+            status = batch_encode_finish(&self.batch, envelope, &entry, &size)
+        if status != STATUS_OK:
+            raise_status(status, 0, f"encode a batch of {self.batch.message_count} messages")
+        self.fill_frame(envelope, size)
+        self.entry = entry
+        return 0
+
+    cdef int fill_frame(self, const MessageMetadata* envelope, uint32_t entry_size) except -1:
+        memset(&self.frame, 0, sizeof(self.frame))
+        self.frame.entry_size = entry_size
+        self.frame.message_count = self.batch.message_count
+        self.frame.publish_time_ms = self.publish_ms
+        self.frame.flags = (ENTRY_BATCH if envelope.flags & METADATA_BATCH else 0) | (
+            ENTRY_COMPRESSED if envelope.compression else 0) | (
+            ENTRY_MIXED_KEYS if self.batch.mixed_keys else 0)
+        self.frame.sticky_hash = sticky_key_of_entry(envelope)
+        return 0
+
+    cdef void clear(self) noexcept:
+        batch_encode_clear(&self.batch)
+        self.entry = NULL
+        self.callbacks = None
+        self.receipt = None
+
+    cdef int add_callback(self, object callback) except -1:
+        if self.callbacks is None:
+            self.callbacks = []
+        self.callbacks.append((self.batch.message_count - 1, callback))
+        return 0

@@ -1,0 +1,125 @@
+"""What `make test-long` does, as one table. Another campaign is one more entry.
+
+A round of a campaign is one run of pytest with a seed of its own, which the tests draw from by
+tests/seeds.py and Hypothesis by `--hypothesis-seed`. It should take half a minute to a few: a run
+that is stopped loses the round it is in. As they stand the budgets add up to about five hours on
+two cores; `--factor` changes them all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """What is tried again and again. Its budget is `rounds` or `minutes`, whichever is given."""
+
+    name: str
+    what: str
+    tests: tuple[str, ...]  # arguments of pytest; {seed} stands for the seed of the round
+    rounds: int = 0
+    minutes: float = 0
+    scale: float = 1  # PULSARX_TEST_SCALE: how often as much as in `make test`
+    sanitized: bool = False
+    round_minutes_max: float = 30  # a round that takes longer does not end
+
+
+def campaign(name: str, what: str, *tests: str, **others: float | bool) -> Campaign:
+    return Campaign(name, what, tests, **others)  # type: ignore[arg-type]
+
+
+CAMPAIGNS = (
+    # Kills --------------------------------------------------------------------------------------
+    campaign(
+        "subscription-kills", "consumers of shared subscriptions, killed in the middle",
+        "tests/api/subscriptions/test_subscription_kills.py", rounds=25, scale=4,
+    ),
+    campaign(
+        "publish-kills", "publishers and consumers, killed at any moment, by durability",
+        "tests/api/producing/test_durability.py", "-k", "kill", rounds=25, scale=6,
+    ),
+    campaign(
+        "ledger-kills", "writers of ledgers and cursors, killed; letters in between",
+        "tests/pycore/ledger/test_ledger_processes.py", "tests/pycore/cursor/test_cursor_store.py",
+        "tests/api/letters/test_dead_letter.py", "-k", "kill", rounds=25, scale=6,
+    ),
+    campaign(
+        "attach-kills", "owners killed while others attach; a death at every call of an attach",
+        "tests/broker/requests/test_attach_crash.py", "tests/api/topics/test_attach_live.py",
+        "tests/api/topics/test_attach_beside_owner.py", rounds=30, scale=3,
+    ),
+    campaign(
+        "spark-kills", "tasks, workers, executors, commits and drivers of Spark, killed",
+        "tests/spark/test_exactly_once.py", "tests/spark/test_killed_batches.py",
+        "-m", "standard or long", rounds=3,
+    ),
+    # Interrupts and forks -----------------------------------------------------------------------
+    campaign(
+        "interrupts", "Ctrl-C and signal handlers that raise, in every call that blocks",
+        "tests/api/client/test_interrupts.py", rounds=100,
+    ),
+    campaign(
+        "forks", "children forked while all threads work",
+        "tests/api/client/test_fork.py", "tests/api/client/test_clock.py",
+        "tests/pycore/ledger/test_ledger_processes.py", "-k", "fork or child", rounds=60, scale=15,
+    ),
+    # Crash images and damage --------------------------------------------------------------------
+    campaign(
+        "catalogue-crashes", "a power cut at every call, with random parts of what was not flushed",
+        "tests/broker/catalogue", rounds=20, scale=25,
+    ),
+    campaign(
+        "forged-ledgers", "sealed files that lie while their checksums hold",
+        "tests/broker/staging/test_forged_ledgers.py", "-k", "random", rounds=30, scale=12,
+    ),
+    campaign(
+        "damage", "random bytes, truncations and flipped bits for every decoder",
+        "tests/core", "tests/pycore/ranges", "tests/pycore/ledger/test_ledger_recovery.py",
+        "tests/pycore/cursor", "tests/api/arrow", rounds=8, scale=8,
+    ),
+    # Models and properties ----------------------------------------------------------------------
+    campaign(
+        "model", "random histories of subscriptions against the model, with restarts",
+        "tests/model", rounds=12, scale=8,
+    ),
+    campaign(
+        "dispatch", "random histories of dispatchers, counted again after every step",
+        "tests/api/subscriptions/test_dispatch_property.py", "tests/pycore/dispatch",
+        "tests/broker/scan", rounds=12, scale=15,
+    ),
+    # Threads ------------------------------------------------------------------------------------
+    campaign(
+        "threads", "many threads on one topic; closing while all calls are running",
+        "tests/api/subscriptions/test_subscription_threads.py", "tests/api/client/test_threads.py",
+        "tests/api/client/test_closing_under_load.py", "tests/api/consuming/test_waking.py",
+        rounds=60,
+    ),
+    # Sanitizers and order -----------------------------------------------------------------------
+    campaign(
+        "sanitizers-core", "core and pycore under the sanitizers, with other seeds",
+        "tests/core", "tests/pycore", rounds=2, scale=2, sanitized=True, round_minutes_max=60,
+    ),
+    campaign(
+        "sanitizers-broker", "the broker under the sanitizers",
+        "tests/broker", rounds=1, sanitized=True, round_minutes_max=60,
+    ),
+    campaign(
+        "sanitizers-api", "the API under the sanitizers, threads and kills included",
+        "tests/api", rounds=1, sanitized=True, round_minutes_max=120,
+    ),
+    campaign(
+        "sanitizers-model", "random histories under the sanitizers",
+        "tests/model", "tests/api/subscriptions/test_dispatch_property.py", rounds=2,
+        sanitized=True, round_minutes_max=60,
+    ),
+    campaign(
+        "order", "all tests but Spark's and the benchmarks, in random orders",
+        "tests", "--ignore=tests/spark", "--ignore=tests/benchmarks", "--random-order={seed}",
+        rounds=4,
+    ),
+    campaign(
+        "long", "tests that are marked long, once",
+        "tests", "-m", "long", "--ignore=tests/spark", rounds=1, round_minutes_max=120,
+    ),
+)  # fmt: skip

@@ -1,0 +1,40 @@
+"""What randomized tests draw from, so that a campaign (tests/long) can give them other seeds.
+
+PULSARX_TEST_SEED   all seeds of this run follow from it; a failure is repeated by setting it
+PULSARX_TEST_SCALE  how often as much a test does as it does otherwise, 1 unless told
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+GIVEN = os.environ.get("PULSARX_TEST_SEED", "")
+SCALE = float(os.environ.get("PULSARX_TEST_SCALE", "1"))
+
+
+def seeds(count: int) -> list[int]:
+    """For parametrize: the same ones in every run, others in every round of a campaign."""
+    first = int(GIVEN) if GIVEN else 0
+    return [first + index for index in range(scaled(count))]
+
+
+def seed_of(fixed: int) -> int:
+    """Of one draw: fixed, or one that follows from what is given."""
+    return fixed + int(GIVEN) if GIVEN else fixed
+
+
+def new_seed() -> int:
+    """Something new in each run, but for CI, where a change must not meet the bad luck of another.
+
+    Printed, so that a failure says with what it can be repeated.
+    """
+    fixed = 20240101 if os.environ.get("CI") else None
+    seed = int(GIVEN) if GIVEN else fixed or random.SystemRandom().randrange(2**30)
+    print(f"PULSARX_TEST_SEED={seed}")
+    return seed
+
+
+def scaled(count: int) -> int:
+    """So many examples, kills, turns; more in a campaign that asks for more."""
+    return max(round(count * SCALE), 1)

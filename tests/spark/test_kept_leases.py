@@ -1,0 +1,319 @@
+"""The lease of a read: the driver keeps it while Spark can read under it, then gives it back."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="no PySpark: pip install 'pulsarx[spark]'")
+
+from spark_steps import PREFIX, read, send
+
+import pulsarx
+from pulsarx import errors
+from pulsarx.broker.read_only_broker import ReadOnlyBroker
+from pulsarx.broker.scan import lease as leases
+from pulsarx.broker.scan.lease import release_lease
+from pulsarx.clock import Deadline, wall_ms
+from pulsarx.spark import lease_keeper, map_topic, plan_topic, read_topic, topic_rdd
+from pulsarx.spark.lease_keeper import LeaseKeeper
+
+T = PREFIX + "t"
+TWO_A_LEDGER = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2)
+
+
+def open_owner(folder: Path, **options: Any) -> pulsarx.Client:
+    return pulsarx.Client(folder, durability="os", broker_options=TWO_A_LEDGER, **options)
+
+
+@pytest.fixture
+def topic(folder: Path) -> Path:
+    """Ten messages in several ledgers, which a subscription holds."""
+    with open_owner(folder) as client:
+        client.subscribe("t", "s").close()
+        for number in range(10):
+            send(client, "t", [b"%d" % number])
+    return folder
+
+
+@pytest.fixture(params=["an owner", "none"])
+def owned(request: pytest.FixtureRequest, topic: Path) -> Iterator[Path]:
+    """The topic, beside an owner and without one."""
+    with open_owner(topic) if request.param == "an owner" else contextlib.nullcontext():
+        yield topic
+
+
+def leases_of(folder: Path) -> dict[str, Any]:
+    broker = ReadOnlyBroker(str(folder))
+    found = dict(broker.catalogue.state.leases)
+    broker.close()
+    return found
+
+
+class Quiet(LeaseKeeper):
+    """Looks when the test says."""
+
+    def _run(self, wake: threading.Event) -> None:
+        pass
+
+
+@pytest.fixture
+def clock() -> pulsarx.ManualClock:
+    return pulsarx.ManualClock()
+
+
+@pytest.fixture
+def keeper(clock: pulsarx.ManualClock, monkeypatch: pytest.MonkeyPatch) -> LeaseKeeper:
+    """That of this process, on the clock of the test."""
+    made = Quiet(clock)
+    monkeypatch.setattr(lease_keeper, "keeper", made)
+    return made
+
+
+# Without Spark ------------------------------------------------------------------------------------
+
+
+def test_a_lease_is_renewed_while_something_is_left_and_then_given_back(
+    topic: Path, clock: pulsarx.ManualClock, keeper: LeaseKeeper
+) -> None:
+    """Only tasks renewed it, so it was over when nothing was read for an hour."""
+    left = [True]
+    with open_owner(topic, clock=clock) as client:
+        groups = plan_topic(topic, "t", lease_ms=60_000)
+        keeper.keep(groups, lambda: left[0])
+        client.subscribe("t", "s").unsubscribe()
+        for _ in range(600):
+            clock.advance(10)
+            keeper.look()
+        (lease,) = leases_of(topic).values()
+        assert lease.expires_ms > clock.now_ms()
+        assert plan_topic(topic, "t", lease_ms=0)[0][0].first_message == 0
+        left[0] = False
+        keeper.look()
+        assert not leases_of(topic)
+        keeper.look()
+
+
+def test_what_has_no_lease_is_not_kept(topic: Path, keeper: LeaseKeeper) -> None:
+    keeper.keep(plan_topic(topic, "t", lease_ms=0), lambda: False)
+    keeper.keep([], lambda: False)
+    assert keeper._kept == []
+
+
+def test_a_lease_that_was_over_is_taken_again_as_a_whole(
+    topic: Path, clock: pulsarx.ManualClock, keeper: LeaseKeeper
+) -> None:
+    """As where the host of the driver slept."""
+    with open_owner(topic, clock=clock):
+        groups = plan_topic(topic, "t", lease_ms=60_000)
+        keeper.keep(groups, lambda: True)
+        clock.advance(3600)
+        keeper.look()
+        (lease,) = leases_of(topic).values()
+        assert lease.expires_ms == clock.now_ms() + 60_000
+        assert lease.job == (groups[0][0].lease or ("",))[0]
+        first = groups[0][0].ledger_id
+        assert lease.ledgers == {T: [[first, first]]}
+
+
+def test_a_renewal_that_fails_is_told_once_and_tried_again(
+    topic: Path,
+    clock: pulsarx.ManualClock,
+    keeper: LeaseKeeper,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise errors.FolderOwnedError("nobody answers")
+
+    with open_owner(topic, clock=clock):
+        keeper.keep(plan_topic(topic, "t", lease_ms=60_000), lambda: True)
+        with monkeypatch.context() as patch:
+            patch.setattr(leases, "ask_owner", refuse)
+            for _ in range(5):
+                clock.advance(10)
+                keeper.look()
+        assert caplog.text.count("is not renewed by the driver: Pulsar error") == 1
+        clock.advance(5)
+        keeper.look()
+        assert next(iter(leases_of(topic).values())).expires_ms == clock.now_ms() + 60_000
+
+
+def test_a_lease_that_cannot_be_given_back_ends_by_itself(
+    topic: Path, keeper: LeaseKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper.keep(plan_topic(topic, "t"), lambda: False)
+    moved = topic.rename(topic.with_name("moved"))
+    keeper.look()
+    assert keeper._kept == [] and len(leases_of(moved)) == 1
+
+
+def test_each_of_two_reads_has_its_own_lease(owned: Path, keeper: LeaseKeeper) -> None:
+    left = {"one": True, "two": True}
+    for name in left:
+        keeper.keep(plan_topic(owned, "t"), lambda name=name: left[name])  # type: ignore[misc]
+    one, two = leases_of(owned)
+    left["one"] = False
+    keeper.look()
+    assert list(leases_of(owned)) == [two]
+    keeper.release_all()
+    assert not leases_of(owned)
+
+
+PLANNING = """
+import os, sys
+from pulsarx.spark import plan_topic
+from pulsarx.spark.lease_keeper import keeper
+keeper.keep(plan_topic(sys.argv[1], "t"), lambda: True)
+if sys.argv[2] == "fork":
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+    print(len(keeper._kept), flush=True)
+    if child:
+        os._exit(0)
+"""
+
+
+def run(program: str, *arguments: Any) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parent,
+        timeout=200,
+    )
+    return done.stdout
+
+
+def test_a_driver_that_ends_gives_back_what_it_has(owned: Path) -> None:
+    run(PLANNING, owned, "end")
+    assert not leases_of(owned)
+
+
+def test_a_forked_child_gives_back_nothing_of_its_parent(owned: Path) -> None:
+    assert run(PLANNING, owned, "fork").split() == ["0", "1"]
+    assert len(leases_of(owned)) == 1
+
+
+def test_it_is_looked_after_without_being_asked(topic: Path) -> None:
+    """By a thread that sleeps as long as there is nothing to keep."""
+    made = LeaseKeeper(pulsarx.ManualClock())
+    over, looked = threading.Event(), threading.Event()
+
+    def is_left() -> bool:
+        looked.set()
+        return not over.is_set()
+
+    for _ in range(2):
+        over.clear()
+        looked.clear()
+        made.keep(plan_topic(topic, "t", lease_ms=300), is_left)
+        assert looked.wait(20)
+        over.set()
+        wait_until(lambda: not made._kept)
+    assert [each.name for each in threading.enumerate()].count("pulsarx-leases") >= 1
+
+
+def wait_until(is_so: Callable[[], bool], what: str = "") -> None:
+    deadline, rest = Deadline(60_000), threading.Event()
+    while not is_so():
+        assert not deadline.expired(), what
+        rest.wait(0.05)
+
+
+# With Spark ---------------------------------------------------------------------------------------
+
+
+def collect(spark: Any, keeper: LeaseKeeper) -> None:
+    """What nobody in Python holds is gone in Java as well, some time."""
+    gc.collect()
+    spark._jvm.System.gc()
+    keeper.look()
+
+
+@pytest.mark.parametrize("make", ["read", "map", "rdd"])
+def test_the_lease_of_a_read_is_given_back_when_nothing_made_of_it_is_left(
+    spark: Any, owned: Path, keeper: LeaseKeeper, make: str
+) -> None:
+    """It stayed for an hour after each job."""
+    if make == "rdd":
+        made = topic_rdd(spark, "t", root=owned, columns="value")
+        derived = made.map(lambda row: (row[0],)).toDF(["v"])
+    elif make == "map":
+        made = map_topic(spark, "t", iter, "value binary", root=owned, columns="value")
+        derived = made.union(made).distinct()
+    else:
+        made = read_topic(spark, "t", root=owned, columns="value")
+        derived = made.selectExpr("CAST(value AS string) AS v").where("v >= '0'").alias("x")
+    (job,) = leases_of(owned)
+    assert made.count() == 10
+    del made
+    for _ in range(3):
+        collect(spark, keeper)
+    assert list(leases_of(owned)) == [job]
+    assert derived.count() == 10
+    collect(spark, keeper)
+    assert list(leases_of(owned)) == [job]
+    del derived
+
+    def is_gone() -> bool:
+        collect(spark, keeper)
+        return not leases_of(owned)
+
+    wait_until(is_gone, "the lease is still there")
+
+
+STOPPING = """
+import sys
+import pulsarx.spark
+from pulsarx.spark.lease_keeper import keeper
+spark = pulsarx.spark.session("stopped", "local[1]")
+frame = pulsarx.spark.read_topic(spark, "t", root=sys.argv[1])
+assert frame.count() == 10 and len(keeper._kept) == 1
+spark.stop()
+keeper.look()
+print(len(keeper._kept))
+"""
+
+
+def test_a_session_that_is_stopped_leaves_nothing_to_read(topic: Path) -> None:
+    assert run(STOPPING, topic).split()[-1] == "0"
+    assert not leases_of(topic)
+
+
+def test_a_second_action_long_after_the_first_reads_under_a_lease(spark: Any, owned: Path) -> None:
+    """With format("pulsarx"), where the driver cannot keep it, the tasks take one."""
+    frame = read(spark, owned, "t", columns="value", leaseSeconds="1")
+
+    def expires_ms() -> int:
+        return max(each.expires_ms for each in leases_of(owned).values())
+
+    assert frame.count() == 10
+    wait_until(lambda: expires_ms() < wall_ms())
+    begun_ms = wall_ms()
+    assert frame.count() == 10
+    wait_until(lambda: expires_ms() > begun_ms)
+    own = max(leases_of(owned).values(), key=lambda each: each.expires_ms)
+    assert list(own.ledgers) == [T]
+    assert own.job.rpartition("-")[0].startswith("spark-read-")
+
+
+def test_a_lease_that_was_given_back_too_early_is_taken_by_the_tasks(
+    spark: Any, topic: Path, keeper: LeaseKeeper
+) -> None:
+    frame = read_topic(spark, "t", root=topic, columns="value", lease_ms=1000)
+    ((job, lease),) = leases_of(topic).items()
+    release_lease(topic, job)
+    wait_until(lambda: wall_ms() > lease.expires_ms)
+    assert frame.count() == 10
+    wait_until(lambda: any(each.startswith(f"{job}-") for each in leases_of(topic)))
