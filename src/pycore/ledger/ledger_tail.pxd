@@ -49,6 +49,8 @@ cdef class LedgerSpan:
     cdef const uint64_t* c_end           # what may be read, in bytes of the file
     cdef uint64_t fixed_end              # sealed: the end
     cdef uint64_t missing_size           # sealed: bytes that the file was cut by since
+    cdef uint64_t entry_count            # sealed: how many there are, damaged ones included
+    cdef uint64_t message_count
 
 
 cdef inline uint64_t ledger_span_end(LedgerSpan self) noexcept:
@@ -58,3 +60,9 @@ cdef inline uint64_t ledger_span_end(LedgerSpan self) noexcept:
     if self.c_slot != NULL and atomic_load_u64(&self.c_slot.ledger_id) != self.ledger_id:
         return 0
     return end
+
+
+cdef bint ledger_span_counts(LedgerSpan self, uint64_t end, uint64_t* entries,
+                             uint64_t* messages) noexcept
+"""How many entries and messages lie below end, as ledger_span_end just answered it. False: not
+known now, for the ledger grew meanwhile; both are UINT64_MAX then."""

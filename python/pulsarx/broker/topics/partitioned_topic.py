@@ -130,7 +130,11 @@ def creation(catalogue: Catalogue, name: TopicName, partition_count: int) -> Ope
 
 
 def growth(
-    catalogue: Catalogue, record: TopicRecord, partition_count: int, now_ms: int
+    catalogue: Catalogue,
+    record: TopicRecord,
+    partition_count: int,
+    now_ms: int,
+    allocate_cursor_id: Callable[[], int],
 ) -> Operations:
     """The operations that add partitions.
 
@@ -154,7 +158,7 @@ def growth(
                     "op": "create_subscription",
                     "topic": each,
                     "name": subscription.name,
-                    "cursor_id": catalogue.allocate_id(),
+                    "cursor_id": allocate_cursor_id(),
                     "type": subscription.type,
                     "created_ms": now_ms,
                     "properties": subscription.properties,

@@ -59,7 +59,11 @@ class TopicDirectory:
             if record is None:
                 record = self._create(name, create)
             check_is_whole(self._runtime.catalogue.state, name)
-            self._topics[full] = Topic(self._runtime, record)
+            try:
+                self._topics[full] = Topic(self._runtime, record)
+            except BaseException:
+                self._runtime.list_cursors_again()
+                raise
             return self._topics[full]
 
     def existing(self, name: TopicName) -> Topic:
@@ -151,7 +155,13 @@ class TopicDirectory:
         # The first lock keeps the subscriptions as they are; it always comes before this one.
         with first.lock, self._lock:
             record = catalogue.state.topics[topic.name]
-            operations = growth(catalogue, record, partition_count, self._runtime.clock.now_ms())
+            operations = growth(
+                catalogue,
+                record,
+                partition_count,
+                self._runtime.clock.now_ms(),
+                self._runtime.allocate_cursor_id,
+            )
             if partition_count == record.partition_count:
                 return
             catalogue.commit(operations)
