@@ -10,7 +10,7 @@ from topic_reading import whole_topic
 
 import pulsarx
 from pulsarx._pycore.ground.file_system import FileSystem
-from pulsarx.broker import broker as brokers
+from pulsarx.broker import registry
 from pulsarx.broker.catalogue.catalogue import Catalogue
 from pulsarx.broker.folder.data_directory import DataDirectory
 
@@ -43,4 +43,4 @@ def publish(folder: Path, topic: str) -> None:
 @pytest.fixture(autouse=True)
 def nothing_stays_open() -> Iterator[None]:
     yield
-    assert not brokers._registry
+    assert not registry._registry

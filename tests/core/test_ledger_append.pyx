@@ -155,7 +155,8 @@ def test_refused_entries_leave_nothing():
     memset(room, 0, sizeof(room))
     frame.entry_size = 100
     frame.message_count = 1
-    assert ledger_append_entry(&LEDGER, &frame, room + 64, NULL, NULL, &offset) == STATUS_OUT_OF_RANGE
+    status = ledger_append_entry(&LEDGER, &frame, room + 64, NULL, NULL, &offset)
+    assert status == STATUS_OUT_OF_RANGE
     frame.entry_size = 2000000000
     assert ledger_append_entry(&LEDGER, &frame, room + 64, NULL, NULL, &offset) == STATUS_TOO_LARGE
     assert LEDGER.entry_count == 1

@@ -23,7 +23,7 @@ def too_wide(name: str, text: str) -> list[str]:
     return [
         f"{name}:{number}: {len(line)} columns"
         for number, line in enumerate(text.splitlines(), 1)
-        if len(line) > COLUMNS_MAX
+        if len(line) > COLUMNS_MAX and len(line.split()) > 1  # one word cannot be broken
     ]
 
 

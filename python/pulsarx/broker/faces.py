@@ -9,7 +9,9 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.ground.open_state import OpenState
     from pulsarx._pycore.ledger.ledger_tail import LedgerTail
+    from pulsarx._pycore.ledger.published_ends import PublishedEnds
     from pulsarx.broker.catalogue.catalogue import Catalogue
+    from pulsarx.broker.catalogue.state import LedgerRecord
     from pulsarx.broker.folder.data_directory import DataDirectory
     from pulsarx.broker.folder.memory_directory import MemoryDirectory
     from pulsarx.broker.ledgers.ledger_list import LedgerList
@@ -52,6 +54,20 @@ if TYPE_CHECKING:
         def publisher_count(self) -> int | None: ...
         def subscription_statistics(self) -> dict[str, dict[str, Any]]: ...
         def abandon(self) -> None: ...
+
+    class FolderView(Protocol):
+        """A folder read beside its owner, as its topics see it."""
+
+        catalogue: Catalogue
+        directory: DataDirectory
+        ends: PublishedEnds | None
+        decompressed_size_max: int
+
+        def refresh(self) -> bool:
+            """Read what the owner committed since; whether there was anything."""
+
+        def published(self, ledger: LedgerRecord) -> tuple[int, int, int]:
+            """What is known of an open ledger without its file, see ReadOnlyBroker."""
 
     class OpenFolder(Protocol):
         """An opened folder: of a broker that owns it, or read beside its owner."""

@@ -21,7 +21,7 @@ from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message.message cimport Message, message_ordinal
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
-from pulsarx._pycore.dispatch.receiver cimport Receiver
+from pulsarx._pycore.dispatch.receiver cimport DeadLetterSink, Receiver
 from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
 
 
@@ -355,7 +355,7 @@ cdef class ConsumerCore:
             mutex_unlock(&self.core.mutex)
         self.after()
 
-    def set_dead_letters(self, max_redeliver_count: int, sink) -> None:
+    def set_dead_letters(self, uint32_t max_redeliver_count, DeadLetterSink sink not None) -> None:
         """Hand a message to the sink instead of delivering it more than 1 + max_redeliver_count
         times.
 

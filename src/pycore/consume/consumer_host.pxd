@@ -1,5 +1,5 @@
-"""What a consumer needs of its subscription, and a reader of its topic, beside the dispatcher: where
-an id is, and what an acknowledgement leaves to be done. Any thread may call, without a mutex.
+"""What a consumer needs of its subscription, and a reader of its topic, beside the dispatcher:
+where an id is, and what an acknowledgement leaves to be done. Any thread may call, without a mutex.
 """
 
 from libc.stdint cimport uint64_t

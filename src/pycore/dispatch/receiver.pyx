@@ -51,7 +51,8 @@ cdef class DeadLetterSink:
         return self.jobs.put(self.handler)
 
     def take(self) -> tuple[Receiver, list[Message]] | None:
-        """The receiver, whose revive is called with what could not be given up, and the messages that have waited longest, oldest first; None: none do."""
+        """The receiver, whose revive takes what could not be given up, and the messages that have
+        waited longest, oldest first. None: none do."""
         return self.waiting.popleft() if self.waiting else None
 
 

@@ -209,7 +209,9 @@ cdef class SystemClockCore(ClockCore):
 
     cdef Timer armed_after(self, Timer timer, int64_t delay_ms):
         cdef int64_t now_ms = ms_after(monotonic_ns())
-        cdef int64_t wheel_ms = now_ms + delay_ms if delay_ms < INT64_MAX - now_ms else INT64_MAX - 1
+        cdef int64_t wheel_ms = INT64_MAX - 1
+        if delay_ms < INT64_MAX - now_ms:
+            wheel_ms = now_ms + delay_ms
         self.push(timer, wheel_ms)
         self.armed(wheel_ms)
         return timer

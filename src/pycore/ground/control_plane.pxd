@@ -6,7 +6,7 @@ over as a call and waits, and the waiting may be interrupted while the work may 
 thread, those of the control plane included, performs its calls itself.
 
   state of a call   holds                                            left by
-  WAITED_FOR        its caller sleeps until the result is there      the end of the work; an interrupt
+  WAITED_FOR        its caller sleeps until the result is there      the end of the work, interrupts
   DONE              result or error, for the caller                  -
   LEFT              the caller got its interrupt and has gone        -
   POSTED            nobody ever waited; what it raises is logged     -

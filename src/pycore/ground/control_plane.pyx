@@ -21,7 +21,7 @@ cdef enum:
 
 
 cdef class ControlCall:
-    """One call handed over. Its caller waits; the thread that runs it touches it once at the end."""
+    """One call handed over. Its caller waits; its thread touches it once at the end."""
 
     def __cinit__(self, function, tuple arguments, give_back) -> None:
         self.function = function
@@ -173,7 +173,11 @@ cdef class ControlPlane:
         if self.thread_count == 0:
             self.thread_count += 1
             self.free_threads += 1
-            thread_start(self.run, "pulsarx-control")
+            try:
+                thread_start(self.run, "pulsarx-control")
+            except RuntimeError:         # calls run where they are made
+                self.thread_count -= 1
+                self.free_threads -= 1
 
     def let_go(self) -> None:
         self.holders -= 1

@@ -149,7 +149,8 @@ cdef class LedgerWriter:
         if size > SMALL_SIZE or end > self.c_ledger.prepared_end:
             with nogil:
                 memcpy(room + ENTRY_FRAME_SIZE, data, size)
-                status = ledger_append_entry(&self.c_ledger, &frame, room + ENTRY_FRAME_SIZE, NULL, NULL,
+                status = ledger_append_entry(&self.c_ledger, &frame, room + ENTRY_FRAME_SIZE, NULL,
+                                             NULL,
                                              &offset)
         else:
             memcpy(room + ENTRY_FRAME_SIZE, data, size)

@@ -23,7 +23,8 @@ cdef class OpenBatch:
     cdef EntryFrame frame                # once encoded
     cdef uint8_t* entry                  # once encoded: inside the buffer of batch; else NULL
 
-    cdef int encode(self, MessageMetadata* envelope, object compress, uint32_t compression) except -1
+    cdef int encode(self, MessageMetadata* envelope, object compress,
+                    uint32_t compression) except -1
     """Turn the messages into an entry, unless they are one. What raises leaves them as they were.
 
     envelope: producer name and publish time set. compress: (kind, bytes) -> bytes; compression: the

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from damaged_batch import damage as damage_batch
+from given_up import GivenUp
 from topic_reading import OpenClient
 from type_steps import check, join, keys_between, publish, publish_batch, take, take_messages
 
@@ -99,13 +100,13 @@ def test_a_full_disk_loses_counts_and_no_redelivery(
 def doomed(consumer: Any, clock: pulsarx.ManualClock) -> list[Any]:
     """Have what is there given up at its first redelivery; the messages, on their way from now
     on."""
-    dead: list[Any] = []
-    consumer.set_dead_letters(1, dead.extend)
+    dead = GivenUp()
+    consumer.set_dead_letters(1, dead)
     for _ in range(2):
         for message in take_messages(consumer):
             consumer.negative_acknowledge(message)
         clock.advance(60)
-    return dead
+    return dead.messages
 
 
 @ALL
@@ -165,8 +166,8 @@ def test_a_message_that_cannot_be_read_when_it_is_given_up_is_given_up_later(
     for message in take_messages(consumer):
         consumer.negative_acknowledge(message)
     manual_clock.advance(60)
-    dead: list[Any] = []
-    consumer.set_dead_letters(1, dead.extend)
+    dead = GivenUp()
+    consumer.set_dead_letters(1, dead)
     for message in take_messages(consumer):
         consumer.negative_acknowledge(message)
 
@@ -177,7 +178,7 @@ def test_a_message_that_cannot_be_read_when_it_is_given_up_is_given_up_later(
         patched.setattr(LedgerList, "span_of", refuse)
         manual_clock.advance(60)
     manual_clock.advance(3600)
-    assert sorted(each.data() for each in dead) == [b"a:one", b"b:two"]
+    assert sorted(dead.payloads()) == [b"a:one", b"b:two"]
     check(consumer)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow
 import pytest
 from flow_steps import flow, join, publish, sharing, statistics
+from given_up import GivenUp
 from topic_reading import OpenClient, drain, numbers, payloads
 
 import pulsarx
@@ -182,15 +183,13 @@ def test_dead_ones_are_handed_over_by_every_way_of_receiving(
     clocked_client: pulsarx.Client, kind: ConsumerType, receive: str
 ) -> None:
     """receive_arrow used to keep them until the next other call."""
-    given_up: list[bytes] = []
+    given_up = GivenUp()
     consumer = join(clocked_client, kind)
     publish(clocked_client, 2)
     for _ in range(2):
         drain(consumer)
         consumer.redeliver_unacknowledged_messages()
-    consumer.set_dead_letters(
-        1, lambda messages: given_up.extend(message.data() for message in messages)
-    )
+    consumer.set_dead_letters(1, given_up)
     call = getattr(consumer, receive)
     assert not (call() if receive == "take_now" else len(call(10, 0)))
-    assert given_up == numbers(2)
+    assert given_up.payloads() == numbers(2)

@@ -286,7 +286,7 @@ def test_who_asked_and_died_finds_it_done(owner: Owner, folder: Path) -> None:
     file = stage(folder, "t", [b"b"])
     place = DataDirectory.open(str(folder), files=FileSystem(), read_only=True).owner()
     assert place is not None
-    whole = {"folder": file.store_id, "epoch": place.epoch, "verb": "attach"}
+    whole = {"folder": file.store_id, "epoch": place.epoch, "verb": "ledgers.attach"}
     arguments = {"application": "q", "batch_id": 0, "files": [file.document()], "thorough": True}
     data = json.dumps({**whole, "arguments": arguments}).encode()
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
@@ -303,7 +303,7 @@ def test_who_asked_and_died_finds_it_done(owner: Owner, folder: Path) -> None:
 
 
 def test_an_idle_owner_uses_no_cpu_for_its_socket(owner: Owner, folder: Path) -> None:
-    ask_owner(folder, "create_topic", {"topic": "t", "partitions": 0})
+    ask_owner(folder, "topics.ensure", {"topic": "t", "partitions": 0})
     owner.tell("idle t")
     before = float(owner.line())
     threading.Event().wait(0.5)

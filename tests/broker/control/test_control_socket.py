@@ -18,12 +18,14 @@ from sleeping_thread import until_asleep
 import pulsarx
 from pulsarx import errors
 from pulsarx._pycore.ground.file_system import FileSystem
+from pulsarx.broker import registry
 from pulsarx.broker.control import control_frame, control_socket
 from pulsarx.broker.folder.data_directory import DataDirectory
 from pulsarx.broker.folder.owner_lock import OwnerInfo
 from pulsarx.broker.requests import owner_request
 from pulsarx.broker.requests.owner_request import ask_owner
 from pulsarx.broker.verbs.table import VERBS
+from pulsarx.broker.verbs.verb import Verb
 from pulsarx.clock import monotonic_ms
 
 TOPIC = "persistent://public/default/t"
@@ -47,7 +49,7 @@ def ask(folder: Path, verb: str, patience_ms: int = 0, **arguments: Any) -> Any:
     """Ask from another process; the answer, or the text of an error."""
     impatient = IMPATIENT.format(patience_ms) if patience_ms else ""
     answer = run_program(impatient + ASK, folder, verb, json.dumps(arguments))[-1]
-    return json.loads(answer) if answer.startswith("{") else answer
+    return json.loads(answer) if answer[0] in "{[" else answer
 
 
 @pytest.fixture
@@ -111,18 +113,18 @@ def test_lock_says_where_the_owner_listens(client: pulsarx.Client, folder: Path)
 def test_topics_and_subscriptions_are_made_and_looked_at(
     client: pulsarx.Client, folder: Path
 ) -> None:
-    first = ask(folder, "create_topic", topic="t", partitions=0)
+    first = ask(folder, "topics.ensure", topic="t", partitions=0)
     assert first == {"topic": TOPIC, "partitions": 0, "created": True}
-    assert not ask(folder, "create_topic", topic="t", partitions=5)["created"]
-    assert ask(folder, "create_topic", topic="p", partitions=2)["partitions"] == 2
+    assert not ask(folder, "topics.ensure", topic="t", partitions=5)["created"]
+    assert ask(folder, "topics.ensure", topic="p", partitions=2)["partitions"] == 2
     wanted = {"topics": ["p"], "name": "s", "position": "earliest"}
-    assert ask(folder, "create_subscription", **wanted) == {"created": 2, "found": {}}
-    found = ask(folder, "create_subscription", **wanted)["found"]
+    assert ask(folder, "subscriptions.create", **wanted) == {"created": 2, "found": {}}
+    found = ask(folder, "subscriptions.create", **wanted)["found"]
     assert found == {f"{TOPIC[:-1]}p-partition-{index}": [0, 0] for index in range(2)}
     client.create_producer("p").send(b"x")
-    found = ask(folder, "stats", topic="p")["topics"]
-    assert sum(each["messages"] for each in found) == 1
-    assert [list(each["subscriptions"]) for each in found] == [["s"], ["s"]]
+    found = ask(folder, "topics.partitioned_stats", topic="p")
+    assert found["messages"] == 1
+    assert [list(each["subscriptions"]) for each in found["partitions"].values()] == [["s"], ["s"]]
 
 
 def test_a_subscription_is_moved_forward_only_and_trimming_follows(
@@ -130,11 +132,11 @@ def test_a_subscription_is_moved_forward_only_and_trimming_follows(
 ) -> None:
     producer = client.create_producer("t")
     ids = [producer.send(b"%d" % number) for number in range(3)]
-    ask(folder, "create_subscription", topics=["t"], name="s", position="earliest")
+    ask(folder, "subscriptions.create", topics=["t"], name="s", position="earliest")
     ledger_id = ids[0].ledger_id()
 
     def move(message: Any, topic: str = TOPIC, ledger_id: int = ledger_id, name: str = "s") -> Any:
-        return ask(folder, "move_subscriptions", name=name, positions={topic: [ledger_id, message]})
+        return ask(folder, "subscriptions.move", name=name, positions={topic: [ledger_id, message]})
 
     assert move(2) == {"moved": [TOPIC], "gone": []}
     assert move(1) == {"moved": [], "gone": []}
@@ -154,13 +156,13 @@ def test_a_subscription_is_moved_on_all_partitions_by_one_request(
     client.admin.topics.create_partitioned_topic("p", 3)
     producer = client.create_producer("p")
     ids = [producer.send(b"%d" % number) for number in range(6)]
-    ask(folder, "create_subscription", topics=["p"], name="s", position="earliest")
+    ask(folder, "subscriptions.create", topics=["p"], name="s", position="earliest")
     positions = {
         f"{TOPIC[:-1]}p-partition-{each.partition()}": [each.ledger_id(), 1] for each in ids
     }
     before = sorted(os.listdir(folder / "catalogue"))
     wanted = {**positions, TOPIC: [1, 1]}
-    found = ask(folder, "move_subscriptions", name="s", positions=wanted)
+    found = ask(folder, "subscriptions.move", name="s", positions=wanted)
     assert sorted(found["moved"]) == sorted(positions)
     assert found["gone"] == [TOPIC]
     assert sorted(os.listdir(folder / "catalogue")) == before
@@ -169,32 +171,35 @@ def test_a_subscription_is_moved_on_all_partitions_by_one_request(
 
 
 def test_errors_arrive_as_what_they_were(client: pulsarx.Client, folder: Path) -> None:
-    assert ask(folder, "stats", topic="nowhere").startswith("TopicNotFound Pulsar error: TopicNo")
-    assert ask(folder, "stats", topic="a/b").startswith("InvalidTopicName")
-    assert ask(folder, "renew", job="j", ttl_ms=5).startswith("NotAllowedError")
-    assert ask(folder, "lease", job="j", ttl_ms=0, ledgers={}).startswith("ValueError lease: ttl")
+    unknown = ask(folder, "topics.stats", topic="nowhere")
+    assert unknown.startswith("TopicNotFound Pulsar error: TopicNo")
+    assert ask(folder, "topics.stats", topic="a/b").startswith("InvalidTopicName")
+    assert ask(folder, "leases.renew", job="j", ttl_ms=5).startswith("NotAllowedError")
+    refused = ask(folder, "leases.set", job="j", ttl_ms=0, ledgers={})
+    assert refused.startswith("ValueError lease: ttl")
 
 
 @pytest.mark.parametrize(
     ("verb", "arguments"),
     [
-        ("drop_everything", {}), (None, {}), (5, {}), ("stats", None), ("stats", {}),
-        ("stats", {"topic": 5}), ("stats", {"topic": ""}), ("stats", {"topic": "t", "more": 1}),
-        ("stats", {"topic": "x" * 2000}), ("attach", {"files": []}),
-        ("attach", {"application": "a", "batch_id": -1, "files": [], "thorough": False}),
-        ("attach", {"application": "a", "batch_id": True, "files": [], "thorough": False}),
-        ("attach", {"application": "a", "batch_id": 0, "files": [7], "thorough": False}),
-        ("attach", {"application": "a", "batch_id": 0, "files": [{}], "thorough": False}),
-        ("lease", {"job": "j", "ledgers": {"t": 5}, "ttl_ms": 1}),
-        ("lease", {"job": "j", "ledgers": {"t": [True]}, "ttl_ms": 1}),
-        ("lease", {"job": "j", "ledgers": {"t": [-1]}, "ttl_ms": 1}),
-        ("lease", {"job": "j", "ledgers": {}, "ttl_ms": 1 << 60}),
-        ("create_subscription", {"topics": ["t"], "name": "s", "position": "middle"}),
-        ("create_subscription", {"topics": [5], "name": "s", "position": "latest"}),
-        ("move_subscriptions", {"name": "s", "positions": {"t": 5}}),
-        ("move_subscriptions", {"name": "s", "positions": {"t": [1]}}),
-        ("move_subscriptions", {"name": "s", "positions": {"t": [1, True]}}),
-        ("create_topic", {"topic": "t", "partitions": -1}),
+        ("drop_everything", {}), (None, {}), (5, {}), ("topics.stats", None), ("topics.stats", {}),
+        ("topics.stats", {"topic": 5}), ("topics.stats", {"topic": ""}),
+        ("topics.stats", {"topic": "t", "more": 1}),
+        ("topics.stats", {"topic": "x" * 2000}), ("ledgers.attach", {"files": []}),
+        ("ledgers.attach", {"application": "a", "batch_id": -1, "files": [], "thorough": False}),
+        ("ledgers.attach", {"application": "a", "batch_id": True, "files": [], "thorough": False}),
+        ("ledgers.attach", {"application": "a", "batch_id": 0, "files": [7], "thorough": False}),
+        ("ledgers.attach", {"application": "a", "batch_id": 0, "files": [{}], "thorough": False}),
+        ("leases.set", {"job": "j", "ledgers": {"t": 5}, "ttl_ms": 1}),
+        ("leases.set", {"job": "j", "ledgers": {"t": [True]}, "ttl_ms": 1}),
+        ("leases.set", {"job": "j", "ledgers": {"t": [-1]}, "ttl_ms": 1}),
+        ("leases.set", {"job": "j", "ledgers": {}, "ttl_ms": 1 << 60}),
+        ("subscriptions.create", {"topics": ["t"], "name": "s", "position": "middle"}),
+        ("subscriptions.create", {"topics": [5], "name": "s", "position": "latest"}),
+        ("subscriptions.move", {"name": "s", "positions": {"t": 5}}),
+        ("subscriptions.move", {"name": "s", "positions": {"t": [1]}}),
+        ("subscriptions.move", {"name": "s", "positions": {"t": [1, True]}}),
+        ("topics.ensure", {"topic": "t", "partitions": -1}),
     ],
 )  # fmt: skip
 def test_what_is_not_known_is_refused(
@@ -217,7 +222,7 @@ def test_bytes_that_are_no_request_end_the_connection_and_nothing_else(
     client: pulsarx.Client, folder: Path, data: bytes
 ) -> None:
     assert raw(folder, data) == b""
-    assert ask(folder, "create_topic", topic="t", partitions=0)["created"]
+    assert ask(folder, "topics.ensure", topic="t", partitions=0)["created"]
 
 
 LISTENER = """
@@ -235,23 +240,24 @@ def test_a_request_that_is_too_large_is_not_sent(
         owner.line()
         monkeypatch.setattr(control_frame, "FRAME_SIZE_MAX", 1000)
         with pytest.raises(ValueError, match="more than the 1000"):
-            ask_owner(folder, "stats", {"topic": "x" * 1000})
+            ask_owner(folder, "topics.stats", {"topic": "x" * 1000})
 
 
 def test_a_request_meant_for_another_owner_is_not_performed(
     client: pulsarx.Client, folder: Path
 ) -> None:
     for whole in ({"folder": "x", "epoch": 1}, {"epoch": owner_of(folder).epoch}, {}):
-        answer = json.loads(raw(folder, frame({**whole, "verb": "stats", "arguments": {}}))[4:])
+        asked = frame({**whole, "verb": "topics.stats", "arguments": {}})
+        answer = json.loads(raw(folder, asked)[4:])
         assert answer == {"again": True}
 
 
 def test_who_connects_and_says_nothing_does_not_hold_up_closing(folder: Path) -> None:
     client = pulsarx.Client(folder, durability="os")
     with connected(folder), connected(folder):
-        assert ask_owner(folder, "create_topic", {"topic": "t", "partitions": 0})["created"]
+        assert ask_owner(folder, "topics.ensure", {"topic": "t", "partitions": 0})["created"]
         client.close()
-    assert not [each for each in threading.enumerate() if each.name == "pulsarx-control"]
+    assert not [each for each in threading.enumerate() if each.name == "pulsarx-socket"]
 
 
 def test_who_says_nothing_holds_nobody_up_and_is_sent_away(
@@ -261,7 +267,7 @@ def test_who_says_nothing_holds_nobody_up_and_is_sent_away(
         slow.sendall(b"\0\0\0\x09{")
         begun = monotonic_ms()
         for name in "tuv":
-            assert ask(folder, "create_topic", topic=name, partitions=0)["created"]
+            assert ask(folder, "topics.ensure", topic=name, partitions=0)["created"]
         assert monotonic_ms() - begun < control_socket._REQUEST_MS / 2
         with pytest.raises(TimeoutError):
             silent.settimeout(0.01)
@@ -276,7 +282,7 @@ def test_many_who_say_nothing_hold_up_others_only_for_a_while(
 ) -> None:
     monkeypatch.setattr(control_socket, "_REQUEST_MS", 300)
     silent = [connected(folder) for _ in range(3 * control_socket._AT_ONCE_MAX)]
-    assert ask(folder, "create_topic", topic="t", partitions=0)["created"]
+    assert ask(folder, "topics.ensure", topic="t", partitions=0)["created"]
     for each in silent:
         each.close()
 
@@ -290,11 +296,11 @@ def test_a_request_that_takes_long_holds_no_other_up(
         go_on.wait(10)
         return {"slow": True}
 
-    monkeypatch.setitem(VERBS, "stats", (slow, {"topic": str}))
+    monkeypatch.setitem(VERBS, "topics.stats", Verb(slow, {"topic": str}))
     answers: list[Any] = []
-    asking = threading.Thread(target=lambda: answers.append(ask(folder, "stats", topic="t")))
+    asking = threading.Thread(target=lambda: answers.append(ask(folder, "topics.stats", topic="t")))
     asking.start()
-    assert ask(folder, "create_topic", topic="t", partitions=0)["created"]
+    assert ask(folder, "topics.ensure", topic="t", partitions=0)["created"]
     assert not answers
     go_on.set()
     asking.join(10)
@@ -317,7 +323,7 @@ def test_a_folder_whose_path_is_too_long_for_an_address(tmp_path: Path) -> None:
     folder = tmp_path / ("x" * 120) / ("y" * 120)
     with pulsarx.Client(folder, durability="os"):
         assert owner_of(folder).control_socket == "control.sock"
-        assert ask(folder, "create_topic", topic="t", partitions=0)["created"]
+        assert ask(folder, "topics.ensure", topic="t", partitions=0)["created"]
     assert not (folder / "control.sock").exists()
 
 
@@ -332,7 +338,7 @@ def test_a_file_system_without_sockets(folder: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(control_socket, "with_address", without)
     with pulsarx.Client(folder, durability="os"):
         assert owner_of(folder).control_socket.startswith("@pulsarx-")
-        assert ask(folder, "create_topic", topic="t", partitions=0)["created"]
+        assert ask(folder, "topics.ensure", topic="t", partitions=0)["created"]
         assert not (folder / "control.sock").exists()
 
 
@@ -348,7 +354,7 @@ def test_no_socket_at_all_is_a_warning(
         assert "no control socket" in caplog.text
         assert owner_of(folder).control_socket == ""
         program = ASK.replace("sys.argv[3]))", "sys.argv[3]), 100)")
-        answer = run_program(program, folder, "stats", json.dumps({"topic": "t"}))[-1]
+        answer = run_program(program, folder, "topics.stats", json.dumps({"topic": "t"}))[-1]
         assert answer.startswith("FolderOwnedError") and str(os.getpid()) in answer
 
 
@@ -357,16 +363,16 @@ def test_the_socket_of_a_killed_owner_is_in_nobodys_way(folder: Path) -> None:
         owner.line()
         owner.kill()
     assert (folder / "control.sock").is_socket()
-    made = ask_owner(folder, "create_topic", {"topic": "t", "partitions": 0})
+    made = ask_owner(folder, "topics.ensure", {"topic": "t", "partitions": 0})
     assert made["created"]
     with pulsarx.Client(folder, durability="os"):
-        assert ask(folder, "stats", topic="t")["topics"][0]["messages"] == 0
+        assert ask(folder, "topics.stats", topic="t")["messages"] == 0
 
 
 def test_a_forked_child_neither_listens_nor_ends_the_parents_listening(
     client: pulsarx.Client, folder: Path
 ) -> None:
-    ask(folder, "create_topic", topic="t", partitions=0)
+    ask(folder, "topics.ensure", topic="t", partitions=0)
     read_end, write_end = os.pipe()
     child = os.fork()
     if child == 0:
@@ -379,7 +385,7 @@ def test_a_forked_child_neither_listens_nor_ends_the_parents_listening(
     )
     os.close(read_end)
     os.close(write_end)
-    assert ask(folder, "stats", topic="t")["topics"]
+    assert ask(folder, "topics.stats", topic="t")["topic"] == TOPIC
 
 
 def is_socket(descriptor: str) -> bool:
@@ -391,13 +397,19 @@ def is_socket(descriptor: str) -> bool:
 
 def test_memory_has_no_socket() -> None:
     with pulsarx.Client("memory:quiet"):
-        assert not [each for each in threading.enumerate() if each.name == "pulsarx-control"]
+        assert not [each for each in threading.enumerate() if each.name == "pulsarx-socket"]
 
 
 def test_every_verb_is_named() -> None:
     assert sorted(VERBS) == [
-        "attach", "attach_list", "create_subscription", "create_topic", "lease",
-        "move_subscriptions", "release", "renew", "stats",
+        "leases.release", "leases.renew", "leases.set",
+        "ledgers.attach", "ledgers.attach_list",
+        "namespaces.get_namespaces", "namespaces.get_retention", "namespaces.set_retention",
+        "subscriptions.create", "subscriptions.move",
+        "topics.create_non_partitioned_topic", "topics.create_partitioned_topic", "topics.ensure",
+        "topics.get_list", "topics.get_partitioned_topic_list",
+        "topics.get_partitioned_topic_metadata", "topics.partitioned_stats", "topics.stats",
+        "topics.update_partitioned_topic",
     ]  # fmt: skip
 
 
@@ -412,9 +424,9 @@ def test_closing_finishes_the_request_that_is_being_performed(
         go_on.wait(5)
         return {"state": broker.directory.epoch}
 
-    monkeypatch.setitem(VERBS, "stats", (slow, {"topic": str}))
+    monkeypatch.setitem(VERBS, "topics.stats", Verb(slow, {"topic": str}))
     answers: list[Any] = []
-    asking = threading.Thread(target=lambda: answers.append(ask(folder, "stats", topic="t")))
+    asking = threading.Thread(target=lambda: answers.append(ask(folder, "topics.stats", topic="t")))
     asking.start()
     assert begun.wait(10)
     closing = threading.Thread(target=client.close)
@@ -436,9 +448,9 @@ def test_an_answer_is_waited_for_only_so_long(
         go_on.wait(5)
         return {}
 
-    monkeypatch.setitem(VERBS, "stats", (slow, {"topic": str}))
+    monkeypatch.setitem(VERBS, "topics.stats", Verb(slow, {"topic": str}))
     program = ASK.replace("sys.argv[3]))", "sys.argv[3]), 100)")
-    assert run_program(program, folder, "stats", '{"topic": "t"}')[-1].startswith("Timeout")
+    assert run_program(program, folder, "topics.stats", '{"topic": "t"}')[-1].startswith("Timeout")
     go_on.set()
     with pytest.raises(errors.AlreadyClosed):
         client.close()
@@ -453,12 +465,13 @@ def test_who_was_asked_and_is_gone_may_have_done_it(
 
     def dying(broker: Any, topic: str) -> dict[str, Any]:
         begun.set()
-        control_socket.shut(broker.control._listener)
-        broker.control.abandon()  # all its descriptors are closed, as by a kill
+        control = registry._sockets[broker]
+        control_socket.shut(control._listener)
+        control.abandon()  # all its descriptors are closed, as by a kill
         return {}
 
-    monkeypatch.setitem(VERBS, "stats", (dying, {"topic": str}))
+    monkeypatch.setitem(VERBS, "topics.stats", Verb(dying, {"topic": str}))
     with pulsarx.Client(folder, durability="os"):
-        answer = ask(folder, "stats", topic="t", patience_ms=300)
+        answer = ask(folder, "topics.stats", topic="t", patience_ms=300)
         assert begun.is_set()
         assert answer.startswith("Timeout") and "may have been done" in answer

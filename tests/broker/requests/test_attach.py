@@ -20,7 +20,8 @@ from topic_reading import whole_topic
 
 import pulsarx
 from pulsarx import errors
-from pulsarx.broker import broker as brokers
+from pulsarx.broker import registry
+from pulsarx.broker.broker import Broker
 from pulsarx.broker.catalogue import file as catalogue_file
 from pulsarx.broker.catalogue import operations as catalogue_operations
 from pulsarx.broker.catalogue.log import CatalogueLog
@@ -186,7 +187,7 @@ def test_a_damaged_file(folder: Path, damage: str) -> None:
 
 
 def test_thorough_reads_the_entries(folder: Path) -> None:
-    file = stage(folder, "t", [b"1" * 5000, b"2"])
+    file = stage(folder, "t", [b"1", b"2" * 5000, b"3"])
     path = folder / "staging" / "job" / file.name
     data = bytearray(path.read_bytes())
     data[4096 + 3000] ^= 1
@@ -254,7 +255,7 @@ def test_a_failed_commit_leaves_nothing_behind(
     with pulsarx.Client(folder) as client:
         client.create_producer("t").send(b"0")
         consumer = client.subscribe("t", "s", initial_position=pulsarx.InitialPosition.Earliest)
-        broker = brokers.find(os.path.realpath(folder))
+        broker = registry.find(os.path.realpath(folder))
         assert broker is not None
 
         def full(*_: Any) -> None:
@@ -274,7 +275,7 @@ def test_a_failed_commit_leaves_nothing_behind(
             consumer.acknowledge(message)
             found.append(message.data())
         assert found == [b"0", b"2", b"1", b"3"]
-        broker.background.wait()
+        broker.runtime.background.wait()
         assert client.admin.topics.stats("t")["messages"] == 1  # nothing holds the others
 
 
@@ -333,7 +334,7 @@ def test_a_disk_that_refuses(
 ) -> None:
     files = [stage(folder, topic, [b"1"]) for topic in "tu"]
     with pulsarx.Client(folder) as client:
-        broker = brokers.find(os.path.realpath(folder))
+        broker = registry.find(os.path.realpath(folder))
         assert broker is not None
         producer = client.create_producer("t")
         producer.send(b"0")
@@ -343,7 +344,7 @@ def test_a_disk_that_refuses(
             def __getattr__(self, name: str) -> Any:
                 if name == step:
                     return self.refuse
-                return getattr(broker.files, name)
+                return getattr(broker.runtime.files, name)
 
             def refuse(self, path: str, *_: str) -> None:
                 raise OSError(number, os.strerror(number), path)
@@ -363,7 +364,7 @@ def test_who_lost_the_folder_moves_nothing_of_the_next_owner(folder: Path) -> No
     """On a file system whose locks do not hold, two have the same next id."""
     file = stage(folder, "t", [b"1"])
     client = pulsarx.Client(folder, durability="os")
-    old = brokers.find(os.path.realpath(folder))
+    old = registry.find(os.path.realpath(folder))
     assert old is not None
     next_id = old.catalogue.state.next_id
     os.rename(folder / "LOCK", folder / "lock-of-another-host")
@@ -394,9 +395,9 @@ sys.stdin.readline()
 def test_what_goes_wrong_after_the_commit_does_not_hide_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    whole_close, whole_came = brokers.Broker.close, Topic.ledgers_came
+    whole_close, whole_came = Broker.close, Topic.ledgers_came
 
-    def close(self: brokers.Broker) -> None:
+    def close(self: Broker) -> None:
         whole_close(self)
         raise errors.StorageError("close")
 
@@ -405,7 +406,7 @@ def test_what_goes_wrong_after_the_commit_does_not_hide_it(
         raise errors.StorageError("wake")
 
     with monkeypatch.context() as patch:
-        patch.setattr(brokers.Broker, "close", close)
+        patch.setattr(Broker, "close", close)
         patch.setattr(Topic, "ledgers_came", came)
         result = attach(folder, Transaction("query", 0), [stage(folder, "t", [b"1"])])
     assert result.ledger_count == 1

@@ -16,7 +16,8 @@ from staged_ledgers import PREFIX, stage
 
 import pulsarx
 from pulsarx import errors
-from pulsarx.broker import broker as brokers
+from pulsarx._pycore.ground import file_system
+from pulsarx.broker import registry
 from pulsarx.broker.requests import attach as attaching
 from pulsarx.broker.requests.attach import Transaction, attach, attached
 from pulsarx.broker.staging.staged_file import StagedFile
@@ -37,8 +38,8 @@ def crash_at(folder: Path, call: int, seed: int | None, files: list[StagedFile])
     """Attach, and die at this call; True when it lived. Then the power fails (seed -1: not)."""
     simulated = SimulatedBroker(str(folder), crash_at=call)
     simulated.remember()
-    whole = brokers.FileSystem
-    brokers.FileSystem = lambda: simulated  # type: ignore[assignment]
+    whole = file_system.FileSystem
+    file_system.FileSystem = lambda: simulated  # type: ignore[assignment]
     lived = False
     try:
         attach(folder, Transaction("query", 0), files)
@@ -46,10 +47,10 @@ def crash_at(folder: Path, call: int, seed: int | None, files: list[StagedFile])
     except Crash:
         pass
     finally:
-        brokers.FileSystem = whole  # type: ignore[misc]
-        for broker in brokers._registry.values():
+        file_system.FileSystem = whole  # type: ignore[misc]
+        for broker in registry._registry.values():
             broker.directory.close()
-        brokers._registry.clear()
+        registry._registry.clear()
         gc.collect()
     if seed != -1:
         simulated.power_cut(None if seed is None else random.Random(seed * 1000 + call))
@@ -105,12 +106,13 @@ import os, sys
 from pulsarx._pycore.ground import file_system
 step, count = sys.argv[2], int(sys.argv[3])
 
-class Dying(file_system.FileSystem):
+Whole = file_system.FileSystem
+class Dying(Whole):
     armed = False
     left = count
 
 def dying(name):
-    whole = getattr(file_system.FileSystem, name)
+    whole = getattr(Whole, name)
     def call(self, *arguments):
         if Dying.armed and name == step:
             Dying.left -= 1
@@ -121,8 +123,7 @@ def dying(name):
 
 for name in ("link", "create", "unlink", "flush_directory"):
     setattr(Dying, name, dying(name))
-from pulsarx.broker import broker
-broker.FileSystem = Dying
+file_system.FileSystem = Dying
 import pulsarx
 client = pulsarx.Client(sys.argv[1])
 producer = client.create_producer("t")

@@ -91,7 +91,7 @@ def test_few_files_need_no_list(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     for batch, count in enumerate((0, 2, 3)):
         files = [stage(folder, "t", [b"x"]) for _ in range(count)]
         attach(folder, Transaction("query", batch), files)
-    assert asked == ["attach", "attach", "attach_list"]
+    assert asked == ["ledgers.attach", "ledgers.attach", "ledgers.attach_list"]
 
 
 def test_very_many_files_are_waited_for_longer(
@@ -122,7 +122,7 @@ def attached_answer() -> dict[str, Any]:
 
 def ask(folder: Path, listed: dict[str, Any], **changed: Any) -> None:
     arguments = {"application": "query", "batch_id": 0, "thorough": False}
-    ask_owner(folder, "attach_list", arguments | listed | changed)
+    ask_owner(folder, "ledgers.attach_list", arguments | listed | changed)
 
 
 def lines_of(path: Path) -> list[bytes]:

@@ -288,7 +288,7 @@ def test_short_reads_do_not_ask_the_owner(
         assert sum(len(batch) for each in ranges for batch in read_range(each)) == 4
         clock.advance(0)
         renewals.wait()
-        assert asked == ["renew"] * times
+        assert asked == ["leases.renew"] * times
 
 
 def test_a_lease_that_is_over_is_told_and_reading_goes_on(
@@ -319,7 +319,7 @@ def test_what_is_read_after_the_lease_is_over_is_leased_again_as_a_whole(
     for each in ranges:
         assert sum(len(batch) for batch in read_range(each)) == 1
     pass_time(clock, renewals, 3600)
-    assert not brokers_of(client).catalogue.state.leased_from(T, clock.now_ms())[1]
+    assert not inspect(client).catalogue.state.leased_from(T, clock.now_ms())[1]
     reader = read_range(ranges[2])
     next(reader)
     renewals.wait()
@@ -327,12 +327,12 @@ def test_what_is_read_after_the_lease_is_over_is_leased_again_as_a_whole(
     assert ledger_ids(client) == ids
     pass_time(clock, renewals, 100)
     assert ledger_ids(client) == ids
-    (job,) = brokers_of(client).catalogue.state.leases
+    (job,) = inspect(client).catalogue.state.leases
     assert job.startswith("job-")
     assert sum(len(batch) for each in ranges for batch in read_range(each)) == 4
     del reader
     pass_time(clock, renewals, 31)
-    brokers_of(client).topics[T].trim()
+    inspect(client).topic(T).trim()
     assert ledger_ids(client) == ids[3:]
 
 
@@ -342,7 +342,7 @@ def test_where_some_of_a_job_is_gone_what_is_being_read_is_leased_again(
     ids = ledger_ids(client)
     ranges = planned_ranges(client, folder, 30_000)
     release_lease(folder, "job")
-    assert brokers_of(client).topics[T].ledger.remove(ids[:1]) == ids[:1]
+    assert inspect(client).ledger(T).remove(ids[:1]) == ids[:1]
     clock.advance(31)
     reader, later = read_range(ranges[2]), read_range(ranges[1])
     next(reader)
@@ -366,7 +366,7 @@ def test_a_topic_that_is_read_later_comes_under_the_new_lease_at_once(
         readers.append(read_range(each))
         next(readers[-1])
         renewals.wait()
-    leases_now = brokers_of(client).catalogue.state.leases
+    leases_now = inspect(client).catalogue.state.leases
     assert sorted(leases_now.popitem()[1].ledgers) == [T, TOPIC + "u"]
 
 
@@ -408,7 +408,7 @@ def test_what_a_forked_child_drops_leaves_its_own_timers(
     ranges = planned_ranges(client, folder, 30_000)
     of_parent = read_range(ranges[0])
     next(of_parent)
-    own_clock._reset()  # in this order, as after a fork
+    own_clock.forget_timers()  # in this order, as after a fork
     made.reset()
     of_child = read_range(ranges[0])
     next(of_child)

@@ -28,7 +28,7 @@ def test_staging_is_collected_by_age_and_spares_jobs_with_a_lease(folder: Path) 
         stage(folder, "t", [b"1"], job=job)
     for job in ("dead", "leased"):
         make_old(folder, job)
-    ask_owner(folder, "lease", {"job": "leased", "ledgers": {}, "ttl_ms": 60_000})
+    ask_owner(folder, "leases.set", {"job": "leased", "ledgers": {}, "ttl_ms": 60_000})
     assert collect_staging(folder, 3_600_000) == [
         str(folder.resolve() / "staging" / "dead" / "0.ledger")
     ]

@@ -52,7 +52,7 @@ class ControlSocket:
         self._asking: dict[_socket.socket, int] = {}  # and the thread of each
         self._reading: set[_socket.socket] = set()  # those whose request is awaited
         self._rest = threading.Event()
-        self._thread = threading.Thread(target=self._serve, name="pulsarx-control", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="pulsarx-socket", daemon=True)
 
     @classmethod
     def open(cls, broker: Broker) -> ControlSocket | None:

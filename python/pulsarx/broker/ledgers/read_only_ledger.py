@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.ledger.ledger_file import LedgerFile
     from pulsarx._pycore.message.message_id import MessageId
     from pulsarx.broker.catalogue.state import LedgerRecord, TopicRecord
-    from pulsarx.broker.read_only_broker import ReadOnlyBroker
+    from pulsarx.broker.faces import FolderView
 
     Found = TypeVar("Found")
 
@@ -36,7 +36,7 @@ class ReadOnlyLedger(LedgerList):
     """The ledgers of a topic as the catalogue and the published ends tell them. Any thread may
     call."""
 
-    def __init__(self, broker: ReadOnlyBroker, record: TopicRecord) -> None:
+    def __init__(self, broker: FolderView, record: TopicRecord) -> None:
         super().__init__(record.name, broker.catalogue)
         self.broker = broker
         self.tail = LedgerTail(self, self.partition)

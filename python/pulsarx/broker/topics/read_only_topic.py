@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.catalogue.state import TopicRecord
-    from pulsarx.broker.read_only_broker import ReadOnlyBroker
+    from pulsarx.broker.faces import FolderView
 
 
 class ReadOnlyTopic:
     """What a reader needs of a topic. Any thread may call."""
 
-    def __init__(self, broker: ReadOnlyBroker, record: TopicRecord) -> None:
+    def __init__(self, broker: FolderView, record: TopicRecord) -> None:
         self.broker = broker
         self.name: str = record.name
         self.decompressed_size_max = broker.decompressed_size_max

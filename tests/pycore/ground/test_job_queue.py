@@ -1,7 +1,8 @@
-"""Background: jobs that must not be lost, whenever they come."""
+"""JobQueue: jobs that must not be lost, whenever they come."""
 
 from __future__ import annotations
 
+import _thread
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,61 +10,40 @@ from pathlib import Path
 import pytest
 
 import pulsarx
-from pulsarx.broker.background import Background
+from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx.broker.requests.owner_request import ask_owner
 
 
 @pytest.fixture
 def no_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """As where the system has no more of them, and where Python 3.12 leaves."""
-    monkeypatch.setattr(threading.Thread, "start", _refused)
+    refuse_threads(monkeypatch)
     yield monkeypatch
     monkeypatch.undo()
 
 
 def test_without_a_thread_jobs_wait_for_one(no_threads: pytest.MonkeyPatch) -> None:
     done: list[int] = []
-    background = Background("jobs")
-    background.put(lambda: done.append(1))
+    jobs = JobQueue("jobs")
+    jobs.post(lambda: done.append(1))
     assert done == []  # it may want what this caller holds
     no_threads.undo()
-    background.put(lambda: done.append(2))
-    background.wait()
+    jobs.post(lambda: done.append(2))
+    jobs.wait()
     assert done == [1, 2]
-    background.close()
+    jobs.close()
 
 
 def test_without_a_thread_who_waits_or_closes_runs_the_jobs(no_threads: object) -> None:
     done: list[int] = []
-    background = Background("jobs")
-    background.put(lambda: done.append(1))
-    background.wait()
+    jobs = JobQueue("jobs")
+    jobs.post(lambda: done.append(1))
+    jobs.wait()
     assert done == [1]
-    background.put(lambda: background.put(lambda: done.append(3)))
-    background.put(lambda: done.append(2))
-    background.close()
+    jobs.post(lambda: jobs.post(lambda: done.append(3)))
+    jobs.post(lambda: done.append(2))
+    jobs.close()
     assert sorted(done) == [1, 2, 3]
-
-
-def test_a_finalizer_in_the_middle_of_a_start_starts_no_other_thread(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    right = threading.Thread.start
-    done: list[str] = []
-    background = Background("jobs")
-
-    def collecting(thread: threading.Thread) -> None:
-        if not done:
-            done.append("start")
-            background.put(lambda: done.append("finalizer"))
-        right(thread)
-
-    monkeypatch.setattr(threading.Thread, "start", collecting)
-    background.put(lambda: done.append("job"))
-    background.wait()
-    assert done == ["start", "job", "finalizer"]
-    assert [each.name for each in threading.enumerate()].count("jobs") == 1
-    background.close()
 
 
 def test_a_request_without_an_owner_is_done_without_a_thread(
@@ -74,11 +54,11 @@ def test_a_request_without_an_owner_is_done_without_a_thread(
     folder = tmp_path / "data"
     with pulsarx.Client(folder) as client:
         client.create_producer("t").send(b"1")
-    no_threads.setattr(threading.Thread, "start", _refused)
+    refuse_threads(no_threads)
     arguments = {"topics": ["t"], "name": "s", "position": "earliest"}
-    assert ask_owner(folder, "create_subscription", arguments) == {"created": 1, "found": {}}
+    assert ask_owner(folder, "subscriptions.create", arguments) == {"created": 1, "found": {}}
     arguments = {"name": "s", "positions": {"persistent://public/default/t": [2, 1]}}
-    ask_owner(folder, "move_subscriptions", arguments)
+    ask_owner(folder, "subscriptions.move", arguments)
     no_threads.undo()
     with pulsarx.Client(folder) as client:
         assert client.subscribe("t", "s")
@@ -100,5 +80,9 @@ def test_a_client_without_threads_stores_what_it_is_given(
         assert [each["entries"] for each in ledgers] == [5, 5, 2]
 
 
-def _refused(thread: threading.Thread) -> None:
-    raise RuntimeError("can't start new thread")
+def refuse_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading, "_start_new_thread", refuse)
+    monkeypatch.setattr(_thread, "start_new_thread", refuse)
