@@ -482,7 +482,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         """Of a ledger that was read to its end; the tracker may not know yet that it is sealed."""
         if acks.sealed:
             return acks.message_count
-        return self.tail.managed_ledger.messages_in(acks.ledger_id)
+        return self.tail.messages_in(acks.ledger_id)
 
     cdef int count_again(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1:
         cdef Receiver active = self.active

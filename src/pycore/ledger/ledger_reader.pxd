@@ -31,6 +31,7 @@ cdef class LedgerReader:
     cdef uint64_t next_message           # ordinal of the message it begins with
     cdef bint inside                     # or that lies somewhere in it: reading began there
     cdef uint64_t next_entry_id          # of that frame; ENTRY_UNKNOWN where reading began
+    cdef uint64_t seen_changes           # of the ledgers, when there was none to go on with
     cdef uint64_t start_ledger_id        # where reading began, while that ledger is not open
     cdef uint64_t entry_offset           # of the entry read last
     cdef EntryFrame c_frame              # of the entry read last

@@ -29,6 +29,7 @@ cdef class LedgerReader:
         self.tail = tail
         self.topic_name = topic_name
         self.next_entry_id = ENTRY_UNKNOWN
+        self.seen_changes = UINT64_MAX
 
     def locate(self, uint64_t ledger_id, uint64_t message) -> tuple:
         """(span, offset, entry id) to go to for a message; may open a file. Needs no mutex.
@@ -41,7 +42,7 @@ cdef class LedgerReader:
         cdef uint64_t offset = 0
         try:
             if ledger_id:
-                span = self.tail.managed_ledger.span_of(ledger_id)
+                span = self.tail.span_of(ledger_id)
         except errors.CorruptDataError:
             pass  # whoever reads it is told
         if span is not None and not find_in(span, message, &offset, &entry_id):
@@ -54,6 +55,7 @@ cdef class LedgerReader:
         self.offset = offset
         self.next_message = message
         self.next_entry_id = entry_id
+        self.seen_changes = UINT64_MAX
         self.inside = True
         self.passed_ledger_id = ledger_id
         self.start_ledger_id = 0
@@ -132,6 +134,7 @@ cdef class LedgerReader:
     cdef int advance(self) except -1:
         """Go to the next ledger when this one is read to its final end."""
         cdef LedgerSpan span
+        cdef uint64_t changes
         if self.span is not None:
             if self.span.writer is not None and self.span.writer is self.tail.writer:
                 return READ_NOTHING
@@ -141,12 +144,17 @@ cdef class LedgerReader:
                 return READ_AGAIN
             if self.next_message < self.span.message_count:
                 return self.pass_rest()
+        # Asking is a call of the control plane: not at each look at an idle topic. Counted before
+        # it is asked, so that a ledger that comes meanwhile is asked for.
+        if self.tail.is_same(self.seen_changes):
+            return READ_NOTHING
+        changes = self.tail.changes
         try:
-            span = self.tail.managed_ledger.span_after(self.span, self.passed_ledger_id,
-                                                       self.offset)
+            span = self.tail.span_after(self.span, self.passed_ledger_id, self.offset)
         except errors.CorruptDataError as error:
             return self.pass_ledger(error)
         if span is None:
+            self.seen_changes = changes
             return READ_NOTHING
         if self.span is None and span.ledger_id == self.start_ledger_id and (
                 find_in(span, self.next_message, &self.offset, &self.next_entry_id)):
@@ -171,11 +179,12 @@ cdef class LedgerReader:
 
     cdef int pass_ledger(self, object error) except -1:
         """Nothing (more) of a ledger can be read: reading goes on behind it."""
-        managed = self.tail.managed_ledger
         cdef uint64_t ledger_id = getattr(error, "ledger_id", 0)
         cdef uint64_t first = 0
+        cdef uint64_t end
         if not ledger_id:
-            ledger_id = managed.ledger_id_after(self.passed_ledger_id)
+            ledger_id = self.tail.ledger_id_after(self.passed_ledger_id)
+        end = self.tail.messages_in(ledger_id)
         if ledger_id == self.start_ledger_id or (
                 self.span is not None and self.span.ledger_id == ledger_id):
             first = self.next_message
@@ -183,7 +192,7 @@ cdef class LedgerReader:
         self.passed_ledger_id = ledger_id
         self.lost_ledger_id = ledger_id
         self.lost_first = first
-        self.lost_end = max(first, <uint64_t>managed.messages_in(ledger_id))
+        self.lost_end = max(first, end)
         self.lost_what = f"read ledger {ledger_id} of {self.topic_name}"
         self.lost_why = errors.detail_of(error)
         self.lost_next = "with the next ledger"

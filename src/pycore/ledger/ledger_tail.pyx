@@ -58,6 +58,7 @@ cdef class LedgerTail:
 
     def wake(self) -> None:
         """Make everybody who waits for messages of this topic look again."""
+        self.changes += 1
         wait_event_wake(self.c_event)
         self.notify()
 
@@ -80,6 +81,23 @@ cdef class LedgerTail:
     cdef int roll_over(self, LedgerWriter full) except -1:
         control_plane.perform(self.managed_ledger.roll_over, (full,))
         return 0
+
+    cdef bint is_same(self, uint64_t changes) noexcept:
+        # Of what another process changes nobody here is told.
+        return changes == self.changes and self.event_owner is None and self.poll_ms == 0
+
+    cdef LedgerSpan span_of(self, uint64_t ledger_id):
+        return control_plane.perform(self.managed_ledger.span_of, (ledger_id,))
+
+    cdef LedgerSpan span_after(self, LedgerSpan span, uint64_t passed_ledger_id, uint64_t offset):
+        return control_plane.perform(self.managed_ledger.span_after,
+                                     (span, passed_ledger_id, offset))
+
+    cdef uint64_t ledger_id_after(self, uint64_t ledger_id) except? 0:
+        return control_plane.perform(self.managed_ledger.ledger_id_after, (ledger_id,))
+
+    cdef uint64_t messages_in(self, uint64_t ledger_id) except? 0:
+        return control_plane.perform(self.managed_ledger.messages_in, (ledger_id,))
 
     cdef int appended(self, LedgerWriter writer, int64_t publish_time_ms) except -1:
         return 0

@@ -79,10 +79,10 @@ def test_a_ledger_that_comes_while_it_is_made_is_its_own(
     """Messages of that ledger could not be acknowledged: it did not know it."""
     original = topic_cursors.sync_tracker
 
-    def sync_then_open(tracker: Any, ledger: Any, name: str) -> None:
-        original(tracker, ledger, name)
+    def sync_then_open(tracker: Any, ledger_list: Any, name: str) -> None:
+        original(tracker, ledger_list, name)
         monkeypatch.undo()
-        ledger.open_writer()
+        ledger_list.open_writer()
 
     monkeypatch.setattr(topic_cursors, "sync_tracker", sync_then_open)
     consumer = subscribe(memory_client)
