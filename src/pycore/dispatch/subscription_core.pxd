@@ -30,9 +30,10 @@ cdef class LossLog:
     cdef JobQueue jobs
     cdef IntervalJob flush               # of the cursor
     cdef object trim                     # removes ledgers nobody needs
-    cdef object waiting                  # deque of texts
+    cdef object waiting                  # deque of texts; None: nothing was told yet
 
     cdef int tell(self, str text) except -1
+    """The subscription's mutex is held."""
 
 
 cdef class SubscriptionCore(SectionsSource):

@@ -62,9 +62,10 @@ cdef class LossLog:
         self.jobs = jobs
         self.flush = flush
         self.trim = trim
-        self.waiting = deque()
 
     cdef int tell(self, str text) except -1:
+        if self.waiting is None:       # most subscriptions never lose anything
+            self.waiting = deque()
         self.waiting.append(text)
         return self.jobs.put(self.run)
 

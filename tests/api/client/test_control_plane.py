@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow
 import pytest
+from damaged_ledgers import flip, ledger_paths, receive_all
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId, SubscriptionMode
@@ -160,6 +161,38 @@ def use_reader_beside(client: pulsarx.Client) -> None:
     client.admin.topics.stats("t")
     with client.create_reader("t", MessageId.earliest) as reader:
         reader.read_next(1000), reader.has_message_available()
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_damage_is_told_without_the_broker_in_the_main_thread(
+    tmp_path: Path, read_only: bool
+) -> None:
+    """One entry is damaged, the file of the next ledger is missing."""
+    folder = tmp_path / "data"
+    options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=10)
+    with pulsarx.Client(folder, broker_options=options) as client:
+        producer = client.create_producer("t")
+        for name in ("Exclusive", "Shared"):
+            client.subscribe("t", name).close()
+        ids = [producer.send(b"%d" % number) for number in range(30)]
+    paths = ledger_paths(folder)
+    flip(paths[0], 4, "frame")
+    paths[1].unlink()
+    with broker_calls() as found, pulsarx.Client(folder, read_only=read_only) as client:
+        reader = client.create_reader("t", MessageId.earliest)
+        messages, told = receive_all(reader)
+        assert (len(messages), len(told)) == (19, 2)
+        reader.seek(ids[4])
+        for kind in () if read_only else (ConsumerType.Exclusive, ConsumerType.Shared):
+            consumer = client.subscribe("t", kind.name, kind)
+            with pytest.raises(pulsarx.errors.CorruptDataError):
+                consumer.acknowledge(ids[14])
+            messages, told = receive_all(consumer)
+            assert (len(messages), len(told)) == (19, 2)
+            consumer.acknowledge_many(messages)
+            consumer.close()
+        client.admin.topics.stats("t")
+    assert not set(found), "\n".join(sorted(set(found)))
 
 
 def test_the_functions_of_a_broker_are_seen() -> None:

@@ -187,7 +187,7 @@ def test_a_damaged_file(folder: Path, damage: str) -> None:
 
 
 def test_thorough_reads_the_entries(folder: Path) -> None:
-    file = stage(folder, "t", [b"1" * 5000, b"2"])
+    file = stage(folder, "t", [b"1", b"2" * 5000, b"3"])
     path = folder / "staging" / "job" / file.name
     data = bytearray(path.read_bytes())
     data[4096 + 3000] ^= 1
