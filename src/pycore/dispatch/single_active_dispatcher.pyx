@@ -16,6 +16,7 @@ from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail, ledger_span_end
 from pulsarx._pycore.message.message cimport Message, message_ordinal
 from pulsarx._pycore.message.message_at cimport message_at
+from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.dispatch.receiver cimport CLAIM_STALE, Dispatcher, Receiver
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
@@ -476,7 +477,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
         """Of a ledger that was read to its end; the tracker may not know yet that it is sealed."""
         if acks.sealed:
             return acks.message_count
-        return self.tail.managed_ledger.messages_in(acks.ledger_id)
+        return control_plane.perform_whole(self.tail.managed_ledger.messages_in,
+                                           (acks.ledger_id,))
 
     cdef int count_again(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1:
         cdef Receiver active = self.active

@@ -7,6 +7,7 @@ from pulsarx import errors
 from pulsarx._core.ledger_read cimport ledger_read_entry
 from pulsarx._core.limits cimport LEDGER_HEADER_SIZE
 from pulsarx._core.status cimport STATUS_END, STATUS_OK, STATUS_TRUNCATED
+from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerSpan, LedgerTail, ledger_span_end
 from pulsarx._pycore.ground.raise_status cimport raise_status
 
@@ -29,7 +30,8 @@ cdef class LedgerReader:
         cdef LedgerSpan span = None
         try:
             if ledger_id:
-                span = self.tail.managed_ledger.span_of(ledger_id)
+                span = control_plane.perform_whole(
+                    self.tail.managed_ledger.span_of, (ledger_id,))
         except errors.CorruptDataError:
             pass  # whoever reads it is told
         if span is None:
@@ -127,11 +129,13 @@ cdef class LedgerReader:
             if self.span.missing_size and self.told_ledger_id != self.span.ledger_id:
                 self.tell_missing()
         try:
-            span = self.tail.managed_ledger.span_after(self.span, self.passed_ledger_id,
-                                                       self.offset)
+            span = control_plane.perform_whole(
+                self.tail.managed_ledger.span_after,
+                (self.span, self.passed_ledger_id, self.offset))
         except errors.CorruptDataError:
             # Nothing of the next ledger can be read: said once, then reading goes on behind it.
-            self.passed_ledger_id = self.tail.managed_ledger.ledger_id_after(self.passed_ledger_id)
+            self.passed_ledger_id = control_plane.perform_whole(
+                self.tail.managed_ledger.ledger_id_after, (self.passed_ledger_id,))
             self.span = None
             raise
         if span is None:
