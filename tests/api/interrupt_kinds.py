@@ -55,6 +55,8 @@ class Interrupts:
         self.draw = draw
         self.armed = False
         self.fired = False
+        self.left = 0  # events until it raises, where events are counted
+        self.where = ""  # the event it was raised at
 
     def start(self) -> None:
         """Once, before the first `arm`."""
@@ -142,14 +144,9 @@ class MainInterrupts(CtrlCInterrupts):
 
 
 class LineInterrupts(Interrupts):
-    """At the event of this number; a Stepper says which comes next."""
+    """At the event that `left` counts down to."""
 
     opcodes = False
-
-    def __init__(self, draw: random.Random) -> None:
-        super().__init__(draw)
-        self.left = 0  # events until it raises
-        self.where = ""
 
     def start(self) -> None:
         signal.signal(signal.SIGALRM, self.last_resort)

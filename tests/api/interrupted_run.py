@@ -1,17 +1,19 @@
 """Interrupts public calls, and looks after every interrupt at what must hold. A process of its own:
 
     python tests/api/interrupted_run.py --kind alarm [--interrupts 1000] [--seed 1] [--call NAME]
+                                        [--sample 10]
 
 kind: see interrupt_kinds. With `line` and `opcode` every event of every call is interrupted once,
-unless so many interrupts are reached before. Prints what was interrupted how often; ends with 1 at
-the first thing that does not hold, naming the call, and with a traceback of all threads after 20
-seconds without progress.
+unless so many interrupts are reached before; sample: so many events of each call, and the last.
+Prints what was interrupted how often; ends with 1 at the first thing that does not hold, naming the
+call, and with a traceback of all threads after 20 seconds without progress.
 """
 
 from __future__ import annotations
 
 import argparse
 import faulthandler
+import itertools
 import logging
 import random
 import shutil
@@ -19,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +31,22 @@ from interrupted_calls import CALLS, Outcome, Steps, Waiting, World
 HANG_SECONDS = 20
 WORLD_INTERRUPTS = 150  # before it is closed and everything is looked for
 DELAY_SECONDS_MAX = 0.003
+MANY = 1 << 40  # more events than there are
 
 
 class Run:
     """One kind of interrupt, over all calls or one."""
 
-    def __init__(self, kind: str, seed: int, wanted: int, calls: list[str]) -> None:
+    def __init__(
+        self, kind: str, seed: int, wanted: int, calls: list[str], sample: int = 0
+    ) -> None:
         self.draw = random.Random(seed)
         self.interrupts = KINDS[kind](self.draw)
         if isinstance(self.interrupts, OpcodeInterrupts):
             self.interrupts.caller = World.__init__.__code__.co_filename
         self.wanted = wanted
         self.calls = calls
+        self.sample = sample
         self.counts: Counter[str] = Counter()
         self.total = 0
         self.swallowed: Counter[str] = Counter()
@@ -61,12 +68,17 @@ class Run:
 
     def run_all_events(self, interrupts: LineInterrupts) -> None:
         for name in self.calls:
-            number = 1
-            while self.total < self.wanted:
+            numbers: Iterable[int] = itertools.count(1)
+            if self.sample:
+                interrupts.left = MANY
+                self.perform(name)
+                events = MANY - interrupts.left
+                drawn = self.draw.sample(range(1, events + 1), min(self.sample, events))
+                numbers = sorted({*drawn, *range(max(events - 2, 1), events + 1)})
+            for number in numbers:
                 interrupts.left = number
-                if not self.perform(name):
+                if self.total >= self.wanted or not self.perform(name):
                     break
-                number += 1
 
     def new_world(self) -> World:
         self.worlds += 1
@@ -86,11 +98,12 @@ class Run:
             self.world.check()
             if self.total % 10 == 0:
                 self.world.check_locks()
-        had_it = getattr(self.interrupts, "left", 0) <= 0
+        left = self.interrupts.left
         if self.total >= self.world_end:
             self.end_world()
             self.world = self.new_world()
-        return had_it
+            self.interrupts.left = left
+        return left <= 0
 
     def take_steps(self, name: str, steps: Steps) -> bool:
         before = self.total
@@ -113,8 +126,7 @@ class Run:
         call = step.call if isinstance(step, Waiting) else step
         by_line = isinstance(self.interrupts, LineInterrupts)
         if not waits and (
-            (by_line and self.interrupts.left <= 0)
-            or (not by_line and self.draw.random() < 0.3)
+            (by_line and self.interrupts.left <= 0) or (not by_line and self.draw.random() < 0.3)
         ):
             return Outcome(False, call())
         longest = min(self.durations.get(key, DELAY_SECONDS_MAX) * 1.3, DELAY_SECONDS_MAX)
@@ -142,7 +154,7 @@ class Run:
             known = self.durations.get(key, 0.001)
             self.durations[key] = 0.8 * known + 0.2 * (time.monotonic() - began)
             if self.interrupts.fired:
-                self.swallowed[f"{key[0]}, step {key[1]} {getattr(self.interrupts, 'where', '')}"] += 1
+                self.swallowed[f"{key[0]}, step {key[1]} {self.interrupts.where}"] += 1
         return outcome
 
 
@@ -151,17 +163,18 @@ def main() -> int:
     parser.add_argument("--kind", choices=sorted(KINDS), required=True)
     parser.add_argument("--interrupts", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--sample", type=int, default=0)
     parser.add_argument("--call", choices=sorted(CALLS), action="append")
     given = parser.parse_args()
     logging.basicConfig(level=logging.ERROR)
     sys.setswitchinterval(1e-4)
-    run = Run(given.kind, given.seed, given.interrupts, given.call or list(CALLS))
+    run = Run(given.kind, given.seed, given.interrupts, given.call or list(CALLS), given.sample)
     began = time.monotonic()
     try:
         run.run()
     except BaseException:
-        where = getattr(run.interrupts, "where", "")
-        print(f"after {run.total} interrupts, seed {given.seed}: {run.doing} {where}", flush=True)
+        place = f"{run.doing} {run.interrupts.where}"
+        print(f"after {run.total} interrupts, seed {given.seed}: {place}", flush=True)
         raise
     faulthandler.cancel_dump_traceback_later()
     seconds = time.monotonic() - began

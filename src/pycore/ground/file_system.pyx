@@ -30,8 +30,7 @@ cdef dict KINDS = {
 }
 
 
-cdef bytes path_bytes(path):
-    """os.fsencode, which is Python code: a signal handler could raise in the middle of it."""
+cdef bytes path_bytes(object path):
     if isinstance(path, str):
         return PyUnicode_EncodeFSDefault(path)
     return os.fsencode(path)
