@@ -17,10 +17,10 @@ import _thread
 import os
 import queue
 import random
+import select
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -110,7 +110,7 @@ class ThreadInterrupts(Interrupts):
         while True:
             turn, delay_seconds = self.turns.get()
             if delay_seconds > 2e-5:
-                time.sleep(delay_seconds)
+                select.select([], [], [], delay_seconds)
             if turn == self.turn:
                 self.strike()
 

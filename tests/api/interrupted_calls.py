@@ -12,6 +12,7 @@ import shutil
 import threading
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -584,15 +585,15 @@ def read(w: World) -> Steps:
 def create_topics(w: World) -> Steps:
     topics = w.client.admin.topics
     name = w.payload().decode()
-    for verb, arguments in (
-        (topics.create_non_partitioned_topic, (f"plain{name}",)),
-        (topics.create_partitioned_topic, (f"parted{name}", 2)),
-        (topics.update_partitioned_topic, (f"parted{name}", 3)),
+    for verb in (
+        partial(topics.create_non_partitioned_topic, f"plain{name}"),
+        partial(topics.create_partitioned_topic, f"parted{name}", 2),
+        partial(topics.update_partitioned_topic, f"parted{name}", 3),
     ):
-        outcome = yield lambda verb=verb, arguments=arguments: verb(*arguments)  # type: ignore[misc]
+        outcome = yield verb
         if outcome.interrupted:
             try:
-                verb(*arguments)  # type: ignore[operator]
+                verb()
             except errors.NotAllowedError:
                 pass  # it was done
     assert topics.get_partitioned_topic_metadata(f"parted{name}") == {"partitions": 3}

@@ -162,6 +162,23 @@ def test_what_goes_in_the_middle_of_a_call_runs_no_callback(world: World) -> Non
     assert not met
 
 
+@pytest.mark.parametrize(
+    "call", [name for name in CALLS if name.startswith(("refuse", "acknowledge"))]
+)
+def test_writing_a_cursor_runs_no_python(world: World, call: str) -> None:
+    """Not even for the names of files: what a handler raised there was logged as a failed write of
+    the cursor, and the caller heard nothing of it."""
+    met: set[str] = set()
+
+    def trace(frame: FrameType, event: str, _: Any) -> None:
+        if frame.f_code.co_filename.startswith("<frozen"):
+            met.add(f"{frame.f_code.co_filename} {frame.f_code.co_qualname}")
+
+    for _ in range(30):
+        perform(world, call, trace)
+    assert not met
+
+
 def test_an_interrupted_unsubscribe_is_finished_by_a_second_one(world: World) -> None:
     """It raised SubscriptionNotFound."""
     consumer = world.client.subscribe("t", "gone")
