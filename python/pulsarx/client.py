@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
@@ -28,6 +27,7 @@ from pulsarx.options.base import ClientOptions, ConsumerOptions, ProducerOptions
 from pulsarx.options.not_yet import refuse_call
 from pulsarx.schema import BytesSchema
 from pulsarx.topic_name import TopicName, check_subscription_name
+from pulsarx.weak_list import WeakList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Client:
         self.read_only = options.read_only
         self._broker: Broker | ReadOnlyBroker | None = None
         self._pool = ListenerPool(options.message_listener_threads)
-        self._members: weakref.WeakSet[Member] = weakref.WeakSet()
+        self._members = WeakList()  # what it made
         self._lock = threading.Lock()  # of what follows
         self._consumer_count = 0
         self._closing = Closing()
@@ -464,7 +464,7 @@ class Client:
     def _take_leave(self) -> None:
         """The steps of closing. A call of the control plane."""
         with self._lock:
-            members = list(self._members)
+            members: list[Member] = self._members.members()
         failure: Exception | None = None
         for member in members:
             failure = attempt(member.close_with_client) or failure

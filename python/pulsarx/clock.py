@@ -11,7 +11,6 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from weakref import WeakSet
 
 from pulsarx import errors
 from pulsarx._pycore.ground.clock_core import (
@@ -24,6 +23,7 @@ from pulsarx._pycore.ground.clock_core import (
 )
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.deadline import Deadline
+from pulsarx.weak_list import WeakList
 
 __all__ = [
     "MANUAL_START_MS",
@@ -68,7 +68,7 @@ class ManualClock(ManualClockCore):
         callback that a timer set off."""
         super().__init__(start_ms)
         self._settle_seconds = settle_seconds
-        self._settling: WeakSet[Settles] = WeakSet()
+        self._settling = WeakList()  # of Settles
         self._reset()
         _clocks.add(self)
 
@@ -85,7 +85,7 @@ class ManualClock(ManualClockCore):
             raise ValueError(f"time does not go back: advance({seconds!r})")
         if self._advancing_thread == threading.get_ident():
             raise RuntimeError("a timer's callback cannot advance the clock that called it")
-        if any(each.runs_here() for each in list(self._settling)):
+        if any(each.runs_here() for each in self._settling.members()):
             raise RuntimeError(
                 "a listener or callback cannot advance the clock: advance would wait for it"
             )
@@ -124,7 +124,7 @@ class ManualClock(ManualClockCore):
     def _settle(self) -> None:
         """Wait until nothing runs that the timers set off."""
         deadline: Deadline | None = None
-        while busy := [each for each in list(self._settling) if not each.idle]:
+        while busy := [each for each in self._settling.members() if not each.idle]:
             deadline = deadline or Deadline(self._settle_seconds * 1000)
             for each in busy:
                 if not each.runs_here() and not each.wait(deadline):
@@ -153,7 +153,7 @@ class SystemClock(SystemClockCore):
         """In a forked child."""
 
 
-_clocks: WeakSet[ManualClock | SystemClock] = WeakSet()
+_clocks = WeakList()  # all there are
 _system_clock = SystemClock()
 
 
@@ -163,13 +163,13 @@ def system_clock() -> SystemClock:
 
 
 def _stop_at_exit() -> None:
-    for clock in list(_clocks):
+    for clock in _clocks.members():
         if isinstance(clock, SystemClock):
             clock.stop()
 
 
 def _reset_in_child() -> None:
-    for clock in list(_clocks):
+    for clock in _clocks.members():
         clock.forget_timers()
         clock._reset()
 

@@ -49,6 +49,9 @@ class Consumer:
     _loop: ListenerLoop | None = None
     _receives: ReceiveQueue | None = None
     _work: SerialWork | None = None
+    _unsubscribing = False
+    _unsubscribed = False
+    _unsubscribe_told = False  # a caller of unsubscribe knows it
 
     def _prepare(self, options: ConsumerOptions, name: str, pool: ListenerPool) -> None:
         """The part of __init__ that all consumers share."""
@@ -322,17 +325,28 @@ class Consumer:
     def unsubscribe(self) -> None:
         """Delete the subscription and close the consumer: its messages are no longer held.
 
+        A second call raises AlreadyClosed, unless the first was interrupted.
         BrokerMetadataError: other consumers are attached to it; nothing changed.
         """
-        self.require_open()
+        if not self._unsubscribing or self._unsubscribe_told:
+            self.require_open()
         control_plane.perform(self._unsubscribe)
+        self._unsubscribe_told = True
 
     def _unsubscribe(self) -> None:
-        self._require_last()
+        if self._unsubscribed:
+            return  # for a caller that was interrupted and has not been told
+        self._unsubscribing = True
         try:
-            self._close_letters()
+            self.require_open()
+            self._require_last()
+            try:
+                self._close_letters()
+            finally:
+                self._remove_subscription()
+            self._unsubscribed = True
         finally:
-            self._remove_subscription()
+            self._unsubscribing = self._unsubscribed
 
     def close(self) -> None:
         """Leave the subscription; it keeps its position. A second call raises AlreadyClosed,

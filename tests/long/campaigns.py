@@ -2,7 +2,7 @@
 
 A round of a campaign is one run of pytest with a seed of its own, which the tests draw from by
 tests/seeds.py and Hypothesis by `--hypothesis-seed`. It should take half a minute to a few: a run
-that is stopped loses the round it is in. As they stand the budgets add up to about five hours on
+that is stopped loses the round it is in. As they stand the budgets add up to about seven hours on
 two cores; `--factor` changes them all.
 """
 
@@ -57,7 +57,13 @@ CAMPAIGNS = (
     # Interrupts and forks -----------------------------------------------------------------------
     campaign(
         "interrupts", "Ctrl-C and signal handlers that raise, in every call that blocks",
-        "tests/api/client/test_interrupts.py", rounds=100,
+        "tests/api/client/test_interrupts.py", "tests/api/client/test_waiting.py",
+        "tests/api/client/test_interrupted_folders.py", rounds=60, scale=5,
+    ),
+    # More than 100,000 interrupts: each round 7,200 at random moments and 4,000 at lines.
+    campaign(
+        "interrupted-calls", "all public calls, interrupted at random and at lines of Python",
+        "tests/api/client/test_interrupted_calls.py", rounds=10, scale=15,
     ),
     campaign(
         "forks", "children forked while all threads work",

@@ -49,6 +49,9 @@ class OwnerChannel:
 
     def perform(self, verb: str, arguments: dict[str, Any]) -> Any:
         """FolderOwnedError: the owner cannot be reached. Timeout: it did not answer."""
+        return control_plane.perform(self._perform, (verb, arguments))
+
+    def _perform(self, verb: str, arguments: dict[str, Any]) -> Any:
         from pulsarx.broker.requests.owner_request import ask_owner
 
         return ask_owner(self._folder, verb, arguments)

@@ -36,7 +36,7 @@ class PartitionFollower:
 
     def start(self) -> None:
         """Attach the partitions there are, and watch for more. Raises what attaching raises."""
-        self._topic.watch(self.grown)
+        self._topic.watch(self)
         self._attach_up_to(self._topic.partition_count, False)
 
     def grown(self, partition_count: int) -> None:

@@ -43,6 +43,7 @@ from pulsarx._core.status cimport (
     STATUS_TRUNCATED,
     STATUS_UNBORN, STATUS_UNSUPPORTED,
 )
+from pulsarx._pycore.ground.file_system cimport path_bytes
 from pulsarx._pycore.ground.raise_status cimport raise_status
 
 cdef enum:
@@ -143,7 +144,9 @@ cdef class CursorStore:
         return self.c_map_size
 
     cdef str path_of(self, uint64_t generation):
-        return os.path.join(self.directory, f"{self.name}.{generation}")
+        # Without os.path, whose code a signal handler could interrupt.
+        between = "/" if self.directory and not self.directory.endswith("/") else ""
+        return f"{self.directory}{between}{self.name}.{generation}"
 
     cdef int note_damage(self, str text) except -1:
         if self.damage_texts is None:
@@ -246,7 +249,7 @@ cdef class CursorStore:
         cdef uint8_t* room = NULL
         cdef int file = -1
         cdef int error = 0
-        cdef bytes encoded = os.fsencode(path)
+        cdef bytes encoded = path_bytes(path)
         if header.tail_size:
             error = map_tail(encoded, header.tail_offset, header.tail_size, &file, &room)
         if error:
@@ -294,7 +297,7 @@ cdef class CursorStore:
         path = self.path_of(self.newest + 1)
         unfinished = path + ".unfinished"
         cdef bytes data = self.encode(snapshot, base_ledger_id, &header)
-        cdef bytes encoded = os.fsencode(unfinished)
+        cdef bytes encoded = path_bytes(unfinished)
         cdef const char* c_path = encoded
         try:
             # One left by a killed process may be longer, and its end would be our tail.

@@ -36,6 +36,7 @@ cdef class ControlCall:
     cdef uint32_t state                  # ControlCallState
 
     cdef int wait(self) except -1
+    cdef int wait_whole(self) except -1
 
 
 cdef class ControlPlane:
@@ -48,7 +49,12 @@ cdef class ControlPlane:
     cdef WaitEvent progress              # one of them is over
 
     cpdef object perform(self, object function, tuple arguments=*, object give_back=*)
+    cdef object perform_whole(self, object function, tuple arguments)
+    """As perform, for native code that holds mutexes: waited for whatever signals arrive. The
+    function is brief, and takes no mutex of a producer or dispatcher."""
+
     cdef int submit(self, ControlCall call) except -1
+    cdef bint thread_is_there(self) except -1
     cpdef int post(self, object job) except -1
     """Have job() run soon, in a control thread; at any moment. What it raises is logged."""
 

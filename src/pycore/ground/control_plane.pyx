@@ -46,6 +46,17 @@ cdef class ControlCall:
             signals_check()
         return 0
 
+    cdef int wait_whole(self) except -1:
+        """Sleep until it is done. Handlers of signals run when the caller is back in Python."""
+        cdef uint32_t seen
+        while self.state == CALL_WAITED_FOR:
+            seen = wait_event_enter(&self.ended)
+            if self.state == CALL_WAITED_FOR:
+                with nogil:
+                    wait_event_sleep(&self.ended, seen, -1)
+            wait_event_leave(&self.ended)
+        return 0
+
     def run(self) -> None:
         """Perform the call, unless that is done; in a control thread."""
         if self.function is not None:
@@ -144,21 +155,39 @@ cdef class ControlPlane:
         wait_event_wake(&self.progress)
         return 0
 
-    cdef int submit(self, ControlCall call) except -1:
-        """Each call gets a thread of its own: one that hangs holds up no other."""
+    cdef object perform_whole(self, object function, tuple arguments):
+        cdef ControlCall call
+        if not signals_arrive_here() or not self.thread_is_there():
+            return function(*arguments)
+        call = ControlCall(function, arguments, None)
+        self.calls.put(call)
+        call.wait_whole()
+        if call.error is not None:
+            error, call.error = call.error, None
+            raise error
+        return call.result
+
+    cdef bint thread_is_there(self) except -1:
+        """Have a thread take the next call, and no other; False: no more can be started."""
         if self.free_threads > 0:
             self.free_threads -= 1
-        else:
-            self.thread_count += 1
-            try:
-                thread_start(self.run, "pulsarx-control")
-            except RuntimeError:
-                self.thread_count -= 1
-                if self.thread_count == 0:
-                    # There will be none, the interpreter ends: better here than not at all.
-                    call.run()
-                    return 0
-                self.free_threads -= 1       # one that is busy takes it when it is done
+            return True
+        self.thread_count += 1
+        try:
+            thread_start(self.run, "pulsarx-control")
+        except RuntimeError:
+            self.thread_count -= 1
+            return False
+        return True
+
+    cdef int submit(self, ControlCall call) except -1:
+        """Each call gets a thread of its own: one that hangs holds up no other."""
+        if not self.thread_is_there():
+            if self.thread_count == 0:
+                # There will be none, the interpreter ends: better here than not at all.
+                call.run()
+                return 0
+            self.free_threads -= 1           # one that is busy takes it when it is done
         self.calls.put(call)
         return 0
 

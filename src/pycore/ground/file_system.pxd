@@ -3,3 +3,7 @@ GIL."""
 
 cdef class FileSystem:
     pass
+
+
+cdef bytes path_bytes(object path)
+"""os.fsencode without its Python code, in the middle of which a signal handler could raise."""

@@ -12,6 +12,9 @@ from pulsarx._core.file_ops cimport *
 
 import os
 
+cdef extern from "Python.h":
+    bytes PyUnicode_EncodeFSDefault(object text)
+
 cdef dict OPS = {
     "open": FILE_OP_OPEN, "open_memory": FILE_OP_OPEN_MEMORY, "close": FILE_OP_CLOSE,
     "write": FILE_OP_WRITE,
@@ -25,6 +28,12 @@ cdef dict KINDS = {
     "error": FAULT_ERROR, "short": FAULT_SHORT, "stall": FAULT_STALL,
     "late_error": FAULT_LATE_ERROR,
 }
+
+
+cdef bytes path_bytes(object path):
+    if isinstance(path, str):
+        return PyUnicode_EncodeFSDefault(path)
+    return os.fsencode(path)
 
 
 cdef int refuse(int error, path, other=None) except -1:
@@ -47,7 +56,7 @@ cdef class FileSystem:
         After a failure a file may be left that is not whole; its name is durable after
         flush_directory.
         """
-        cdef bytes name = os.fsencode(path)
+        cdef bytes name = path_bytes(path)
         cdef const char* c_name = name
         cdef const uint8_t* c_data = <const uint8_t*>PyBytes_AS_STRING(data)
         cdef size_t size = PyBytes_GET_SIZE(data)
@@ -69,7 +78,7 @@ cdef class FileSystem:
 
     def read(self, path: str) -> bytes:
         """The whole file."""
-        cdef bytes name = os.fsencode(path)
+        cdef bytes name = path_bytes(path)
         cdef bytes data = None
         cdef const char* c_name = name
         cdef uint8_t* room = NULL
@@ -93,8 +102,8 @@ cdef class FileSystem:
 
     def rename(self, source: str, target: str) -> None:
         """Give the file another name; a file of that name is replaced."""
-        cdef bytes source_name = os.fsencode(source)
-        cdef bytes target_name = os.fsencode(target)
+        cdef bytes source_name = path_bytes(source)
+        cdef bytes target_name = path_bytes(target)
         cdef const char* c_source = source_name
         cdef const char* c_target = target_name
         cdef int error
@@ -104,8 +113,8 @@ cdef class FileSystem:
 
     def link(self, source: str, target: str) -> None:
         """A second name; FileExistsError when it is taken."""
-        cdef bytes source_name = os.fsencode(source)
-        cdef bytes target_name = os.fsencode(target)
+        cdef bytes source_name = path_bytes(source)
+        cdef bytes target_name = path_bytes(target)
         cdef const char* c_source = source_name
         cdef const char* c_target = target_name
         cdef int error
@@ -115,7 +124,7 @@ cdef class FileSystem:
 
     def unlink(self, path: str) -> None:
         """Take the name away."""
-        cdef bytes name = os.fsencode(path)
+        cdef bytes name = path_bytes(path)
         cdef const char* c_name = name
         cdef int error
         with nogil:
@@ -124,7 +133,7 @@ cdef class FileSystem:
 
     def flush_directory(self, path: str) -> None:
         """Names created, changed and taken away in this directory are durable when this returns."""
-        cdef bytes name = os.fsencode(path)
+        cdef bytes name = path_bytes(path)
         cdef const char* c_name = name
         cdef int error
         with nogil:
@@ -133,7 +142,7 @@ cdef class FileSystem:
 
     def make_directory(self, path: str) -> None:
         """Create a directory; FileExistsError when the name is taken."""
-        cdef bytes name = os.fsencode(path)
+        cdef bytes name = path_bytes(path)
         cdef const char* c_name = name
         cdef int error
         with nogil:

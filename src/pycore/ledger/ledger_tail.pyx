@@ -87,17 +87,17 @@ cdef class LedgerTail:
         return changes == self.changes and self.event_owner is None and self.poll_ms == 0
 
     cdef LedgerSpan span_of(self, uint64_t ledger_id):
-        return control_plane.perform(self.managed_ledger.span_of, (ledger_id,))
+        return control_plane.perform_whole(self.managed_ledger.span_of, (ledger_id,))
 
     cdef LedgerSpan span_after(self, LedgerSpan span, uint64_t passed_ledger_id, uint64_t offset):
-        return control_plane.perform(self.managed_ledger.span_after,
-                                     (span, passed_ledger_id, offset))
+        return control_plane.perform_whole(self.managed_ledger.span_after,
+                                           (span, passed_ledger_id, offset))
 
     cdef uint64_t ledger_id_after(self, uint64_t ledger_id) except? 0:
-        return control_plane.perform(self.managed_ledger.ledger_id_after, (ledger_id,))
+        return control_plane.perform_whole(self.managed_ledger.ledger_id_after, (ledger_id,))
 
     cdef uint64_t messages_in(self, uint64_t ledger_id) except? 0:
-        return control_plane.perform(self.managed_ledger.messages_in, (ledger_id,))
+        return control_plane.perform_whole(self.managed_ledger.messages_in, (ledger_id,))
 
     cdef int appended(self, LedgerWriter writer, int64_t publish_time_ms) except -1:
         return 0

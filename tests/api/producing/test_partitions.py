@@ -206,8 +206,8 @@ def test_watchers_are_told_of_growth(memory_client: pulsarx.Client) -> None:
     partitioned(memory_client)
     watcher, gone = Watcher(), Watcher()
     topic = inspect(memory_client).partitioned_topic("x")
-    topic.watch(watcher.grown)
-    topic.watch(gone.grown)
+    topic.watch(watcher)
+    topic.watch(gone)
     del gone
     memory_client.admin.topics.update_partitioned_topic("x", 4)
     memory_client.admin.topics.update_partitioned_topic("x", 4)

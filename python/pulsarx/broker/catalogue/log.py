@@ -21,12 +21,13 @@ from pulsarx.broker.catalogue.file import (
     catalogue_file_name,
     catalogue_file_number,
 )
-from pulsarx.broker.catalogue.operations import CatalogueDraft
+from pulsarx.broker.catalogue.operations import CatalogueDraft, without_known_ledgers
 from pulsarx.broker.catalogue.state import CatalogueState
 from pulsarx.errors import CatalogueError, NewerFormatError, detail_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import logging
     from typing import Any
 
     from pulsarx.broker.folder.file_operations import FileOperations
@@ -211,16 +212,29 @@ class CatalogueLog:
     def _load_from(self, names: list[str]) -> None:
         commits = _numbers(COMMIT, names)
         checkpoints = sorted(_numbers(CHECKPOINT, names), reverse=True)
+        last = max((*commits, *checkpoints), default=0)
+        read = self._read_from(checkpoints, commits, last)
+        if read.misfit is not None:
+            read = self._read_around(read, checkpoints, commits, last)
+        self.state = read.state
+        self.checkpoint_number = read.start
+        self.checkpoint_size = read.size
+        self._recent = read.recent
+
+    def _read_from(
+        self, checkpoints: list[int], commits: set[int], last: int, *, leave_out: bool = False
+    ) -> _Read:
+        """The newest whole one of these checkpoints, and what was committed after it, up to a
+        commit that does not fit."""
         with _CollectorPaused():
             state, recent, size, damage = self._newest_whole_checkpoint(checkpoints)
-        start = state.number
-        last = max((*commits, *checkpoints), default=0)
+        read = _Read(state, recent, size)
         if last < self.state.number:
             raise CatalogueError(
                 f"{self._path} ends with commit {last}, but commit {self.state.number} was read "
                 "from it before. Nothing was changed. Was the folder replaced by an older copy?"
             )
-        for number in range(start + 1, last + 1):
+        for number in range(read.start + 1, last + 1):
             if number not in commits:
                 if damage is not None:
                     raise damage
@@ -229,11 +243,52 @@ class CatalogueLog:
                     f"{last}. Nothing was changed or deleted. Restore this file from a backup of "
                     "the folder"
                 )
-            self._apply(state, number, recent)
-        self.state = state
-        self.checkpoint_number = start
-        self.checkpoint_size = size
-        self._recent = recent
+            try:
+                self._apply(state, number, recent, read.left_out if leave_out else None)
+            except _Misfit as error:
+                read.misfit = error
+                break
+        return read
+
+    def _read_around(
+        self, failed: _Read, checkpoints: list[int], commits: set[int], last: int
+    ) -> _Read:
+        """What the catalogue says although a commit does not fit the state before it.
+
+        Versions before the control plane let a signal handler interrupt a commit that was durable
+        and put it into the state in part. The checkpoint of such a state has the number of the
+        commit before, and that commit follows it. The older checkpoint, or all commits from the
+        first one on, give the state without it.
+        """
+        assert failed.misfit is not None
+        if failed.start and failed.start + 1 == failed.misfit.number:
+            older = [number for number in checkpoints if number < failed.start]
+            path = self._file(CHECKPOINT, failed.start)
+            try:
+                read = self._read_from(older, commits, last)
+            except (_Discontinuity, CatalogueError):
+                read = failed
+            if read.misfit is None:
+                _log().warning(
+                    "%s was left out: it holds already what commit %d does (%s). An interrupted "
+                    "commit of an older version of PulsarX left it so. The state was read from "
+                    "%s and the commits after it, and lacks nothing",
+                    path,
+                    failed.misfit.number,
+                    detail_of(failed.misfit),
+                    f"checkpoint {read.start}" if read.start else "the empty catalogue",
+                )
+                return read
+        read = self._read_from(checkpoints, commits, last, leave_out=True)
+        if read.misfit is not None:
+            raise failed.misfit
+        for each in read.left_out:
+            _log().warning(
+                "%s. It was left out. An interrupted commit of an older version of PulsarX left "
+                "it so",
+                each,
+            )
+        return read
 
     def _newest_whole_checkpoint(
         self, checkpoints: list[int]
@@ -257,8 +312,18 @@ class CatalogueLog:
                 damage = damage or error
         return CatalogueState(), {}, 0, damage
 
-    def _apply(self, state: CatalogueState, number: int, recent: dict[int, int]) -> set[int]:
-        """Read one commit and put it on top of a state; the ids it used."""
+    def _apply(
+        self,
+        state: CatalogueState,
+        number: int,
+        recent: dict[int, int],
+        left_out: list[str] | None = None,
+    ) -> set[int]:
+        """Read one commit and put it on top of a state; the ids it used.
+
+        left_out: where to say what was left out because it adds nothing; None: such a commit is
+        refused.
+        """
         path = self._file(COMMIT, number)
         data = self._files.read(path)
         document, checksum = catalogue_file_decode(COMMIT, self._folder_id, path, data)
@@ -271,13 +336,19 @@ class CatalogueLog:
                 "a backup"
             )
         draft = CatalogueDraft(state)
-        operations = document.get("operations")
+        operations: Any = document.get("operations")
         try:
             if not isinstance(operations, list):
                 raise CatalogueError("it has no list of operations")
-            draft.apply(operations)
+            if left_out is None:
+                draft.apply(operations)
+            else:
+                operations, known = without_known_ledgers(state, operations)
+                draft.apply(operations)
+                draft.used_ids.update(known)
+                left_out += [f"{path}: {each}" for each in known.values()]
         except CatalogueError as error:
-            raise CatalogueError(f"{path}: {detail_of(error)}") from error
+            raise _Misfit(f"{path}: {detail_of(error)}", number) from error
         except NewerFormatError as error:
             raise NewerFormatError(
                 f"{path}: {detail_of(error)}. Upgrade PulsarX to open it"
@@ -365,6 +436,34 @@ class CatalogueLog:
 
 class _Discontinuity(CatalogueError):
     """What was listed does not join up: the owner folded it meanwhile, or something is missing."""
+
+
+class _Misfit(CatalogueError):
+    """A commit does not fit the state before it."""
+
+    def __init__(self, text: str, number: int) -> None:
+        super().__init__(text)
+        self.number = number
+
+
+class _Read:
+    """What was read from one checkpoint, or from the first commit, on."""
+
+    __slots__ = ("state", "start", "recent", "size", "misfit", "left_out")
+
+    def __init__(self, state: CatalogueState, recent: dict[int, int], size: int) -> None:
+        self.state = state
+        self.start = state.number  # of the checkpoint; 0: none
+        self.recent = recent
+        self.size = size
+        self.misfit: _Misfit | None = None  # the commit that ended it too early
+        self.left_out: list[str] = []
+
+
+def _log() -> logging.Logger:
+    import logging
+
+    return logging.getLogger("pulsarx")
 
 
 class _CollectorPaused:

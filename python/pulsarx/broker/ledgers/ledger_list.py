@@ -55,7 +55,8 @@ class LedgerList:
         self.partition: int = TopicName.of(name).partition_index
         self.catalogue = catalogue
         # Made when somebody reads: most topics of a folder are idle.
-        self._spans: weakref.WeakValueDictionary[int, LedgerSpan] | None = None
+        self._spans: dict[int, weakref.ref[LedgerSpan]] | None = None
+        self._spans_max = 16  # before those that nobody reads are forgotten
         self._headless: set[int] = set()
 
     def tell_headless(self, ledger_id: int, path: str) -> None:
@@ -99,15 +100,24 @@ class LedgerList:
 
     def span(self, ledger: LedgerRecord) -> LedgerSpan:
         """The ledger as a reader sees it; mapped once while anybody reads it."""
-        if self._spans is None:
-            self._spans = weakref.WeakValueDictionary()
-        found = self._spans.get(ledger.ledger_id)
+        spans = self._spans
+        if spans is None:
+            spans = self._spans = {}
+        reference = spans.get(ledger.ledger_id)
+        found = None if reference is None else reference()
         if found is None or (ledger.state == "sealed" and found.is_growing):
             try:
-                found = self._spans[ledger.ledger_id] = self.make_span(ledger)
+                found = self.make_span(ledger)
             except errors.CorruptDataError as error:
                 error.ledger_id = ledger.ledger_id  # type: ignore[attr-defined]
                 raise
+            # Without a callback: readers let go of it in the middle of their calls.
+            spans[ledger.ledger_id] = weakref.ref(found)
+            if len(spans) > self._spans_max:
+                for ledger_id, each in list(spans.items()):
+                    if each() is None:
+                        spans.pop(ledger_id, None)
+                self._spans_max = 2 * len(spans) + 16
         return found
 
     def span_of(self, ledger_id: int) -> LedgerSpan | None:

@@ -123,12 +123,25 @@ def _ask_once(
         finally:
             registry.release(path, mine)
     directory = DataDirectory.open(path, files=FileSystem(), read_only=True)
+    try:
+        return _ask_owner_of(directory, verb, arguments, deadline, known)
+    finally:
+        directory.close()
+
+
+def _ask_owner_of(
+    directory: DataDirectory,
+    verb: str,
+    arguments: Arguments,
+    deadline: Deadline,
+    known: Callable[[], Arguments | None] | None,
+) -> Any:
     owner = directory.owner()
     if owner is None:
         answer = known() if known is not None else None
         if answer is not None:
             return answer
-        return _ask_nobody(path, verb, arguments)
+        return _ask_nobody(directory.path, verb, arguments)
     if owner.control_socket == BRIEF_OWNER:
         raise _NotNow(f"another process (pid {owner.pid}) owns it for a request of its own")
     if not owner.control_socket:

@@ -7,12 +7,12 @@ holds no messages, only how many partitions there are.
 from __future__ import annotations
 
 import threading
-import weakref
 
 from pulsarx import errors
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker_options import PARTITION_COUNT_MAX
 from pulsarx.topic_name import PARTITION_SUFFIX, TopicName
+from pulsarx.weak_list import WeakList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,31 +37,26 @@ class PartitionedTopic:
         self.topic_name = TopicName.of(record.name)
         self.name: str = record.name
         self.partition_count: int = record.partition_count
-        self._watchers: list[weakref.WeakMethod[Callable[[int], None]]] = []
+        self._watchers = WeakList()  # with grown(partition count)
 
     def partition(self, index: int) -> Topic:
         """One partition; TopicNotFound when there are not so many."""
         return self._topic(self.topic_name.partition(index))
 
-    def watch(self, grown: Callable[[int], None]) -> None:
-        """Call the method grown(partition count) after the topic has grown, without a lock held.
+    def watch(self, watcher: Any) -> None:
+        """Call watcher.grown(partition count) after the topic has grown, without a lock held.
 
         It is held weakly: the watcher may simply go.
         """
-        with self._lock:
-            self._watchers = [each for each in self._watchers if each() is not None]
-            self._watchers.append(weakref.WeakMethod(grown))
+        self._watchers.add(watcher)
 
     def has_grown(self, partition_count: int) -> None:
         """Told by the directory of topics."""
         with self._lock:
             # Two that let it grow may come here in the other order.
             self.partition_count = max(self.partition_count, partition_count)
-            watchers = [each() for each in self._watchers]
-            self._watchers = [each for each in self._watchers if each() is not None]
-        for watcher in watchers:
-            if watcher is not None:
-                watcher(partition_count)
+        for watcher in self._watchers.members():
+            watcher.grown(partition_count)
 
 
 def partition_names(name: TopicName, partition_count: int) -> list[str]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import weakref
-
 from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
 from pulsarx.broker.topics.reader_cursor import ReaderCursor
+from pulsarx.weak_list import WeakList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ class ReadOnlyTopic:
         self.decompressed_size_max = broker.decompressed_size_max
         self.ledger = ReadOnlyLedger(broker, record)
         self.tail = self.ledger.tail
-        self._reader_cursors: weakref.WeakSet[ReaderCursor] = weakref.WeakSet()
+        self._reader_cursors = WeakList()
 
     def reader_cursor(self, schema: object) -> ReaderCursor:
         made = ReaderCursor(self, schema)
@@ -33,7 +32,7 @@ class ReadOnlyTopic:
 
     def abandon(self) -> None:
         """In a forked child: refuse further calls."""
-        for cursor in list(self._reader_cursors):
+        for cursor in self._reader_cursors.members():
             cursor.abandon()
 
     def publisher_count(self) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-import weakref
 
 from pulsarx import errors
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
 from pulsarx.broker.topics.producer_registry import ProducerRegistry
 from pulsarx.broker.topics.trimming import Trimming
+from pulsarx.weak_list import WeakList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Topic:
         self.decompressed_size_max = runtime.decompressed_size_max
         self.subscriptions: dict[str, Subscription] = {}
         self._non_durable: dict[str, Subscription] = {}
-        self._reader_cursors: weakref.WeakSet[ReaderCursor] | None = None  # made with the first
+        self._reader_cursors: WeakList | None = None  # made with the first
         self.producers = ProducerRegistry(self.name, runtime)
         self.ledger = ManagedLedger(runtime, self.name, self._ledger_changed)
         self.trimming = Trimming(
@@ -178,7 +178,7 @@ class Topic:
         made = ReaderCursor(self, schema)
         with self.lock:
             if self._reader_cursors is None:
-                self._reader_cursors = weakref.WeakSet()
+                self._reader_cursors = WeakList()
             self._reader_cursors.add(made)
         return made
 
@@ -249,6 +249,6 @@ class Topic:
         self.producers.abandon()
         for subscription in self.all_subscriptions():
             subscription.abandon()
-        for cursor in list(self._reader_cursors or ()):
+        for cursor in [] if self._reader_cursors is None else self._reader_cursors.members():
             cursor.abandon()
         self.ledger.abandon()

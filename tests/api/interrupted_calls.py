@@ -1,0 +1,684 @@
+"""All public calls, as what an interrupted program does with them; for interrupted_run.py.
+
+Each is a generator over a World. It yields what is to be interrupted and gets an Outcome, and looks
+then at what must hold: nothing is in the way of the same call once more. What was confirmed is
+written down; `World.end` looks for it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pulsarx
+from pulsarx import ConsumerType, InitialPosition, MessageId, errors
+
+PATIENCE_MS = 20_000
+
+
+@dataclass
+class Outcome:
+    """value: what the call returned, None when it was interrupted."""
+
+    interrupted: bool
+    value: Any = None
+
+
+@dataclass
+class Waiting:
+    """A call that ends by the interrupt only."""
+
+    call: Callable[[], Any]
+
+
+Steps = Generator["Callable[[], Any] | Waiting", Outcome, None]
+OPTIONS = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=20)
+TYPES = {
+    "ex": ConsumerType.Exclusive,
+    "fo": ConsumerType.Failover,
+    "sh": ConsumerType.Shared,
+    "ks": ConsumerType.KeyShared,
+}
+
+
+class World:
+    """A client with a folder, and what is known of it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.count = 0
+        self.confirmed: set[bytes] = set()
+        self.parts_confirmed: set[bytes] = set()
+        self.acknowledged: dict[str, set[bytes]] = {name: set() for name in TYPES}
+        self.maybe_acknowledged: dict[str, set[bytes]] = {name: set() for name in TYPES}
+        self.main = path / "main"
+        self.client = self.open()
+        self.producer = self.client.create_producer("t")
+        self.client.create_reader("t", MessageId.earliest).close()
+        for name, kind in TYPES.items():
+            self.subscribe(name, kind).close()
+        self.subscribe("keep", ConsumerType.Exclusive).close()
+        self.client.admin.topics.create_partitioned_topic("parts", 3)
+        self.client.subscribe("parts", "keep").close()
+        self.probe_producer = self.client.create_producer("probe")
+        self.probe = self.client.subscribe(
+            "probe", "p", ConsumerType.Shared, negative_ack_redelivery_delay_ms=1
+        )
+        self.clock = pulsarx.ManualClock(settle_seconds=PATIENCE_MS / 1000)
+        self.clocked = pulsarx.Client("memory:clocked", clock=self.clock)
+        self.delayed = self.clocked.create_producer("d")
+        self.delayed_to = self.clocked.subscribe("d", "s", ConsumerType.Shared)
+
+    def open(self) -> pulsarx.Client:
+        return pulsarx.Client(self.main, durability="os", broker_options=OPTIONS)
+
+    def subscribe(self, name: str, kind: ConsumerType) -> pulsarx.Consumer:
+        return self.client.subscribe(
+            "t",
+            name,
+            kind,
+            initial_position=InitialPosition.Earliest,
+            negative_ack_redelivery_delay_ms=1,
+        )
+
+    def payload(self) -> bytes:
+        self.count += 1
+        return b"%d" % self.count
+
+    def sent(self) -> bytes:
+        data = self.payload()
+        self.producer.send(data, partition_key="k")
+        self.confirmed.add(data)
+        return data
+
+    # What must hold -------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """After every interrupt: a message goes through, and comes again when it is refused, by a
+        timer."""
+        self.probe_producer.send(b"probe")
+        message = self.probe.receive(PATIENCE_MS)
+        self.probe.negative_acknowledge(message)
+        message = self.probe.receive(PATIENCE_MS)
+        assert message.redelivery_count() == 1
+        self.probe.acknowledge(message)
+
+    def check_locks(self) -> None:
+        """Another thread gets everything that takes locks."""
+        done: list[BaseException | None] = []
+
+        def work() -> None:
+            try:
+                names = self.client.admin.topics.get_list()
+                for name in names:
+                    self.client.admin.topics.stats(name)
+                self.client.create_producer("t", "locks").close()
+                self.client.subscribe("t", "locks").unsubscribe()
+                done.append(None)
+            except BaseException as error:
+                done.append(error)
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join(PATIENCE_MS / 1000)
+        assert done, "a lock is left"
+        if done[0] is not None:
+            raise done[0]
+
+    def end(self) -> Steps:
+        """Close, interrupted; and look for everything in this process and in another."""
+        outcome = yield self.clocked.close
+        if outcome.interrupted:
+            closed_again(self.clocked)
+        outcome = yield self.client.close
+        if outcome.interrupted:
+            closed_again(self.client)
+        in_a_child(self.check_contents)
+        self.check_contents()
+        shutil.rmtree(self.path)
+
+    def check_contents(self) -> None:
+        client = pulsarx.Client(self.main, durability="interval", broker_options=OPTIONS)
+        lost = self.confirmed - read_all(client, "t")
+        assert not lost, f"confirmed and not there: {sorted(lost)}"
+        found: set[bytes] = set()
+        for name in client.get_topic_partitions("parts"):
+            found |= read_all(client, name)
+        lost = self.parts_confirmed - found
+        assert not lost, f"confirmed and in no partition: {sorted(lost)}"
+        for name, kind in TYPES.items():
+            consumer = client.subscribe("t", name, kind)
+            received: list[bytes] = []
+            while batch := consumer.receive_many(10_000, 0 if received else 1):
+                received += [each.data() for each in batch]
+            lost = self.confirmed - self.maybe_acknowledged[name] - set(received)
+            assert not lost, f"{name}: neither acknowledged nor received: {sorted(lost)}"
+            again = self.acknowledged[name] & set(received)
+            assert not again, f"{name}: acknowledged and received again: {sorted(again)}"
+        client.close()
+
+
+def read_all(client: pulsarx.Client, topic: str) -> set[bytes]:
+    reader = client.create_reader(topic, MessageId.earliest)
+    found: set[bytes] = set()
+    while batch := reader.read_many(10_000, 0):
+        found.update(each.data() for each in batch)
+    return found
+
+
+def in_a_child(work: Callable[[], object]) -> None:
+    """In a forked process: nothing of what this one has open is there."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    assert status == 0, "another process found it otherwise"
+
+
+def closed_again(member: Any) -> None:
+    """A second close ends what an interrupted one began; or it had ended."""
+    try:
+        member.close()
+    except errors.AlreadyClosed:
+        pass
+    try:
+        member.close()
+    except errors.AlreadyClosed:
+        return
+    raise AssertionError(f"{member!r} was closed twice after an interrupt, and again")
+
+
+# Clients -----------------------------------------------------------------------------------------
+
+
+def open_and_close(w: World) -> Steps:
+    folder = w.path / f"side{w.count % 3}"
+    outcome = yield lambda: pulsarx.Client(folder, durability="os")
+    client = outcome.value
+    if client is not None:
+        outcome = yield client.close
+        if outcome.interrupted:
+            closed_again(client)
+    # With another durability: InvalidConfiguration if anything has it open.
+    pulsarx.Client(folder, durability="interval").close()
+
+
+def open_and_shut_down(w: World) -> Steps:
+    folder = w.path / f"side{w.count % 3}"
+    client = pulsarx.Client(folder, durability="os")
+    producer = client.create_producer("t", batching_enabled=True)
+    producer.send_async(b"x", None)
+    outcome = yield client.shutdown
+    if outcome.interrupted:
+        client.shutdown()
+    pulsarx.Client(folder, durability="interval").close()
+
+
+def read_only(w: World) -> Steps:
+    outcome = yield lambda: pulsarx.Client(w.main, read_only=True)
+    client = outcome.value or pulsarx.Client(w.main, read_only=True)
+    outcome = yield lambda: client.create_reader("t", MessageId.earliest)
+    if outcome.value is not None:
+        outcome = yield outcome.value.close
+    outcome = yield client.close
+    if outcome.interrupted:
+        closed_again(client)
+
+
+# Producers ---------------------------------------------------------------------------------------
+
+
+def create_and_close_producer(w: World) -> Steps:
+    outcome = yield lambda: w.client.create_producer("t", "named")
+    producer = outcome.value or w.client.create_producer("t", "named")
+    outcome = yield producer.close
+    if outcome.interrupted:
+        closed_again(producer)
+    w.client.create_producer("t", "named").close()
+
+
+def send(w: World) -> Steps:
+    data = w.payload()
+    outcome = yield lambda: w.producer.send(data)
+    if not outcome.interrupted:
+        w.confirmed.add(data)
+
+
+def send_to_a_new_topic(w: World) -> Steps:
+    producer = w.client.create_producer(f"new{w.count % 5}")
+    outcome = yield lambda: producer.send(w.payload())
+    if outcome.interrupted:
+        producer.send(w.payload())
+    producer.close()
+
+
+def send_in_batches(w: World) -> Steps:
+    producer = w.client.create_producer(
+        "t", batching_enabled=True, batching_max_messages=5, batching_max_publish_delay_ms=2
+    )
+    told: list[bytes] = []
+    for _ in range(7):
+        data = w.payload()
+
+        def tell(result: Any, _: Any, data: bytes = data) -> None:
+            if result == pulsarx.Result.Ok:
+                told.append(data)
+
+        outcome = yield lambda data=data, tell=tell: producer.send_async(data, tell)
+    outcome = yield producer.flush
+    if outcome.interrupted:
+        producer.flush()
+    outcome = yield producer.close
+    if outcome.interrupted:
+        closed_again(producer)
+    w.confirmed.update(told)
+
+
+def send_many(w: World) -> Steps:
+    contents = [w.payload() for _ in range(5)]
+    outcome = yield lambda: w.producer.send_many(contents)
+    if not outcome.interrupted:
+        w.confirmed.update(contents)
+
+
+def send_delayed(w: World) -> Steps:
+    """The message of the system clock comes, whatever was interrupted."""
+    consumer = w.client.subscribe("later", "s", ConsumerType.Shared)
+    producer = w.client.create_producer("later")
+    outcome = yield lambda: producer.send(b"later", deliver_after=pulsarx_ms(3))
+    if not outcome.interrupted:
+        consumer.acknowledge(consumer.receive(PATIENCE_MS))
+    consumer.unsubscribe()
+    producer.close()
+
+
+def pulsarx_ms(milliseconds: int) -> Any:
+    from datetime import timedelta
+
+    return timedelta(milliseconds=milliseconds)
+
+
+def send_to_partitions(w: World) -> Steps:
+    def make() -> Any:
+        return w.client.create_producer("parts", "named", batching_enabled=True)
+
+    outcome = yield make
+    producer = outcome.value or make()
+    for _ in range(3):
+        data = w.payload()
+        outcome = yield lambda data=data: producer.send(data)
+        if not outcome.interrupted:
+            w.parts_confirmed.add(data)
+    outcome = yield lambda: producer.send_async(w.payload(), None)
+    outcome = yield producer.flush
+    contents = [w.payload() for _ in range(5)]
+    outcome = yield lambda: producer.send_many(contents)
+    if not outcome.interrupted:
+        w.parts_confirmed.update(contents)
+    outcome = yield producer.close
+    if outcome.interrupted:
+        closed_again(producer)
+
+
+def send_to_lazy_partitions(w: World) -> Steps:
+    producer = w.client.create_producer("parts", "lazy", lazy_start_partitioned_producers=True)
+    for _ in range(3):
+        yield lambda: producer.send(w.payload())
+    producer.close()
+    w.client.create_producer("parts", "lazy").close()
+
+
+# Consumers ---------------------------------------------------------------------------------------
+
+
+def subscribe_and_close(name: str) -> Callable[[World], Steps]:
+    def steps(w: World) -> Steps:
+        outcome = yield lambda: w.subscribe(name, TYPES[name])
+        # At once: an Exclusive one is not held by what was interrupted.
+        consumer = outcome.value or w.subscribe(name, TYPES[name])
+        stats = w.client.admin.topics.stats("t")["subscriptions"][name]
+        assert len(stats["consumers"]) == 1, stats
+        outcome = yield consumer.close
+        if outcome.interrupted:
+            closed_again(consumer)
+        stats = w.client.admin.topics.stats("t")["subscriptions"][name]
+        assert not stats["consumers"], stats
+
+    return steps
+
+
+def subscribe_anew(w: World) -> Steps:
+    """A subscription that is made by the call goes when it is interrupted, or is there in full."""
+    outcome = yield lambda: w.client.subscribe("t", "anew")
+    consumer = outcome.value or w.client.subscribe("t", "anew")
+    outcome = yield consumer.unsubscribe
+    if outcome.interrupted:
+        try:
+            consumer.unsubscribe()
+        except errors.AlreadyClosed:
+            pass
+    assert "anew" not in w.client.admin.topics.stats("t")["subscriptions"]
+
+
+def subscribe_to_several(w: World) -> Steps:
+    def make() -> pulsarx.Consumer:
+        return w.client.subscribe(["t", "parts"], "several")
+
+    outcome = yield make
+    consumer = outcome.value or make()
+    w.sent()
+    outcome = yield lambda: consumer.receive(PATIENCE_MS)
+    if outcome.value is not None:
+        message = outcome.value
+        yield lambda: consumer.acknowledge(message)
+        yield lambda: consumer.negative_acknowledge(message)
+    yield consumer.redeliver_unacknowledged_messages
+    yield lambda: consumer.receive_many(1, 0)
+    yield lambda: consumer.seek(MessageId.latest)
+    outcome = yield consumer.close
+    if outcome.interrupted:
+        closed_again(consumer)
+    make().close()
+
+
+def subscribe_with_a_listener(w: World) -> Steps:
+    got = threading.Event()
+
+    def listener(consumer: Any, message: Any) -> None:
+        consumer.acknowledge(message)
+        got.set()
+
+    consumer = w.client.subscribe("t", "listened", message_listener=listener)
+    outcome = yield w.sent
+    w.sent()
+    assert got.wait(PATIENCE_MS / 1000), "the listener is not called"
+    yield consumer.pause_message_listener
+    yield consumer.resume_message_listener
+    outcome = yield consumer.close
+    if outcome.interrupted:
+        closed_again(consumer)
+
+
+def taking(name: str, take: Callable[[pulsarx.Consumer], Any]) -> Callable[[World], Steps]:
+    """Take what is there and acknowledge it; everything is interrupted."""
+
+    def steps(w: World) -> Steps:
+        w.sent()
+        w.sent()
+        consumer = w.subscribe(name, TYPES[name])
+        outcome = yield lambda: take(consumer)
+        found = outcome.value if isinstance(outcome.value, list) else [outcome.value]
+        for message in found if not outcome.interrupted else ():
+            data = message.data()
+            w.maybe_acknowledged[name].add(data)
+            outcome = yield lambda message=message: consumer.acknowledge(message)
+            if not outcome.interrupted:
+                w.acknowledged[name].add(data)
+        consumer.close()
+
+    return steps
+
+
+def acknowledge_otherwise(w: World) -> Steps:
+    w.sent()
+    consumer = w.subscribe("ex", ConsumerType.Exclusive)
+    message = consumer.receive(PATIENCE_MS)
+    before = {b"%d" % number for number in range(int(message.data()) + 1)}
+    w.maybe_acknowledged["ex"] |= before
+    outcome = yield lambda: consumer.acknowledge_cumulative(message)
+    if not outcome.interrupted:
+        w.acknowledged["ex"].add(message.data())
+    w.sent()
+    messages = consumer.receive_many(5, PATIENCE_MS)
+    w.maybe_acknowledged["ex"].update(each.data() for each in messages)
+    outcome = yield lambda: consumer.acknowledge_many(messages)
+    if not outcome.interrupted:
+        w.acknowledged["ex"].update(each.data() for each in messages)
+    consumer.close()
+
+
+def refuse(name: str) -> Callable[[World], Steps]:
+    def steps(w: World) -> Steps:
+        w.sent()
+        consumer = w.subscribe(name, TYPES[name])
+        message = consumer.receive(PATIENCE_MS)
+        outcome = yield lambda: consumer.negative_acknowledge(message)
+        if not outcome.interrupted:
+            while consumer.receive(PATIENCE_MS).message_id() != message.message_id():
+                pass
+        yield consumer.redeliver_unacknowledged_messages
+        consumer.redeliver_unacknowledged_messages()
+        consumer.receive(PATIENCE_MS)
+        consumer.close()
+
+    return steps
+
+
+def wait_for_a_message(w: World) -> Steps:
+    consumer = w.client.subscribe("quiet", "s")
+    several = w.client.subscribe(["quiet", "silent"], "several")
+    reader = w.client.create_reader("quiet", MessageId.latest)
+    calls: list[Callable[[], Any]] = [
+        consumer.receive,
+        lambda: consumer.receive(PATIENCE_MS),
+        lambda: consumer.receive_many(3),
+        several.receive,
+        lambda: several.receive_many(3, PATIENCE_MS),
+        reader.read_next,
+        lambda: reader.read_next(PATIENCE_MS),
+        lambda: consumer.receive_async().result(),
+    ]
+    outcome = yield Waiting(calls[w.count % len(calls)])
+    assert outcome.interrupted
+    for each in (consumer, several, reader):
+        each.close()
+
+
+def receive_in_futures(w: World) -> Steps:
+    consumer = w.subscribe("sh", ConsumerType.Shared)
+    w.sent()
+    outcome = yield consumer.receive_async
+    if outcome.value is not None:
+        future = outcome.value
+        outcome = yield lambda: future.result(PATIENCE_MS / 1000)
+        assert future.result(PATIENCE_MS / 1000) is not None
+    outcome = yield consumer.receive_async
+    if outcome.value is not None:
+        future = outcome.value
+        outcome = yield future.cancel
+        future.cancel()
+        assert future.cancelled() or future.result(PATIENCE_MS / 1000) is not None
+    # No future that nobody has takes what the next call waits for.
+    outcome = None  # type: ignore[assignment]
+    consumer.redeliver_unacknowledged_messages()
+    w.sent()
+    consumer.receive(PATIENCE_MS)
+    consumer.close()
+
+
+def look_and_seek(w: World) -> Steps:
+    consumer = w.client.subscribe("t", "seeking")
+    message_id = MessageId.deserialize(w.producer.send(w.payload()).serialize())
+    yield consumer.get_last_message_id
+    for target in (message_id, MessageId.earliest, MessageId.latest, 1):
+        outcome = yield lambda target=target: consumer.seek(target)
+        if outcome.interrupted:
+            consumer.seek(target)
+    consumer.receive(PATIENCE_MS)
+    consumer.close()
+
+
+def letters(w: World) -> Steps:
+    policy = pulsarx.ConsumerDeadLetterPolicy(1, "dead", initial_subscription_name="s")
+
+    def make() -> pulsarx.Consumer:
+        return w.client.subscribe(
+            "lettered",
+            "s",
+            ConsumerType.Shared,
+            dead_letter_policy=policy,
+            retry_enable=True,
+            negative_ack_redelivery_delay_ms=0,
+        )
+
+    outcome = yield make
+    consumer = outcome.value or make()
+    producer = w.client.create_producer("lettered")
+    producer.send(b"letter")
+    message = consumer.receive(PATIENCE_MS)
+    outcome = yield lambda: consumer.reconsume_later(message, 0)
+    if outcome.interrupted:
+        consumer.redeliver_unacknowledged_messages()
+    again = consumer.receive(PATIENCE_MS)
+    outcome = yield lambda: consumer.negative_acknowledge(again)
+    outcome = yield lambda: consumer.receive_many(1, 5)
+    outcome = yield consumer.close
+    if outcome.interrupted:
+        closed_again(consumer)
+    producer.close()
+    consumer = make()
+    consumer.seek(MessageId.latest)
+    consumer.close()
+
+
+# Readers -----------------------------------------------------------------------------------------
+
+
+def read(w: World) -> Steps:
+    def make() -> pulsarx.Reader:
+        return w.client.create_reader("t", MessageId.earliest)
+
+    w.sent()
+    outcome = yield make
+    reader = outcome.value or make()
+    yield reader.has_message_available
+    outcome = yield lambda: reader.read_next(PATIENCE_MS)
+    yield lambda: reader.read_many(2, 0)
+    yield reader.get_last_message_id
+    outcome = yield lambda: reader.seek(MessageId.earliest)
+    if outcome.interrupted:
+        reader.seek(MessageId.earliest)
+    reader.read_next(PATIENCE_MS)
+    outcome = yield reader.close
+    if outcome.interrupted:
+        closed_again(reader)
+
+
+# Administration ----------------------------------------------------------------------------------
+
+
+def create_topics(w: World) -> Steps:
+    topics = w.client.admin.topics
+    name = w.payload().decode()
+    for verb in (
+        partial(topics.create_non_partitioned_topic, f"plain{name}"),
+        partial(topics.create_partitioned_topic, f"parted{name}", 2),
+        partial(topics.update_partitioned_topic, f"parted{name}", 3),
+    ):
+        outcome = yield verb
+        if outcome.interrupted:
+            try:
+                verb()
+            except errors.NotAllowedError:
+                pass  # it was done
+    assert topics.get_partitioned_topic_metadata(f"parted{name}") == {"partitions": 3}
+    assert topics.stats(f"plain{name}")["subscriptions"] == {}
+
+
+def administer(w: World) -> Steps:
+    yield lambda: w.client.admin
+    topics, namespaces = w.client.admin.topics, w.client.admin.namespaces
+    yield topics.get_list
+    yield topics.get_partitioned_topic_list
+    yield lambda: topics.stats("t")
+    yield lambda: topics.partitioned_stats("parts")
+    yield lambda: topics.get_partitioned_topic_metadata("parts")
+    yield lambda: w.client.get_topic_partitions("parts")
+    yield namespaces.get_namespaces
+    for minutes in (1, 2):
+        outcome = yield lambda m=minutes: namespaces.set_retention("public/default", m, 10)
+        if not outcome.interrupted:
+            assert namespaces.get_retention("public/default") == (minutes, 10)
+    yield lambda: namespaces.get_retention("public/default")
+
+
+def administer_without_a_client(w: World) -> Steps:
+    from pulsarx.admin import Admin
+
+    folder = w.path / f"side{w.count % 3}"
+    pulsarx.Client(folder).close()
+    yield Admin.at(w.main).topics.get_list
+    yield Admin.at(folder).topics.get_list
+    pulsarx.Client(folder, durability="interval").close()
+
+
+# Clocks ------------------------------------------------------------------------------------------
+
+
+def advance_a_clock(w: World) -> Steps:
+    outcome = yield lambda: w.delayed.send(b"delayed", deliver_after=pulsarx_ms(1000))
+    began_ms = w.clock.now_ms()
+    outcome = yield lambda: w.clock.advance(2)
+    w.clock.advance(0)
+    assert w.clock.now_ms() - began_ms in ((2000,) if not outcome.interrupted else (0, 2000))
+    w.delayed.send(b"delayed", deliver_after=pulsarx_ms(1000))
+    w.clock.advance(2)
+    w.delayed_to.acknowledge(w.delayed_to.receive(PATIENCE_MS))
+    while w.delayed_to.receive_many(10, 0):
+        pass
+
+
+CALLS: dict[str, Callable[[World], Steps]] = {
+    "open_and_close": open_and_close,
+    "open_and_shut_down": open_and_shut_down,
+    "read_only": read_only,
+    "create_and_close_producer": create_and_close_producer,
+    "send": send,
+    "send_to_a_new_topic": send_to_a_new_topic,
+    "send_in_batches": send_in_batches,
+    "send_many": send_many,
+    "send_delayed": send_delayed,
+    "send_to_partitions": send_to_partitions,
+    "send_to_lazy_partitions": send_to_lazy_partitions,
+    "subscribe_exclusive": subscribe_and_close("ex"),
+    "subscribe_failover": subscribe_and_close("fo"),
+    "subscribe_shared": subscribe_and_close("sh"),
+    "subscribe_key_shared": subscribe_and_close("ks"),
+    "subscribe_anew": subscribe_anew,
+    "subscribe_to_several": subscribe_to_several,
+    "subscribe_with_a_listener": subscribe_with_a_listener,
+    "receive": taking("ex", lambda consumer: consumer.receive(PATIENCE_MS)),
+    "receive_failover": taking("fo", lambda consumer: consumer.receive()),
+    "receive_shared": taking("sh", lambda consumer: consumer.receive()),
+    "receive_key_shared": taking("ks", lambda consumer: consumer.receive(PATIENCE_MS)),
+    "receive_many": taking("sh", lambda consumer: consumer.receive_many(10)),
+    "batch_receive": taking("ks", lambda consumer: consumer.batch_receive()),
+    "acknowledge_otherwise": acknowledge_otherwise,
+    "refuse_exclusive": refuse("ex"),
+    "refuse_shared": refuse("sh"),
+    "refuse_key_shared": refuse("ks"),
+    "wait_for_a_message": wait_for_a_message,
+    "receive_in_futures": receive_in_futures,
+    "look_and_seek": look_and_seek,
+    "letters": letters,
+    "read": read,
+    "create_topics": create_topics,
+    "administer": administer,
+    "administer_without_a_client": administer_without_a_client,
+    "advance_a_clock": advance_a_clock,
+}
