@@ -86,9 +86,10 @@ cdef int install() except -1:
         b"           deliver_after=None)\n--\n\n"
         b"Hand one message over and return; callback(Result, MessageId) runs later in another\n"
         b"thread, or is None.\n\n"
-        b"Raises ProducerQueueIsFull when max_pending_messages are on their way\n"
-        b"(block_if_queue_full waits instead). What fails later is told to the callbacks; without\n"
-        b"a callback, to the next flush() or close().")
+        b"ProducerQueueIsFull: max_pending_messages are on their way (block_if_queue_full waits\n"
+        b"instead). This, and whatever else keeps the message from being stored, is told to the\n"
+        b"callback and not raised. Without a callback it is raised, or told to the next flush() or\n"
+        b"close() when it fails later. TypeError: the callback cannot be called.")
     (<dict>pulsarx_type_dict(owner))["send_async"] = PyDescr_NewMethod(owner, &DEFINITION)
     PyType_Modified(owner)
     return 0
