@@ -132,17 +132,14 @@ class BrokerRuntime:
         """The cursor of a subscription as it was left; a new one begins where its record says."""
         from pulsarx._pycore.cursor.ack_tracker import AckTracker
         from pulsarx._pycore.cursor.cursor_store import CursorStore
-        from pulsarx.broker.folder.cursor_listing import CursorListing
+        from pulsarx.broker.folder.cursor_listing import CursorListing, cursor_place
 
         if self.directory.ends_path is None:  # in memory
             return AckTracker(None)
         with self._lock:
             if self._cursors is None:
                 self._cursors = CursorListing(self.files, f"{self.directory.path}/cursors")
-        prefix = f"{self.directory.path}/cursors/{record.cursor_id}"
-        identity = (
-            record.cursor_id.to_bytes(8, "little") + bytes.fromhex(self.directory.folder_id)[:8]
-        )
+        prefix, identity = cursor_place(self.directory, record.cursor_id)
         names = self._cursors.names_of(record.cursor_id)
         tracker = AckTracker(CursorStore(self.files, prefix, identity, names))
         for text in tracker.damage:

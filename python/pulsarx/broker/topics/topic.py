@@ -101,7 +101,7 @@ class Topic:
     def _create_non_durable(self, name: str, position: Position) -> Subscription:
         """A subscription that nothing on disk knows and that holds no ledger."""
         from pulsarx._pycore.cursor.ack_tracker import AckTracker
-        from pulsarx.broker.subscriptions.subscription import sync_tracker
+        from pulsarx.broker.subscriptions.backlog import sync_tracker
 
         tracker = AckTracker(None)
         sync_tracker(tracker, self.ledger)
@@ -154,7 +154,7 @@ class Topic:
 
     def _open_tracker(self, record: SubscriptionRecord) -> AckTracker:
         """The cursor as it was left; one without a file begins where the catalogue says."""
-        from pulsarx.broker.subscriptions.subscription import sync_tracker
+        from pulsarx.broker.subscriptions.backlog import sync_tracker
 
         tracker = self.runtime.open_tracker(record)
         sync_tracker(tracker, self.ledger)
