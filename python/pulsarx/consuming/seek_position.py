@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
         def position_of(self, message_id: MessageId, inclusive: bool) -> Position: ...
         def position_at_time(self, publish_time_ms: int) -> Position: ...
+        def last_message_id(self) -> MessageId: ...
 
 
 UINT64_MAX = (1 << 64) - 1
@@ -37,3 +38,11 @@ def seek_position(ledgers: Positions, target: MessageId | int, inclusive: bool) 
     if isinstance(target, MessageId):
         return ledgers.position_of(target, inclusive)
     return ledgers.position_at_time(min(target, PUBLISH_TIME_MS_MAX))
+
+
+def reader_position(ledgers: Positions, target: MessageId | int, inclusive: bool) -> Position:
+    """As seek_position, of a reader: latest, inclusive, is the last message, where there is one."""
+    if inclusive and isinstance(target, MessageId) and target == MessageId.latest:
+        last = ledgers.last_message_id()
+        target = target if last == MessageId.earliest else last
+    return seek_position(ledgers, target, inclusive)

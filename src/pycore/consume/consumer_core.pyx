@@ -476,8 +476,7 @@ cdef class ConsumerCore:
         if self.state == CONSUMER_OPEN:
             return 0
         if self.state == CONSUMER_FORKED:
-            raise errors.ForkedError("the client was opened before this process was forked; open "
-                                     "one of its own")
+            raise errors.forked_error()
         raise errors.AlreadyClosed(f"consumer or reader on {self.dispatcher.topic_name}")
 
     def require_open(self) -> None:
