@@ -36,8 +36,7 @@ def partition_of(
 
 
 def sticky_key_hash(key: str | bytes | None) -> int:
-    """What Key_Shared dispatches by. key: the ordering key, else the partition key; None: neither.
-    """
+    """What Key_Shared dispatches by. key: ordering key, else partition key; None: neither."""
     return murmur3_32(NON_KEY if key is None else key)
 
 

@@ -99,8 +99,8 @@ class Reader:
         return control_plane.perform(self._cursor.topic.ledger.last_message_id)
 
     def seek(self, messageid: MessageId | int) -> None:
-        """Go on behind a message id (at it with `start_message_id_inclusive=True`; then latest is the
-        last message), or at a publish time in ms."""
+        """Go on behind a message id, or at a publish time in ms. With
+        `start_message_id_inclusive=True` at the id, and latest is the last message."""
         self._core.require_open()
         check_seek_target(messageid)
         control_plane.perform(self._seek, (messageid,))

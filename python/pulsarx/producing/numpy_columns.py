@@ -66,7 +66,9 @@ def _objects(name: str, values: list[Any]) -> Column:
     there = np.array([each is not None for each in encoded], bool)
     for each in encoded:
         if each is not None and not isinstance(each, bytes):
-            raise TypeError(f"{name} holds a {type(each).__name__}; it must hold bytes, str or None")
+            raise TypeError(
+                f"{name} holds a {type(each).__name__}; it must hold bytes, str or None"
+            )
     lengths = np.array([len(each or b"") for each in encoded], np.int64)
     data = np.frombuffer(b"".join(each or b"" for each in encoded), np.uint8)
     return _column(name, None if there.all() else there, lengths, data)

@@ -24,7 +24,7 @@ from pulsarx._pycore.publish.outgoing_message cimport (
     outgoing_check_replication, outgoing_content, outgoing_deliver_at, outgoing_describe,
 )
 
-# What send_async raises though it has a callback: nobody could call it, or the call itself is wrong.
+# What send_async raises beside a callback: nobody could call it, or the call itself is wrong.
 cdef tuple NEVER_TOLD = (errors.Interrupted, errors.ForkedError, errors.OperationNotSupported)
 
 

@@ -88,8 +88,8 @@ cdef int install() except -1:
         b"thread, or is None.\n\n"
         b"ProducerQueueIsFull: max_pending_messages are on their way (block_if_queue_full waits\n"
         b"instead). This, and whatever else keeps the message from being stored, is told to the\n"
-        b"callback and not raised. Without a callback it is raised, or told to the next flush() or\n"
-        b"close() when it fails later. TypeError: the callback cannot be called.")
+        b"callback and not raised. Without a callback it is raised, or told to the next flush()\n"
+        b"or close() when it fails later. TypeError: the callback cannot be called.")
     (<dict>pulsarx_type_dict(owner))["send_async"] = PyDescr_NewMethod(owner, &DEFINITION)
     PyType_Modified(owner)
     return 0

@@ -25,9 +25,7 @@ def told(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
     return [each.getMessage() for each in caplog.records if each.levelno == level]
 
 
-def test_open_and_close_are_told_at_info(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_open_and_close_are_told_at_info(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "pulsarx")
     with pulsarx.Client(folder) as client:
         client.create_producer("t").send(b"x")

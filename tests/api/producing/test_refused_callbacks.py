@@ -1,4 +1,4 @@
-"""Facts about `send_async` when the message is refused: the callback is told, and nothing raised."""
+"""Facts about `send_async` of a message that is refused: its callback is told, nothing raised."""
 
 from __future__ import annotations
 

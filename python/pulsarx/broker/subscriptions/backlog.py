@@ -1,4 +1,5 @@
-"""What a subscription has left to acknowledge, counted from its cursor and the ledgers of its topic.
+"""What a subscription has left to acknowledge, counted from its cursor and its topic's ledgers.
+
 For statistics, of an owned folder and of one that is read beside its owner."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The cursor of a subscription as its file has it now: for a process that does not own the folder.
-"""
+"""The cursor of a subscription as its file has it now, for a process that does not own it."""
 
 from __future__ import annotations
 
