@@ -40,6 +40,7 @@ cdef class PartitionRouter:
                    deliver_after=None) -> None:
         """As Producer.send_async."""
         cdef ProducerCore producer
+        cdef bint taken = False
         if callback is not None and not PyCallable_Check(callback):
             refuse_callback(callback)
         if callback is not None and not self.is_open:
@@ -50,7 +51,10 @@ cdef class PartitionRouter:
                 ordering_key is None and sequence_id is None and replication_clusters is None
                 and disable_replication is False and event_timestamp is None
                 and deliver_at is None and deliver_after is None):
-            producer.send_plain(content, callback, partition_key)
+            if callback is None:
+                producer.send_plain(content, None, partition_key, &taken)
+            else:
+                producer.send_told(content, callback, partition_key)
             return
         producer.send_async_described(
             content, callback, properties, partition_key, ordering_key, sequence_id,

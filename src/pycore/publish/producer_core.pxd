@@ -15,7 +15,9 @@ cdef class ProducerCore(Batcher):
                      object ordering_key, object sequence_id, object replication_clusters,
                      object disable_replication, object event_timestamp, object deliver_at,
                      object deliver_after, Receipt receipt, bint* taken) except -1
-    cdef int send_plain(self, object content, object callback, object key) except -1
+    cdef int send_plain(self, object content, object callback, object key,
+                        bint* taken) except -1
+    cdef int send_told(self, object content, object callback, object key) except -1
     cdef int tell(self, object callback, object error) except -1
     """Tell a callback that its message was refused; no mutex held."""
 

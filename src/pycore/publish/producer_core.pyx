@@ -122,16 +122,15 @@ cdef class ProducerCore(Batcher):
         if refused is not None and not taken:
             self.tell(callback, refused)
 
-    cdef int send_plain(self, object content, object callback, object key) except -1:
+    cdef int send_plain(self, object content, object callback, object key,
+                        bint* taken) except -1:
         """send_async of bytes into a batch, with a key or None: what the fast entry calls."""
         cdef SingleMetadata metadata
         cdef Py_ssize_t size = PyBytes_GET_SIZE(content)
-        cdef bint taken = False
-        if callback is not None and not PyCallable_Check(callback):
-            refuse_callback(callback)
-        refused = None
         memset(&metadata, 0, sizeof(metadata))
         metadata.flags = METADATA_SEQUENCE_ID
+        if self.state == PRODUCER_OPEN and size > self.message_size_max:
+            self.refuse_size(size)
         metadata.payload_size = <uint32_t>size
         if key is not None:
             outgoing_describe(&metadata, &self.scratch, key, None, None, None, None)
@@ -139,24 +138,30 @@ cdef class ProducerCore(Batcher):
         try:
             if self.state != PRODUCER_OPEN:
                 self.check_open()
-            if size > self.message_size_max:
-                self.refuse_size(size)
             if self.is_crowded():
                 self.make_room()
             metadata.sequence_id = self.next_sequence_id
             self.next_sequence_id += 1
             self.add(&metadata, <const uint8_t*>PyBytes_AS_STRING(content), callback)
-            taken = True
+            taken[0] = True
             if self.open.batch.message_count >= self.batch_messages_max:
                 self.close(self.open, False)
-        except errors.PulsarException as error:
-            if callback is None or isinstance(error, NEVER_TOLD):
-                raise
-            refused = error
         finally:
             mutex_unlock(&self.publisher.mutex)
-        if refused is not None and not taken:
-            self.tell(callback, refused)
+        return 0
+
+    cdef int send_told(self, object content, object callback, object key) except -1:
+        """send_plain with a callback, which is told what would be raised without one."""
+        cdef bint taken = False
+        if not PyCallable_Check(callback):
+            refuse_callback(callback)
+        try:
+            self.send_plain(content, callback, key, &taken)
+        except errors.PulsarException as error:
+            if isinstance(error, NEVER_TOLD):
+                raise
+            if not taken:
+                self.tell(callback, error)
         return 0
 
     cdef int tell(self, object callback, object error) except -1:

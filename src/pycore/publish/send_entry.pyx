@@ -45,6 +45,7 @@ cdef PyMethodDef DEFINITION
 cdef object send_async(object self, PyObject** arguments, Py_ssize_t count, PyObject* names):
     cdef ProducerCore core = <ProducerCore>self
     cdef PyObject* key = <PyObject*>None
+    cdef bint taken = False
     if names == NULL:
         if count == 4 and arguments[2] == <PyObject*>None:
             key = arguments[3]
@@ -57,7 +58,10 @@ cdef object send_async(object self, PyObject** arguments, Py_ssize_t count, PyOb
         return described(self, arguments, count, names)
     if not (core.plain_sends and type(<object>arguments[0]) is bytes):
         return described(self, arguments, count, names)
-    core.send_plain(<object>arguments[0], <object>arguments[1], <object>key)
+    if arguments[1] == <PyObject*>None:
+        core.send_plain(<object>arguments[0], None, <object>key, &taken)
+    else:
+        core.send_told(<object>arguments[0], <object>arguments[1], <object>key)
     return None
 
 
