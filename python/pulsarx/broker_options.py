@@ -111,6 +111,9 @@ _ROWS = (
      "As before, of all consumers of a subscription together; 0: without limit."),
     ("subscription_key_shared_use_consistent_hashing", False, None, None, False, False,
      "Key_Shared without sticky ranges: a hash ring instead of halved hash ranges."),
+    ("key_shared_spread_keyless", False, None, None, False, False,
+     "Key_Shared: spread messages without a key over the consumers by entry, as Pulsar 4 does; "
+     "off: they have the key NON_KEY together."),
     ("delayed_delivery_enabled", True, None, None, False, False,
      "Shared, Key_Shared: wait for deliver_at; off: deliver at once."),
     ("delayed_delivery_tick_time_millis", 1000, 1, INT32_MAX, False, False,
@@ -142,6 +145,7 @@ class BrokerOptions:
     max_unacked_messages_per_consumer: int
     max_unacked_messages_per_subscription: int
     subscription_key_shared_use_consistent_hashing: bool
+    key_shared_spread_keyless: bool
     delayed_delivery_enabled: bool
     delayed_delivery_tick_time_millis: int
     is_delayed_delivery_deliver_at_time_strict: bool

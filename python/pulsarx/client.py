@@ -346,7 +346,8 @@ class Client:
     ) -> Reader:
         """Read a topic from behind a message id (at it with start_message_id_inclusive), or
         `MessageId.earliest`
-        or `MessageId.latest`. Nothing is acknowledged and no ledger is held. Arguments as of the
+        or `MessageId.latest`, which inclusive is the last message. Nothing is acknowledged and no
+        ledger is held. Arguments as of the
         official client. reader_listener: called with the reader and each message, in one of the
         client's message_listener_threads; not with read_only, where nobody tells of new messages.
         """
@@ -369,13 +370,14 @@ class Client:
         return control_plane.perform(self._create_reader, (options,), give_back)
 
     def _create_reader(self, options: ReaderOptions) -> Reader:
+        from pulsarx.consuming.seek_position import reader_position
         from pulsarx.reader import Reader
 
         assert self._broker is not None
         found = self._broker.topic(TopicName.of(options.topic), create=not self.read_only)
         cursor = found.reader_cursor(options.schema)
-        position = found.ledger.position_of(
-            options.start_message_id, options.start_message_id_inclusive
+        position = reader_position(
+            found.ledger, options.start_message_id, options.start_message_id_inclusive
         )
         reader = Reader(cursor.attach(position), cursor, options, self._pool)
         self._adopt(reader)

@@ -7,6 +7,8 @@ catches it.
 
 from __future__ import annotations
 
+import posix
+
 
 class PulsarException(Exception):
     """Base of all. Its text starts with `Pulsar error: ` and the name of the result, as in the
@@ -233,6 +235,25 @@ class NewerFormatError(UnsupportedVersionError):
 class ForkedError(AlreadyClosed):
     """This process was forked from the owner of the client. Open a client of its own in the
     child."""
+
+
+_parent_pid = 0  # of a forked process: who forked it
+
+
+def _note_parent() -> None:
+    global _parent_pid
+    _parent_pid = posix.getppid()
+
+
+posix.register_at_fork(after_in_child=_note_parent)
+
+
+def forked_error() -> ForkedError:
+    """What every call of an inherited client raises."""
+    return ForkedError(
+        f"the client was opened by the parent of this process (process {_parent_pid}), which owns "
+        "it; open one here, with read_only=True for a folder that the parent has open"
+    )
 
 
 class InternalError(UnknownError):

@@ -12,7 +12,10 @@ from pulsarx.owner import client_is_closing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pulsarx.broker.topics.topic import Topic
+    from pulsarx.message_id import MessageId
     from pulsarx.options.base import ProducerOptions
     from pulsarx.owner import MemberOwner
 
@@ -42,6 +45,24 @@ class Producer(ProducerCore):
         self._topic = topic
         self._name = name
         self._closing = Closing()
+
+    def send_columns(
+        self, value: Any, *, key: Any = None, event_timestamp: Any = None
+    ) -> MessageId | None:
+        """Publish each element of NumPy arrays in order, as send_arrow; without PyArrow.
+
+        value: bytes or str (dtypes S, U, StringDType or object, None in it for a message without a
+        value), void, or rows of uint8. key: str or bytes; empty or None: no key. event_timestamp:
+        datetime64, NaT for none, or integers: milliseconds since 1970. TypeError, ValueError: an
+        unfit array, nothing was published.
+        """
+        from pulsarx.producing.numpy_columns import table_of
+
+        named = {"key": None if key is None else "key"}
+        named["event_time"] = None if event_timestamp is None else "event_time"
+        table = table_of(value, key, event_timestamp)
+        sent: MessageId | None = self.send_arrow(table, "value", **named)
+        return sent
 
     def topic(self) -> str:
         """Full name of the topic."""

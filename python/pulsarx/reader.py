@@ -7,7 +7,7 @@ from pulsarx import errors
 from pulsarx._pycore.consume.consumer_core import ConsumerCore
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.closing import Closing
-from pulsarx.consuming.seek_position import seek_position
+from pulsarx.consuming.seek_position import check_seek_target, reader_position
 from pulsarx.listening.listener_loop import ListenerLoop
 from pulsarx.listening.listener_pool import SerialWork
 from pulsarx.message_id import MessageId
@@ -99,15 +99,16 @@ class Reader:
         return control_plane.perform(self._cursor.topic.ledger.last_message_id)
 
     def seek(self, messageid: MessageId | int) -> None:
-        """Go on behind a message id (at it with `start_message_id_inclusive=True`), or at a publish
-        time in ms."""
+        """Go on behind a message id, or at a publish time in ms. With
+        `start_message_id_inclusive=True` at the id, and latest is the last message."""
         self._core.require_open()
+        check_seek_target(messageid)
         control_plane.perform(self._seek, (messageid,))
 
     def _seek(self, messageid: MessageId | int) -> None:
         ledger: Any = self._cursor.topic.ledger
         self._cursor.seek(
-            seek_position(ledger, messageid, self._options.start_message_id_inclusive)
+            reader_position(ledger, messageid, self._options.start_message_id_inclusive)
         )
 
     def close(self) -> None:

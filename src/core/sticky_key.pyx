@@ -1,6 +1,6 @@
 """One rule for the sticky key, three doors to it; the contract is in the pxd."""
 
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from pulsarx._core.message_metadata cimport MessageMetadata
 from pulsarx._core.murmur3 cimport murmur3_32, murmur3_blocks, murmur3_end
@@ -18,6 +18,7 @@ cdef enum:
     NO_SEXTET = 64
     CHARS_A_STEP = 64               # decoded at once: 48 bytes, twelve blocks of the hash
     BYTES_A_STEP = 48
+    DIGITS_MAX = 21                 # of 64 bits, and "-"
 
 
 cdef inline uint32_t sextet_of(uint8_t char) noexcept nogil:
@@ -94,6 +95,35 @@ cdef uint32_t sticky_key_hash(const SingleMetadata* metadata) noexcept nogil:
 cdef uint32_t sticky_key_of_entry(const MessageMetadata* metadata) noexcept nogil:
     return hash_of_keys(metadata.flags, metadata.ordering_key, metadata.ordering_key_size,
                         metadata.partition_key, metadata.partition_key_size)
+
+
+cdef uint32_t sticky_key_spread(const MessageMetadata* metadata) noexcept nogil:
+    cdef uint8_t[DIGITS_MAX] digits
+    cdef uint8_t[BYTES_A_STEP] block
+    cdef uint64_t left = metadata.sequence_id
+    cdef uint32_t size = metadata.producer_name_size
+    cdef uint32_t whole = size & ~<uint32_t>3
+    cdef uint32_t count = 0
+    cdef uint32_t at = DIGITS_MAX
+    cdef uint32_t hashed = murmur3_blocks(0, metadata.producer_name, whole)
+    while True:
+        at -= 1
+        digits[at] = <uint8_t>(0x30 + left % 10)
+        left //= 10
+        if left == 0:
+            break
+    at -= 1
+    digits[at] = 0x2D
+    # What is left of the name, "-" and the digits: 3 + 21 bytes at most.
+    while whole + count < size:
+        block[count] = metadata.producer_name[whole + count]
+        count += 1
+    while at < DIGITS_MAX:
+        block[count] = digits[at]
+        count += 1
+        at += 1
+    hashed = murmur3_blocks(hashed, block, count & ~<uint32_t>3)
+    return murmur3_end(hashed, block + (count & ~<uint32_t>3), <size_t>whole + count)
 
 
 cdef inline const uint8_t* behind_varint(const uint8_t* at, const uint8_t* end) noexcept nogil:

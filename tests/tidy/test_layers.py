@@ -60,7 +60,7 @@ LAYERS = [
             f"pycore.{folder}",
             f"_pycore: {folder} {folder}.*",
             f"leaves formats structures pycore.{folder} " + below,
-            "libc posix cpython stdlib",
+            "libc posix cpython stdlib" + (" numpy" if folder == "arrow" else ""),
         )
         for folder, below in PYCORE.items()
     ),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 
+from pulsarx.broker import life_log
 from pulsarx.broker.folder.memory_directory import MemoryDirectory
 from pulsarx.broker.runtime import BrokerRuntime
 from pulsarx.errors import AlreadyClosed
@@ -61,6 +62,7 @@ class Broker:
         except BaseException:
             self.directory.close()
             raise
+        self.name = location or "memory:"
         self.settings = settings
         self.catalogue = self.runtime.catalogue
         self.policies = self.runtime.policies
@@ -71,6 +73,26 @@ class Broker:
         self._lock = threading.Lock()
         self._topics: TopicDirectory | None = None
         self.on_close: list[Callable[[], object]] = []  # steps before the topics close
+        self._tell_opened(brief)
+
+    def _tell_opened(self, brief: bool) -> None:
+        if life_log.listener(life_log.INFO) is None:
+            return
+        state = self.catalogue.state
+        left = sum(
+            ledger.state == "open" for topic in state.topics.values() for ledger in topic.ledgers
+        )
+        epoch = self.catalogue.epoch
+        if left:
+            life_log.info(
+                "%s: taken over from an owner that did not close it; %d ledgers are recovered when "
+                "their topics are opened",
+                self.name, left,
+            )  # fmt: skip
+        life_log.info(
+            "%s: opened%s, epoch %d, %d topics",
+            self.name, " for one request" if brief else "", epoch, len(state.topics),
+        )  # fmt: skip
 
     @property
     def topics(self) -> TopicDirectory:
@@ -125,6 +147,7 @@ class Broker:
         runtime.ends.close_file()
         if failure is not None:
             raise failure
+        life_log.info("%s: closed, epoch %d", self.name, self.catalogue.epoch)
 
     def abandon(self) -> None:
         """In a forked child: every call raises, nothing is touched."""

@@ -197,9 +197,9 @@ class BrokerRuntime:
         if not self.keeps_cursors:
             return AckTracker(None)
         from pulsarx._pycore.cursor.cursor_store import CursorStore
+        from pulsarx.broker.folder.cursor_listing import cursor_place
 
-        prefix = f"{self.directory.path}/cursors/{cursor_id}"
-        identity = cursor_id.to_bytes(8, "little") + bytes.fromhex(self.directory.folder_id)[:8]
+        prefix, identity = cursor_place(self.directory, cursor_id)
         return AckTracker(CursorStore(self.files, prefix, identity, names))
 
     # Time -----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from pulsarx import errors
 from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.consumer import Consumer
+from pulsarx.consuming.seek_position import check_seek_target
 from pulsarx.message_id import MessageId
 
 TYPE_CHECKING = False
@@ -59,7 +60,8 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer):
             self.add(member)
 
     def redeliver_unacknowledged_messages(self) -> None:
-        self.require_open()
+        if not self._left:
+            self.require_open()
         with_each(self.members(), lambda member: member.redeliver_unacknowledged_messages())
 
     def get_last_message_id(self) -> MessageId:
@@ -70,8 +72,7 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer):
 
     def seek(self, messageid: MessageId | int) -> None:
         self.require_open()
-        if not isinstance(messageid, (MessageId, int)):
-            raise ValueError(f"invalid seek_arg type {type(messageid)}")
+        check_seek_target(messageid)
         control_plane.perform(self._seek, (messageid,))
 
     def _seek(self, messageid: MessageId | int) -> None:

@@ -15,9 +15,21 @@ if TYPE_CHECKING:
 
         def position_of(self, message_id: MessageId, inclusive: bool) -> Position: ...
         def position_at_time(self, publish_time_ms: int) -> Position: ...
+        def last_message_id(self) -> MessageId: ...
 
 
-TIME_MS_MAX = (1 << 63) - 1
+UINT64_MAX = (1 << 64) - 1
+PUBLISH_TIME_MS_MAX = (1 << 63) - 1
+
+
+def check_seek_target(target: object) -> None:
+    """ValueError: neither a MessageId nor a time. TypeError: a time outside 64 bits."""
+    if isinstance(target, MessageId):
+        return
+    if not isinstance(target, int):
+        raise ValueError(f"invalid seek_arg type {type(target)}")
+    if not 0 <= target <= UINT64_MAX:
+        raise TypeError(f"seek to {target}: a time in milliseconds must be within 0..2^64-1")
 
 
 def seek_position(ledgers: Positions, target: MessageId | int, inclusive: bool) -> Position:
@@ -25,6 +37,12 @@ def seek_position(ledgers: Positions, target: MessageId | int, inclusive: bool) 
     the control plane."""
     if isinstance(target, MessageId):
         return ledgers.position_of(target, inclusive)
-    if isinstance(target, int):
-        return ledgers.position_at_time(max(0, min(target, TIME_MS_MAX)))
-    raise ValueError(f"invalid seek_arg type {type(target)}")
+    return ledgers.position_at_time(min(target, PUBLISH_TIME_MS_MAX))
+
+
+def reader_position(ledgers: Positions, target: MessageId | int, inclusive: bool) -> Position:
+    """As seek_position, of a reader: latest, inclusive, is the last message, where there is one."""
+    if inclusive and isinstance(target, MessageId) and target == MessageId.latest:
+        last = ledgers.last_message_id()
+        target = target if last == MessageId.earliest else last
+    return seek_position(ledgers, target, inclusive)

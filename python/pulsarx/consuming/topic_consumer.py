@@ -5,7 +5,7 @@ from __future__ import annotations
 from pulsarx._pycore.consume.consumer_core import ConsumerCore
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.consumer import Consumer
-from pulsarx.consuming.seek_position import seek_position
+from pulsarx.consuming.seek_position import check_seek_target, seek_position
 from pulsarx.message_id import MessageId
 
 TYPE_CHECKING = False
@@ -51,6 +51,7 @@ class TopicConsumer(ConsumerCore, Consumer):
 
     def seek(self, messageid: MessageId | int) -> None:
         self.require_open()
+        check_seek_target(messageid)
         control_plane.perform(self._seek, (messageid,))
 
     def _seek(self, messageid: MessageId | int) -> None:

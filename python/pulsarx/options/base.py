@@ -266,6 +266,9 @@ class ProducerOptions(Options):
         self._native(-INT32_MAX - 1, INT32_MAX, "send_timeout_millis")
         if self.initial_sequence_id is not None:
             self._native(-INT64_MAX - 1, INT64_MAX, "initial_sequence_id")
+            if not -1 <= self.initial_sequence_id < INT64_MAX:
+                raise ValueError("initial_sequence_id must be from -1 to 2^63-2, so that the next "
+                                 f"one is from 0 to 2^63-1, not {self.initial_sequence_id}")
         if self.batching_max_messages <= 1:
             raise ValueError(
                 f"batching_max_messages must be above 1, not {self.batching_max_messages}"

@@ -199,8 +199,8 @@ cdef int take_key(ArrowBlock* self, const SingleMetadata* single) noexcept nogil
 
 cdef int take_event_time(ArrowBlock* self, const SingleMetadata* single) noexcept nogil:
     cdef int64_t row = self.row_count
-    # A time of 0 is none, as Message.event_timestamp has it.
-    if single.flags & METADATA_EVENT_TIME and single.event_time_ms != 0:
+    # A time of 0 is none, as Message.event_timestamp has it; one beyond 2^63 no column can hold.
+    if single.flags & METADATA_EVENT_TIME and <int64_t>single.event_time_ms > 0:
         if self.event_validity == NULL:
             if grow(<void**>&self.event_times, 0, 8 * <size_t>self.row_capacity, True) != (
                     STATUS_OK) or grow(<void**>&self.event_validity, 0,

@@ -13,11 +13,11 @@
 
 cimport cython
 from libc.errno cimport ENOMEM
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 
 from pulsarx import errors
 from pulsarx._pycore.arrow.arrow_block cimport (
-    AckRun, ArrowBlock, arrow_block_hold, arrow_block_release,
+    AckRun, ArrowBlock, TextColumn, arrow_block_hold, arrow_block_release,
 )
 from pulsarx._pycore.arrow.arrow_schema cimport ARROW_NULLABLE, ArrowArray, ArrowSchema
 from pulsarx._pycore.arrow.arrow_struct cimport *
@@ -117,6 +117,32 @@ cdef int make_messages(void* it, ArrowArray* self) noexcept nogil:
     return 0
 
 
+cdef object numbers(object numpy, const void* data, int64_t rows, str dtype):
+    """A copy of a column of fixed size."""
+    made = numpy.empty(rows, dtype)
+    if rows:
+        made.view(numpy.uint8)[:] = numpy.frombuffer((<const char*>data)[:made.nbytes], numpy.uint8)
+    return made
+
+
+cdef inline bint is_set(const uint8_t* bits, int64_t row) noexcept:
+    return bits[row >> 3] >> (row & 7) & 1
+
+
+cdef str text_of(const TextColumn* column, int64_t at):
+    return (column.data + column.offsets[at])[
+        :column.offsets[at + 1] - column.offsets[at]].decode("utf-8", "replace")
+
+
+cdef dict properties_of(const ArrowBlock* block, int64_t row):
+    cdef dict found = {}
+    cdef int64_t at
+    if block.property_offsets != NULL:
+        for at in range(block.property_offsets[row], block.property_offsets[row + 1]):
+            found[text_of(&block.property_key, at)] = text_of(&block.property_value, at)
+    return found
+
+
 @cython.final
 cdef class ArrowMessages:
     """Received messages as columns: what `receive_arrow` and `read_arrow` return.
@@ -156,6 +182,38 @@ cdef class ArrowMessages:
         """A stream of one record batch, as a capsule. requested_schema is not followed."""
         cdef ArrowColumns columns = columns_of(self.c_block)
         return arrow_export_stream(&columns)
+
+    def to_numpy(self) -> dict:
+        """The columns as NumPy arrays, by name: ledger_id, entry_id, partition, batch_index, key
+        and value (of objects: str, bytes, or None), publish_time and event_time (datetime64[ms],
+        NaT for none), properties (of dicts). All are copies."""
+        import numpy
+
+        cdef ArrowBlock* block = self.c_block
+        cdef int64_t rows = block.row_count
+        cdef dict found = {}
+        cdef int64_t row
+        found["ledger_id"] = numbers(numpy, block.ledger_ids, rows, "i8")
+        found["entry_id"] = numbers(numpy, block.entry_ids, rows, "i8")
+        found["partition"] = numbers(numpy, block.partitions, rows, "i4")
+        found["batch_index"] = numbers(numpy, block.batch_indexes, rows, "i4")
+        keys = found["key"] = numpy.empty(rows, object)
+        values = found["value"] = numpy.empty(rows, object)
+        found["publish_time"] = numbers(numpy, block.publish_times, rows, "M8[ms]")
+        times = found["event_time"] = numpy.full(rows, "NaT", "M8[ms]")
+        properties = found["properties"] = numpy.empty(rows, object)
+        if block.event_times != NULL:
+            given = numbers(numpy, block.event_times, rows, "M8[ms]")
+        for row in range(rows):
+            if block.key_validity != NULL and is_set(block.key_validity, row):
+                keys[row] = text_of(&block.key, row)
+            if block.value_validity == NULL or is_set(block.value_validity, row):
+                values[row] = (block.value_data + block.value_offsets[row])[
+                    :block.value_offsets[row + 1] - block.value_offsets[row]]
+            if block.event_times != NULL and is_set(block.event_validity, row):
+                times[row] = given[row]
+            properties[row] = properties_of(block, row)
+        return found
 
     def runs(self, topic) -> list:
         """(ledger id, first ordinal, count) of all messages; for acknowledge_many.

@@ -295,7 +295,8 @@ cdef class ConsumerCore:
 
         On Shared and Key_Shared subscriptions this message alone; on Exclusive and Failover ones
         this and all later ones that are not acknowledged, in order. message: a Message or a
-        MessageId; a message that is acknowledged or was never delivered stays as it is.
+        MessageId; a message that is acknowledged or was never delivered stays as it is. After
+        close it does nothing: what was not acknowledged is delivered again as it is.
         """
         self.refuse(message, -1)
 
@@ -313,7 +314,7 @@ cdef class ConsumerCore:
         cdef uint64_t count = 0
         cdef uint64_t at
         if self.state != CONSUMER_OPEN:
-            self.check_open()
+            return self.check_open_or_closed()       # closing gave everything back
         self.find(message, &ledger_id, &first, &count)
         if delay_ms < 0:
             return self.refuse_later(ledger_id, first, count)
@@ -345,9 +346,11 @@ cdef class ConsumerCore:
         return self.after()
 
     def redeliver_unacknowledged(self) -> None:
-        """Have everything delivered again that this consumer was given and did not acknowledge."""
+        """Have everything delivered again that this consumer was given and did not acknowledge;
+        after close nothing is left to."""
         if self.state != CONSUMER_OPEN:
-            self.check_open()
+            self.check_open_or_closed()
+            return
         mutex_lock(&self.core.mutex)
         try:
             self.dispatcher.redeliver(self.receiver)
@@ -461,8 +464,7 @@ cdef class ConsumerCore:
         if self.state == CONSUMER_OPEN:
             return 0
         if self.state == CONSUMER_FORKED:
-            raise errors.ForkedError("the client was opened before this process was forked; open "
-                                     "one of its own")
+            raise errors.forked_error()
         raise errors.AlreadyClosed(f"consumer or reader on {self.dispatcher.topic_name}")
 
     def require_open(self) -> None:

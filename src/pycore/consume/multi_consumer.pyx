@@ -302,7 +302,8 @@ cdef class MultiConsumerCore:
 
     def negative_acknowledge(self, message) -> None:
         """As Consumer.negative_acknowledge, on the topic the message came from."""
-        self.check_open()
+        if self.state != MULTI_OPEN:
+            return
         consumer = self.consumer_of(message)
         if consumer is not None:
             consumer.negative_acknowledge(message)

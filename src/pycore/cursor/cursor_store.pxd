@@ -24,6 +24,7 @@ cdef class CursorStore:
     cdef list names                     # until loaded
     cdef list extras                    # paths of this cursor that may be there besides; None: no
     cdef bytes identity
+    cdef bint read_only                 # beside the owner: a copy of the tail, nothing is written
     cdef list damage_texts              # None: nothing is damaged
     cdef readonly uint64_t generation   # 0: nothing is on disk yet
     cdef readonly uint64_t damaged_count
@@ -44,6 +45,7 @@ cdef class CursorStore:
     cdef object load_generation(self, uint64_t generation)
     cdef int check(self, bytes data, const CursorHeader* header, uint64_t generation)
     cdef int map_existing(self, str path, bytes data, const CursorHeader* header) except -1
+    cdef uint8_t* copied_tail(self, bytes data, const CursorHeader* header) except NULL
     cdef int take_over(self, const CursorHeader* header, int file, uint8_t* room) except -1
     cdef bytes encode(self, bytes snapshot, uint64_t base_ledger_id, CursorHeader* header)
     cdef int discard(self, str path) except -1

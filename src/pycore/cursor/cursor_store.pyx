@@ -22,7 +22,9 @@ from cpython.bytes cimport PyBytes_AS_STRING
 from libc.errno cimport ENOSPC, EDQUOT
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
-from posix.mman cimport madvise
+from posix.mman cimport (
+    MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE, madvise, mmap,
+)
 
 from pulsarx import errors
 from pulsarx._core.atomic cimport (
@@ -111,10 +113,12 @@ cdef class CursorStore:
 
     files: a FileSystem. identity: 16 bytes that tell this cursor from all others, in every folder.
     names: the files there are that begin with the prefix's name and a dot; None: list the folder.
+    read_only: for a process that does not own the folder. What the owner has recorded by now is
+    copied, and every file left as it is; it can be asked, not changed.
     """
 
     def __cinit__(self, files: object, prefix: str, identity: bytes,
-                  names: list[str] | None = None) -> None:
+                  names: list[str] | None = None, read_only: bool = False) -> None:
         if len(identity) != CURSOR_IDENTITY_SIZE:
             raise ValueError(f"identity must be {CURSOR_IDENTITY_SIZE} bytes, not {len(identity)}")
         self.files = files
@@ -122,6 +126,7 @@ cdef class CursorStore:
         self.directory = intern(directory)        # that of all cursors of a folder
         self.identity = identity
         self.names = names
+        self.read_only = read_only
         self.c_file = -1
         pthread_mutex_init(&self.c_flush_mutex, NULL)
 
@@ -185,11 +190,14 @@ cdef class CursorStore:
         damaged = []
         for generation in found:
             if snapshot is not None:
-                self.discard(self.path_of(generation))
+                if not self.read_only:
+                    self.discard(self.path_of(generation))
                 continue
             snapshot = self.load_generation(generation)
             if snapshot is None:
                 damaged.append(generation)
+        if self.read_only:
+            return snapshot
         for generation in damaged:
             self.keep_damaged(self.path_of(generation))
         if found:
@@ -250,12 +258,25 @@ cdef class CursorStore:
         cdef int file = -1
         cdef int error = 0
         cdef bytes encoded = path_bytes(path)
-        if header.tail_size:
+        if header.tail_size and self.read_only:
+            room = self.copied_tail(data, header)
+        elif header.tail_size:
             error = map_tail(encoded, header.tail_offset, header.tail_size, &file, &room)
         if error:
             raise_status(status_of(error), error, f"map the tail of cursor file {path}")
         self.take_over(header, file, room)
         return 0
+
+    cdef uint8_t* copied_tail(self, bytes data, const CursorHeader* header) except NULL:
+        """The tail as it was read, in memory of its own; what the file lacks is empty."""
+        cdef uint64_t there = <uint64_t>len(data)
+        cdef void* room = mmap(NULL, header.tail_size, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+        if room == MAP_FAILED:
+            raise MemoryError(f"the tail of a cursor file: {header.tail_size} bytes")
+        there = there - header.tail_offset if there > header.tail_offset else 0
+        memcpy(room, PyBytes_AS_STRING(data) + header.tail_offset, min(there, header.tail_size))
+        return <uint8_t*>room
 
     cdef int take_over(self, const CursorHeader* header, int file, uint8_t* room) except -1:
         """Go on with this generation; whatever was mapped is given back."""

@@ -12,6 +12,7 @@ from pulsarx._core.pending_acks cimport PendingAck
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.dispatch.hash_range_selector cimport HashRangeSelector
 from pulsarx._pycore.dispatch.receiver cimport Receiver, Slice, SliceItem
+from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.dispatch.shared_dispatcher cimport SharedDispatcher
 
 cdef enum:
@@ -33,6 +34,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
     cdef HashRangeSelector selector
     cdef EntryContext any_context        # for entries nobody is given yet
     cdef bint in_order
+    cdef bint spread                     # messages without a key do not have one key together
     cdef ItemList* c_lists               # owned: of a mixed entry, what each receiver gets
     cdef uint32_t list_count
 
@@ -47,6 +49,8 @@ cdef class KeySharedDispatcher(SharedDispatcher):
     cdef int let_wait(self, uint64_t ledger_id, uint64_t message, PendingAck* ack,
                       uint32_t key_hash) except -1
     cdef int route_mixed(self) except -1
+    cdef int read_keys(self, LedgerReader reader, EntryView view, uint32_t* at,
+                       RoutedMessage* found, uint32_t* count) noexcept
     cdef int route_some(self, uint32_t first, const RoutedMessage* found, uint32_t count,
                         uint32_t tag) except -1
     cdef int push_lists(self, EntryView view, uint32_t tag) except -1

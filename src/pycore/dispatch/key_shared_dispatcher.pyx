@@ -21,10 +21,13 @@ from pulsarx._core.pending_acks cimport (
     PENDING_NOBODY, PENDING_NONE, PENDING_QUEUED, PendingAck, pending_acks_add, pending_acks_find,
     pending_acks_next, pending_acks_set_state,
 )
+from pulsarx._core.message_metadata cimport EntryParts, entry_decode
+from pulsarx._core.single_metadata cimport METADATA_ORDERING_KEY, METADATA_PARTITION_KEY
 from pulsarx._core.status cimport STATUS_OK
-from pulsarx._core.sticky_key cimport sticky_key_of_encoded
+from pulsarx._core.sticky_key cimport STICKY_NON_KEY, sticky_key_of_encoded, sticky_key_spread
 from pulsarx._pycore.message.entry_view cimport EntryView
 from pulsarx._pycore.dispatch.hash_range_selector cimport HashRangeSelector
+from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.dispatch.receiver cimport Receiver, Slice, SliceItem
 from pulsarx._pycore.dispatch.shared_dispatcher cimport (
@@ -33,21 +36,18 @@ from pulsarx._pycore.dispatch.shared_dispatcher cimport (
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 
 
-cdef int read_keys(EntryView view, uint32_t* at, RoutedMessage* found, uint32_t* count) noexcept:
-    """Read the keys of the next messages; count: how many, out: how many could be read."""
-    cdef BatchMessage read
-    cdef uint32_t n
-    cdef int status
-    for n in range(count[0]):
-        found[n].at = at[0]
-        status = batch_decode_next(view.c_payload, view.payload_size, at, &read)
-        if status == STATUS_OK:
-            status = sticky_key_of_encoded(read.encoded_metadata, read.encoded_metadata_size,
-                                           &found[n].key_hash)
-        if status != STATUS_OK:
-            count[0] = n
-            return status
-    return STATUS_OK
+cdef uint32_t spread_hash(LedgerReader reader, uint32_t key_hash, bint keyless) noexcept:
+    """The hash of the messages without a key in the entry read last. keyless: False where they may
+    have one after all; key_hash, then.
+
+    They are spread by entry, as in Pulsar: those of one batch stay together.
+    """
+    cdef EntryParts parts
+    if entry_decode(reader.c_entry, reader.c_frame.entry_size, False, &parts) != STATUS_OK:
+        return key_hash                      # told when it is taken apart
+    if not keyless and parts.metadata.flags & (METADATA_ORDERING_KEY | METADATA_PARTITION_KEY):
+        return key_hash
+    return sticky_key_spread(&parts.metadata)
 
 
 cdef class KeySharedDispatcher(SharedDispatcher):
@@ -55,8 +55,10 @@ cdef class KeySharedDispatcher(SharedDispatcher):
 
     def __init__(self, SubscriptionCore core not None, LedgerTail tail not None,
                  str topic_name not None, uint32_t decompressed_size_max, object limits,
-                 HashRangeSelector selector not None, bint in_order):
-        """selector: empty. in_order: False for allow_out_of_order_delivery."""
+                 HashRangeSelector selector not None, bint in_order, bint spread=False):
+        """selector: empty. in_order: False for allow_out_of_order_delivery. spread: messages
+        without a key go to any consumer, entry by entry."""
+        self.spread = spread
         key_order_init(&self.c_keys, in_order)
         self.in_order = in_order
         self.selector = selector
@@ -182,9 +184,36 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         if self.view.entry_flags & ENTRY_MIXED_KEYS:
             self.route_mixed()
         else:
-            self.route_key(self.reader.c_frame.sticky_hash)
+            self.route_key(self.key_hash_of(self.reader))
         self.view = None
         return True
+
+    cdef uint32_t key_hash_of(self, LedgerReader reader) noexcept:
+        cdef uint32_t key_hash = reader.c_frame.sticky_hash
+        if key_hash == STICKY_NON_KEY and self.spread:
+            return spread_hash(reader, key_hash, False)
+        return key_hash
+
+    cdef int read_keys(self, LedgerReader reader, EntryView view, uint32_t* at,
+                       RoutedMessage* found, uint32_t* count) noexcept:
+        """Read the keys of the next messages; count: how many, out: how many could be read.
+        reader: has just read the entry of the view."""
+        cdef BatchMessage read
+        cdef uint32_t n
+        cdef int status
+        for n in range(count[0]):
+            found[n].at = at[0]
+            status = batch_decode_next(view.c_payload, view.payload_size, at, &read)
+            if status == STATUS_OK:
+                status = sticky_key_of_encoded(read.encoded_metadata, read.encoded_metadata_size,
+                                               &found[n].key_hash)
+            if status != STATUS_OK:
+                count[0] = n
+                return status
+            if self.spread and found[n].key_hash == STICKY_NON_KEY and not read.flags & (
+                    METADATA_ORDERING_KEY | METADATA_PARTITION_KEY):
+                found[n].key_hash = spread_hash(reader, STICKY_NON_KEY, True)
+        return STATUS_OK
 
     cdef int route_key(self, uint32_t key_hash) except -1:
         """All messages of the view have one key."""
@@ -231,7 +260,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         tag = self.last_tag
         while first < view.message_count and status == STATUS_OK:
             count = min(view.message_count - first, <uint32_t>ROUTED_AT_ONCE)
-            status = read_keys(view, &at, found, &count)
+            status = self.read_keys(self.reader, view, &at, found, &count)
             # Looked up together, so that the memory is waited for once and not for each.
             for n in range(count):
                 found[n].key = key_order_find(&self.c_keys, found[n].key_hash)
@@ -368,12 +397,12 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         # Who gave it up may have been of another type, and known nothing of keys.
         if not self.frame_again(ledger_id, message):
             return self.lost(ledger_id, message)
-        ack.key_hash = self.again.c_frame.sticky_hash
+        ack.key_hash = self.key_hash_of(self.again)
         if self.again.c_frame.flags & ENTRY_MIXED_KEYS:
             if not self.find_again(receiver.context, ledger_id, message):
                 return 0
             at = self.again_at
-            if read_keys(self.again_view, &at, &found, &count) != STATUS_OK:
+            if self.read_keys(self.again, self.again_view, &at, &found, &count) != STATUS_OK:
                 return self.lost(ledger_id, message)
             ack.key_hash = found.key_hash
         return SharedDispatcher.revive(self, receiver, ledger_id, message, delay_ms)

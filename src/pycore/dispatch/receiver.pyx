@@ -276,10 +276,14 @@ cdef class Receiver:
         return max(delay_ms, 0)
 
     def statistics(self, uint64_t unacknowledged) -> dict:
-        """As Pulsar's consumer stats. available_permits: messages that may still be pushed."""
+        """As Pulsar's consumer stats. available_permits: messages that may still be pushed.
+        reads_ledger_on_receive: Exclusive and Failover, where nothing is pushed: no message waits
+        in a queue, and the permits stay what receiver_queue_size says."""
         return {
             "consumer_name": self.consumer_name,
             "available_permits": self.permits,
+            "receiver_queue_size": self.queue_size,
+            "reads_ledger_on_receive": not self.dispatcher.shares,
             "unacked_messages": unacknowledged,
             "priority_level": self.priority_level,
             "receiver_queue_messages": self.queued,

@@ -50,6 +50,9 @@ cdef class SharedDispatcher(PendingDispatcher):
                                    uint64_t end) noexcept
     """The first message of [message, end) that nobody dealt with, else end."""
 
+    cdef uint32_t key_hash_of(self, LedgerReader reader) noexcept
+    """The hash of the sticky key of the entry read last."""
+
     cdef int delay(self) except -1
     cdef int skip_far(self) except -1
     cdef bint give_due(self, Receiver receiver) except -1

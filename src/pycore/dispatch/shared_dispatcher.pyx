@@ -365,6 +365,9 @@ cdef class SharedDispatcher(PendingDispatcher):
         reader.skip_to(far)
         return 0
 
+    cdef uint32_t key_hash_of(self, LedgerReader reader) noexcept:
+        return reader.c_frame.sticky_hash
+
     cdef int delay(self) except -1:
         """The entry read last is for later: remember when."""
         cdef LedgerReader reader = self.reader
@@ -379,7 +382,7 @@ cdef class SharedDispatcher(PendingDispatcher):
             ack = self.core.add(ledger_id, message)
             pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_DELAYED)
             ack.tag = timer
-            ack.key_hash = reader.c_frame.sticky_hash
+            ack.key_hash = self.key_hash_of(reader)
             self.core.delayed_changed += 1
         return self.core.keep_delayed(False)
 
@@ -393,7 +396,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         if ack.flags & PENDING_RESTORED:
             if not self.frame_again(ledger_id, message):
                 return self.lost(ledger_id, message)
-            ack.key_hash = self.again.c_frame.sticky_hash
+            ack.key_hash = self.key_hash_of(self.again)
             ack.flags = 0
         return self.give_back(ledger_id, message, ack)
 

@@ -148,16 +148,15 @@ cdef class ClockCore:
         return INT64_MAX if due_ms == UINT64_MAX else <int64_t>(due_ms - ORIGIN_MS)
 
     def deliver_at_ms(self, deliver_after) -> int:
-        """The time that lies deliver_after ahead. ValueError: no timedelta."""
+        """The time that lies deliver_after ahead; at once for one that is past. ValueError: no
+        timedelta."""
         from datetime import timedelta
 
         if not isinstance(deliver_after, timedelta):
             raise ValueError(
                 "Argument deliver_after is expected to be of type 'timedelta' "
                 f"and not '{type(deliver_after).__name__}'")
-        if deliver_after.total_seconds() < 0:
-            raise ValueError(f"deliver_after is {deliver_after}; it must not be negative")
-        return self.now() + round(deliver_after.total_seconds() * 1000)
+        return self.now() + max(round(deliver_after.total_seconds() * 1000), 0)
 
     @property
     def timer_count(self) -> int:

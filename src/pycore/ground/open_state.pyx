@@ -15,8 +15,7 @@ cdef class OpenState:
         if self.value == STATE_OPEN:
             return 0
         if self.value == STATE_FORKED:
-            raise errors.ForkedError("the client was opened before this process was forked; open "
-                                     "one of its own")
+            raise errors.forked_error()
         raise errors.AlreadyClosed(self.what)
 
     def require_open(self) -> None:

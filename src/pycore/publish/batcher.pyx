@@ -309,8 +309,7 @@ cdef class Batcher:
         if self.state == PRODUCER_OPEN:
             return 0
         if self.state == PRODUCER_FORKED:
-            raise errors.ForkedError("the client was opened before this process was forked; open "
-                                     "one of its own")
+            raise errors.forked_error()
         raise errors.AlreadyClosed(f"producer {self.name_utf8.decode()} on {self.topic_name}")
 
     def flush(self) -> None:

@@ -20,5 +20,9 @@ cdef class CompletionQueue:
     """Run the callbacks of one entry, each (batch index, callback). error: why it failed, None for
     success."""
 
+    cdef int refuse(self, object callback, object error, int partition) except -1
+    """Tell the callback of a message that was not taken; in the calling thread when there is no
+    other any more. No mutex held."""
+
     cdef int expect(self, object publisher) except -1
     """Flush what the publisher stored, for nobody waits for it."""

@@ -67,6 +67,17 @@ cdef class CompletionQueue:
         job.partition = partition
         return self.jobs.put(job)
 
+    cdef int refuse(self, object callback, object error, int partition) except -1:
+        cdef CallbackJob job = CallbackJob.__new__(CallbackJob)
+        job.queue = self
+        job.callbacks = [(-1, callback)]
+        job.error = error
+        job.partition = partition
+        if self.jobs.closed:
+            job()        # the client is closed, and its threads have ended
+            return 0
+        return self.jobs.put(job)
+
     cdef int expect(self, object publisher) except -1:
         cdef FlushJob job
         if publisher in self.expected:

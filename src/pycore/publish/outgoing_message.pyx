@@ -33,6 +33,15 @@ cdef int whole_number(object value, str name) except -1:
     return 0
 
 
+cdef int event_time(object value) except -1:
+    if not isinstance(value, int):
+        raise ValueError("Argument event_timestamp is expected to be of type 'int' and not "
+                         f"'{type(value).__name__}'")
+    if value < 0 or value >= 1 << 64:
+        raise TypeError(f"event_timestamp is {value}; it must be within 0..2^64-1")
+    return 0
+
+
 cdef int outgoing_describe(SingleMetadata* metadata, PropertyScratch* scratch, object key,
                            object ordering_key,
                            object properties, object event_timestamp, object sequence_id) except -1:
@@ -52,7 +61,7 @@ cdef int outgoing_describe(SingleMetadata* metadata, PropertyScratch* scratch, o
         if properties:
             describe_properties(metadata, scratch, <dict>properties)
     if event_timestamp is not None:
-        whole_number(event_timestamp, "event_timestamp")
+        event_time(event_timestamp)
         metadata.event_time_ms = event_timestamp
         if event_timestamp:
             metadata.flags |= METADATA_EVENT_TIME

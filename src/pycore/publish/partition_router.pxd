@@ -23,5 +23,6 @@ cdef class PartitionRouter:
 
     cdef ProducerCore route(self, object content, object properties, object key,
                             object ordering_key, object event_timestamp)
+    cdef int tell_closed(self, object callback) except -1
     cdef ProducerCore take_turn(self)
     cdef ProducerCore at(self, Py_ssize_t index)

@@ -2,10 +2,12 @@
 """Body of partition_router.pxd."""
 
 from cpython.list cimport PyList_GET_ITEM
+from cpython.object cimport PyCallable_Check
 
+from pulsarx import errors
 from pulsarx._pycore.publish.partition_hash import partition_hash
 
-from pulsarx._pycore.publish.producer_core cimport ProducerCore
+from pulsarx._pycore.publish.producer_core cimport ProducerCore, refuse_callback
 
 
 cdef class PartitionRouter:
@@ -37,17 +39,35 @@ cdef class PartitionRouter:
                    disable_replication=False, event_timestamp=None, deliver_at=None,
                    deliver_after=None) -> None:
         """As Producer.send_async."""
-        cdef ProducerCore producer = self.route(
-            content, properties, partition_key, ordering_key, event_timestamp)
+        cdef ProducerCore producer
+        cdef bint taken = False
+        if callback is not None and not PyCallable_Check(callback):
+            refuse_callback(callback)
+        if callback is not None and not self.is_open:
+            self.tell_closed(callback)
+            return
+        producer = self.route(content, properties, partition_key, ordering_key, event_timestamp)
         if producer.plain_sends and type(content) is bytes and properties is None and (
                 ordering_key is None and sequence_id is None and replication_clusters is None
                 and disable_replication is False and event_timestamp is None
                 and deliver_at is None and deliver_after is None):
-            producer.send_plain(content, callback, partition_key)
+            if callback is None:
+                producer.send_plain(content, None, partition_key, &taken)
+            else:
+                producer.send_told(content, callback, partition_key)
             return
         producer.send_async_described(
             content, callback, properties, partition_key, ordering_key, sequence_id,
             replication_clusters, disable_replication, event_timestamp, deliver_at, deliver_after)
+
+    cdef int tell_closed(self, object callback) except -1:
+        cdef ProducerCore producer
+        try:
+            self.require_open()
+        except errors.AlreadyClosed as error:
+            producer = next(each for each in self.producers if each is not None)
+            producer.tell(callback, error)
+        return 0
 
     cdef ProducerCore route(self, object content, object properties, object key,
                             object ordering_key, object event_timestamp):

@@ -3,9 +3,11 @@
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.object cimport PyCallable_Check
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
+from pulsarx import errors
 from pulsarx._core.batch_encode cimport (
     batch_encode_add, batch_encode_add_plain, batch_encode_payload_size,
 )
@@ -21,6 +23,9 @@ from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.outgoing_message cimport (
     outgoing_check_replication, outgoing_content, outgoing_deliver_at, outgoing_describe,
 )
+
+# What send_async raises beside a callback: nobody could call it, or the call itself is wrong.
+cdef tuple NEVER_TOLD = (errors.Interrupted, errors.ForkedError, errors.OperationNotSupported)
 
 
 cdef class ProducerCore(Batcher):
@@ -58,12 +63,13 @@ cdef class ProducerCore(Batcher):
         cdef Receipt receipt = Receipt.__new__(Receipt)
         cdef OpenBatch batch
         cdef uint32_t index = 0
+        cdef bint taken = False
         mutex_lock(&self.publisher.mutex)
         self.caller_waits = True
         try:
             if not self.accept(content, None, properties, partition_key, ordering_key, sequence_id,
                                replication_clusters, disable_replication, event_timestamp,
-                               deliver_at, deliver_after, receipt):
+                               deliver_at, deliver_after, receipt, &taken):
                 batch = self.open if self.keyed is None else self.keyed.last
                 index = batch.batch.message_count - 1
                 if batch.receipt is None:
@@ -96,23 +102,34 @@ cdef class ProducerCore(Batcher):
             deliver_at=None,
             deliver_after=None) -> None:
         """send_async with whatever arguments; send_async itself is in send_entry."""
+        cdef bint taken = False
+        if callback is not None and not PyCallable_Check(callback):
+            refuse_callback(callback)
+        refused = None
         mutex_lock(&self.publisher.mutex)
         try:
             self.accept(content, callback, properties, partition_key, ordering_key, sequence_id,
                         replication_clusters, disable_replication, event_timestamp, deliver_at,
-                        deliver_after, None)
+                        deliver_after, None, &taken)
             if self.batching and self.open_count() >= self.batch_messages_max:
                 self.close_open()
+        except errors.PulsarException as error:
+            if callback is None or isinstance(error, NEVER_TOLD):
+                raise
+            refused = error
         finally:
             mutex_unlock(&self.publisher.mutex)
+        if refused is not None and not taken:
+            self.tell(callback, refused)
 
-    cdef int send_plain(self, object content, object callback, object key) except -1:
+    cdef int send_plain(self, object content, object callback, object key,
+                        bint* taken) except -1:
         """send_async of bytes into a batch, with a key or None: what the fast entry calls."""
         cdef SingleMetadata metadata
         cdef Py_ssize_t size = PyBytes_GET_SIZE(content)
         memset(&metadata, 0, sizeof(metadata))
         metadata.flags = METADATA_SEQUENCE_ID
-        if size > self.message_size_max:
+        if self.state == PRODUCER_OPEN and size > self.message_size_max:
             self.refuse_size(size)
         metadata.payload_size = <uint32_t>size
         if key is not None:
@@ -126,19 +143,37 @@ cdef class ProducerCore(Batcher):
             metadata.sequence_id = self.next_sequence_id
             self.next_sequence_id += 1
             self.add(&metadata, <const uint8_t*>PyBytes_AS_STRING(content), callback)
+            taken[0] = True
             if self.open.batch.message_count >= self.batch_messages_max:
                 self.close(self.open, False)
         finally:
             mutex_unlock(&self.publisher.mutex)
         return 0
 
+    cdef int send_told(self, object content, object callback, object key) except -1:
+        """send_plain with a callback, which is told what would be raised without one."""
+        cdef bint taken = False
+        if not PyCallable_Check(callback):
+            refuse_callback(callback)
+        try:
+            self.send_plain(content, callback, key, &taken)
+        except errors.PulsarException as error:
+            if isinstance(error, NEVER_TOLD):
+                raise
+            if not taken:
+                self.tell(callback, error)
+        return 0
+
+    cdef int tell(self, object callback, object error) except -1:
+        return self.publisher.completions.refuse(callback, error, self.publisher.partition)
+
     cdef bint accept(self, object content, object callback, object properties, object partition_key,
                      object ordering_key, object sequence_id, object replication_clusters, object
                      disable_replication,
                      object event_timestamp, object deliver_at, object deliver_after,
-                     Receipt receipt) except -1:
+                     Receipt receipt, bint* taken) except -1:
         """Check one message and put it into the open batch, or publish it when it goes alone
-        (True). Mutex held."""
+        (True). Mutex held. taken: set when the callback will be told, whatever is raised."""
         cdef SingleMetadata metadata
         cdef const uint8_t* payload = NULL
         cdef int64_t deliver_at_ms = 0
@@ -171,10 +206,12 @@ cdef class ProducerCore(Batcher):
             self.close_open()
             if self.open.batch.message_count:
                 self.close(self.open, self.caller_waits)      # of a send_many beside batches by key
+            taken[0] = True
             self.publish_single(&metadata, payload, deliver_at_ms, callback,
                                 receipt if receipt is not None else Receipt.__new__(Receipt))
             return True
         self.add(&metadata, payload, callback)
+        taken[0] = True
         return False
 
     # Many at once ---------------------------------------------------------------------------------
@@ -341,6 +378,7 @@ cdef class ProducerCore(Batcher):
         index there."""
         cdef OpenBatch last
         cdef uint32_t pending_max
+        cdef bint taken = False
         refused = None
         mutex_lock(&self.publisher.mutex)
         pending_max = self.pending_max
@@ -355,7 +393,7 @@ cdef class ProducerCore(Batcher):
                     self.accept(content, None, None if properties is None else properties[at],
                                 None if keys is None else keys[at], None, None, None, False,
                                 None if event_timestamps is None else event_timestamps[at], None,
-                                None, None)
+                                None, None, &taken)
                 except Exception as error:
                     refused = error          # what came before it goes out
                     break
@@ -377,6 +415,11 @@ cdef class ProducerCore(Batcher):
         if refused is not None:
             raise refused
         return places
+
+
+cdef int refuse_callback(object callback) except -1:
+    raise TypeError(f"callback must be a function of a Result and a MessageId, or None, and not "
+                    f"{type(callback).__name__}: {callback!r}")
 
 
 cdef Receipt last_published(list places):

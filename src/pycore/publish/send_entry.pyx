@@ -45,6 +45,7 @@ cdef PyMethodDef DEFINITION
 cdef object send_async(object self, PyObject** arguments, Py_ssize_t count, PyObject* names):
     cdef ProducerCore core = <ProducerCore>self
     cdef PyObject* key = <PyObject*>None
+    cdef bint taken = False
     if names == NULL:
         if count == 4 and arguments[2] == <PyObject*>None:
             key = arguments[3]
@@ -57,7 +58,10 @@ cdef object send_async(object self, PyObject** arguments, Py_ssize_t count, PyOb
         return described(self, arguments, count, names)
     if not (core.plain_sends and type(<object>arguments[0]) is bytes):
         return described(self, arguments, count, names)
-    core.send_plain(<object>arguments[0], <object>arguments[1], <object>key)
+    if arguments[1] == <PyObject*>None:
+        core.send_plain(<object>arguments[0], None, <object>key, &taken)
+    else:
+        core.send_told(<object>arguments[0], <object>arguments[1], <object>key)
     return None
 
 
@@ -86,9 +90,10 @@ cdef int install() except -1:
         b"           deliver_after=None)\n--\n\n"
         b"Hand one message over and return; callback(Result, MessageId) runs later in another\n"
         b"thread, or is None.\n\n"
-        b"Raises ProducerQueueIsFull when max_pending_messages are on their way\n"
-        b"(block_if_queue_full waits instead). What fails later is told to the callbacks; without\n"
-        b"a callback, to the next flush() or close().")
+        b"ProducerQueueIsFull: max_pending_messages are on their way (block_if_queue_full waits\n"
+        b"instead). This, and whatever else keeps the message from being stored, is told to the\n"
+        b"callback and not raised. Without a callback it is raised, or told to the next flush()\n"
+        b"or close() when it fails later. TypeError: the callback cannot be called.")
     (<dict>pulsarx_type_dict(owner))["send_async"] = PyDescr_NewMethod(owner, &DEFINITION)
     PyType_Modified(owner)
     return 0

@@ -236,7 +236,6 @@ CONSUMER_CALLS: dict[str, Callable[[Any], Any]] = {
     "seek by time": lambda each: each.seek(0),
     "unsubscribe": lambda each: each.unsubscribe(),
     "get_last_message_id": lambda each: each.get_last_message_id(),
-    "redeliver": lambda each: each.redeliver_unacknowledged_messages(),
     "close": lambda each: each.close(),
 }
 READER_CALLS: dict[str, Callable[[Any], Any]] = {

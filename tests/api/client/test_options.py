@@ -138,6 +138,8 @@ def test_a_wrong_type_is_refused_by_every_argument(kind: type[Options], name: st
         (ClientOptions, {"flush_interval_ms": 0}),
         (ClientOptions, {"logger": "x"}),
         (ClientOptions, {"broker_options": {"max_message_size": 5}}),
+        (ProducerOptions, {"initial_sequence_id": -2}),
+        (ProducerOptions, {"initial_sequence_id": 2**63 - 1}),
     ],
 )
 def test_these_are_value_errors(kind: type[Options], arguments: dict[str, Any]) -> None:
@@ -175,7 +177,7 @@ def test_these_are_type_errors(kind: type[Options], arguments: dict[str, Any]) -
         (ProducerOptions, {"batching_max_publish_delay_ms": 0}),
         (ProducerOptions, {"send_timeout_millis": 0}),
         (ProducerOptions, {"max_pending_messages": True}),
-        (ProducerOptions, {"initial_sequence_id": -5}),
+        (ProducerOptions, {"initial_sequence_id": 2**63 - 2}),
         (ProducerOptions, {"schema": StringSchema(), "properties": {"a": "b"}}),
         (ProducerOptions, {"compression_type": CompressionType.ZSTD}),
         (ProducerOptions, {"message_routing_mode": PartitionsRoutingMode.UseSinglePartition}),

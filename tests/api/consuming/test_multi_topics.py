@@ -280,8 +280,6 @@ def test_every_call_after_close_raises_already_closed(memory_client: pulsarx.Cli
         lambda: consumer.acknowledge(message_id),
         lambda: consumer.acknowledge_cumulative(message),
         lambda: consumer.acknowledge_many([message]),
-        lambda: consumer.negative_acknowledge(message),
-        consumer.redeliver_unacknowledged_messages,
         consumer.get_last_message_id,
         lambda: consumer.seek(0),
         consumer.unsubscribe,

@@ -123,7 +123,7 @@ def test_a_seek_of_a_reader_goes_as_that_of_a_consumer(
     reader.seek(MessageId.earliest)
     assert read(reader) == numbers(100)
     reader.seek(MessageId.latest)
-    assert read(reader) == []
+    assert read(reader) == (numbers(1, 99) if inclusive else [])
     with pytest.raises(ValueError, match="invalid seek_arg type"):
         reader.seek(1.5)  # type: ignore[arg-type]
 
@@ -198,3 +198,29 @@ def test_a_waiting_read_is_ended_by_a_close(memory_client: pulsarx.Client) -> No
     reader.close()
     thread.join(10)
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("asked_by", ["create_reader", "seek"])
+@pytest.mark.parametrize("batched", [False, True])
+def test_latest_inclusive_is_the_last_message(
+    memory_client: pulsarx.Client, batched: bool, asked_by: str
+) -> None:
+    """It used to be the end, as without inclusive."""
+    latest = pulsarx.MessageId.latest
+    start = latest if asked_by == "create_reader" else pulsarx.MessageId.earliest
+    with memory_client.create_producer("t") as producer:
+        empty = memory_client.create_reader("t", latest, start_message_id_inclusive=True)
+        assert not empty.has_message_available()
+        for number in (b"1", b"2"):
+            producer.send(number)
+        producer.send_many([b"3", b"4"]) if batched else producer.send(b"4")
+        reader = memory_client.create_reader("t", start, start_message_id_inclusive=True)
+        if asked_by == "seek":
+            reader.seek(latest)
+        assert reader.has_message_available()
+        assert reader.read_next(5000).data() == b"4"
+        producer.send(b"5")
+        assert reader.read_next(5000).data() == b"5"
+        exclusive = memory_client.create_reader("t", latest)
+        assert not exclusive.has_message_available()
+        assert empty.read_next(5000).data() == b"1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -67,7 +68,6 @@ def test_a_bad_number_of_partitions_is_refused(
 def test_what_exists_is_not_created_again(memory_client: pulsarx.Client) -> None:
     topics = partitioned(memory_client).admin.topics
     topics.create_non_partitioned_topic("plain")
-    memory_client.create_producer("y-partition-7")
     for create in (lambda: topics.create_partitioned_topic("x", 3),
                    lambda: topics.create_partitioned_topic("plain", 3),
                    lambda: topics.create_non_partitioned_topic("x"),
@@ -75,8 +75,6 @@ def test_what_exists_is_not_created_again(memory_client: pulsarx.Client) -> None
                    lambda: topics.create_non_partitioned_topic("x-partition-1")):  # fmt: skip
         with pytest.raises(errors.NotAllowedError, match="exists already"):
             create()
-    with pytest.raises(errors.NotAllowedError, match=r"there is a topic .*y-partition-7 already"):
-        topics.create_partitioned_topic("y", 3)
     with pytest.raises(errors.NotAllowedError, match="name of a partition"):
         topics.create_partitioned_topic("z-partition-0", 3)
     assert topics.get_partitioned_topic_list() == [f"{FULL}x"]
@@ -111,7 +109,28 @@ def test_a_partition_the_topic_has_not_got_is_not_found(memory_client: pulsarx.C
         with pytest.raises(errors.TopicNotFound, match="has 3 partitions"):
             memory_client.admin.topics.create_non_partitioned_topic(name)
     memory_client.create_producer("x-partition-03")  # a name of its own
-    memory_client.create_producer("y-partition-3")  # y is not partitioned
+
+
+def test_a_partition_without_its_topic_is_refused(memory_client: pulsarx.Client) -> None:
+    """It used to be made, and then there could be no partitioned topic of that name."""
+    memory_client.create_producer("plain")
+    earliest = pulsarx.MessageId.earliest
+    creators: list[Callable[[str], object]] = [
+        memory_client.create_producer,
+        lambda name: memory_client.subscribe(name, "s"),
+        lambda name: memory_client.subscribe(["plain", name], "s"),
+        lambda name: memory_client.create_reader(name, earliest),
+        memory_client.admin.topics.create_non_partitioned_topic,
+    ]
+    for name in ("y-partition-0", "y-partition-3", "plain-partition-0"):
+        for create in creators:
+            with pytest.raises(errors.NotAllowedError, match="no partitioned topic"):
+                create(name)
+        with pytest.raises(errors.TopicNotFound):
+            memory_client.admin.topics.stats(name)
+    assert memory_client.admin.topics.get_list() == [f"{FULL}plain"]
+    for name in ("y-partition-x", "y-partition-", "y-partition-01", "y-partition--1"):
+        memory_client.create_producer(name)  # names of their own
 
 
 def test_a_reader_needs_one_partition(memory_client: pulsarx.Client) -> None:
@@ -222,8 +241,8 @@ def test_topics_may_be_created_partitioned_by_themselves(open_client: OpenClient
     client = open_client(broker_options=options)
     assert client.create_producer("x").send(b"").partition() in range(4)
     assert client.get_topic_partitions("x") == names(4)
-    client.create_producer("y-partition-1").send(b"1")
-    assert client.get_topic_partitions("y-partition-1") == [f"{FULL}y-partition-1"]
+    with pytest.raises(errors.NotAllowedError, match="no partitioned topic"):
+        client.create_producer("y-partition-1")
     client.admin.topics.create_non_partitioned_topic("plain")
     assert client.create_producer("plain").send(b"").partition() == -1
 

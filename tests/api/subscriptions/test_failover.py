@@ -129,6 +129,7 @@ def test_each_of_three_partitions_with_five_consumers_has_one_active_and_four_st
     """Seed: "a partitioned topic has 3 partitions, and 15 consumers. Each partition will have 1
     active consumer and 4 stand-by consumers."
     """
+    memory_client.admin.topics.create_partitioned_topic("x", 3)
     for partition in range(3):
         topic = f"x-partition-{partition}"
         consumers = [join(memory_client, f"c{each}", topic=topic) for each in range(5)]
@@ -139,6 +140,7 @@ def test_each_of_three_partitions_with_five_consumers_has_one_active_and_four_st
 
 def test_priority_levels_on_a_partition(memory_client: pulsarx.Client) -> None:
     topic = "x-partition-1"
+    memory_client.admin.topics.create_partitioned_topic("x", 2)
     join_levels = [("a", 1), ("d", 0), ("b", 1), ("c", 0)]
     line = {
         name: join(memory_client, name, topic=topic, priority_level=level)

@@ -178,9 +178,23 @@ def test_consumers_are_described(clocked_client: pulsarx.Client) -> None:
     assert found["metadata"] == {"region": "x"}
     assert found["priority_level"] == 0
     assert found["blocked_consumer_on_unacked_msgs"] is False
-    assert found["available_permits"] == 1000
+    assert found["available_permits"] == found["receiver_queue_size"] == 1000
+    assert found["reads_ledger_on_receive"] is False
     consumer.close()
     assert statistics(clocked_client)["consumers"] == []
+
+
+@pytest.mark.parametrize("kind", [ConsumerType.Exclusive, ConsumerType.Failover], ids=str)
+def test_who_reads_the_ledger_when_it_receives_is_told(
+    clocked_client: pulsarx.Client, kind: Any
+) -> None:
+    consumer = join(clocked_client, kind, consumer_name="c", receiver_queue_size=7)
+    clocked_client.create_producer("t").send_many([b"x"] * 20)
+    consumer.receive(0)
+    found = of_consumer(clocked_client, "c")
+    assert found["reads_ledger_on_receive"] is True
+    assert found["available_permits"] == found["receiver_queue_size"] == 7
+    assert found["receiver_queue_messages"] == 0
 
 
 # Keys held back -----------------------------------------------------------------------------------

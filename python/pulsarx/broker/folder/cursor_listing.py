@@ -8,7 +8,15 @@ from pulsarx.broker.folder.storage_errors import storage_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pulsarx.broker.folder.data_directory import DataDirectory
     from pulsarx.broker.folder.file_operations import FileOperations
+    from pulsarx.broker.folder.memory_directory import MemoryDirectory
+
+
+def cursor_place(directory: DataDirectory | MemoryDirectory, cursor_id: int) -> tuple[str, bytes]:
+    """What the paths of a cursor's files begin with, and what tells it from all other cursors."""
+    identity = cursor_id.to_bytes(8, "little") + bytes.fromhex(directory.folder_id)[:8]
+    return f"{directory.path}/cursors/{cursor_id}", identity
 
 
 class CursorListing:

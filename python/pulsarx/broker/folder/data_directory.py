@@ -376,6 +376,8 @@ def _take_ownership(path: str, now_ms: int, control_socket: str) -> int:
             who = "another process, which is just opening or closing it"
         elif owner.pid == os.getpid():
             who = f"this process already (pid {owner.pid})"
+        elif owner.pid == os.getppid():
+            who = f"the parent of this process (pid {owner.pid}, epoch {owner.epoch})"
         else:
             who = f"another process (pid {owner.pid}, epoch {owner.epoch})"
         raise FolderOwnedError(

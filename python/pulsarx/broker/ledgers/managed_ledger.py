@@ -17,6 +17,7 @@ from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.ledger_recovery import LedgerRecovery, seal_recovered
 from pulsarx._pycore.ledger.ledger_tail import LedgerSpan, LedgerTail, fence, published_counts
 from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
+from pulsarx.broker import life_log
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.ledgers.ledger_list import (
     LedgerList,
@@ -80,6 +81,10 @@ class ManagedLedger(LedgerList):
             if self.runtime.durability != "os":
                 writer.flush()
             self._switch()
+        life_log.debug(
+            "%s: rolled over from ledger %d, %d entries, to ledger %d",
+            self.name, writer.ledger_id, writer.entry_count, self.tail.writer.ledger_id,
+        )  # fmt: skip
         self.runtime.background.post(lambda: self._seal_later(writer))
 
     def begin_attach(self) -> None:
@@ -246,6 +251,10 @@ class ManagedLedger(LedgerList):
             summary = seal_recovered(path, recovery)
             sealing = self._sealing(ledger.ledger_id, summary, damaged=recovery.damaged_entries > 0)
             self.runtime.catalogue.commit([sealing])
+            life_log.info(
+                "%s: recovered ledger %d: %d entries, %d messages",
+                self.name, ledger.ledger_id, summary.entry_count, summary.message_count,
+            )  # fmt: skip
         elif recovery is not None and not recovery.torn_size and not known[1]:
             self._commit_removal(ledger.ledger_id)  # begun, and never written to
             self._unlink(ledger.ledger_id)

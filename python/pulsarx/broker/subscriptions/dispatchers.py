@@ -61,5 +61,6 @@ def make_dispatcher(
         return SharedDispatcher(core, tail, topic, limit, limits)
     _, selector, out_of_order = kind
     return KeySharedDispatcher(
-        core, tail, topic, limit, limits, HashRangeSelector(selector), not out_of_order
-    )
+        core, tail, topic, limit, limits, HashRangeSelector(selector), not out_of_order,
+        runtime.options.key_shared_spread_keyless,
+    )  # fmt: skip

@@ -18,12 +18,11 @@ from pulsarx import errors
 from pulsarx._pycore.consume.consumer_core import ConsumerCore
 from pulsarx._pycore.consume.consumer_host import ConsumerHost
 from pulsarx._pycore.cursor.ack_tracker import AckTracker
-from pulsarx._pycore.cursor.entry_backlog import open_entries
 from pulsarx._pycore.dispatch.receiver import Receiver
 from pulsarx._pycore.dispatch.subscription_core import LossLog, SubscriptionCore
 from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.message.entry_view import EntryContext
-from pulsarx.broker.ledgers.ledger_list import LedgerTrimmed
+from pulsarx.broker.subscriptions.backlog import count_backlog, mark_delete_position
 from pulsarx.broker.subscriptions.dispatchers import SELECTOR_NAMES, dispatch_kind, make_dispatcher
 from pulsarx.broker.subscriptions.topic_cursors import delete_tracker, sync_tracker
 from pulsarx.compression import decompress
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.dispatch.receiver import Dispatcher
-    from pulsarx.broker.catalogue.state import LedgerRecord, SubscriptionRecord
+    from pulsarx.broker.catalogue.state import SubscriptionRecord
     from pulsarx.broker.faces import SubscriptionHost
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
@@ -229,36 +228,9 @@ class Subscription:
 
     def backlog(self) -> tuple[int, int]:
         """(entries, messages): messages that are not acknowledged, and entries that hold one."""
-        ledger_list = self.topic.ledger
-
-        def count() -> tuple[int, int]:
-            # All but one that is being added right now; one below the first is being removed.
-            known = self.tracker.ledger_ids
-            counts = [
-                self._open_counts(ledger, ledger.ledger_id in known)
-                for ledger in ledger_list.ledgers()
-                if not known or ledger.ledger_id >= known[0]
-            ]
-            return sum(each[0] for each in counts), sum(each[1] for each in counts)
-
+        count = partial(count_backlog, self.tracker, self.topic.ledger)
         found: tuple[int, int] = self.core.locked(count)
         return found
-
-    def _open_counts(self, ledger: LedgerRecord, known: bool) -> tuple[int, int]:
-        """(entries, messages) of one ledger; mutex held. known: the tracker was told of it."""
-        ledger_list = self.topic.ledger
-        entries, messages = ledger_list.published_counts(ledger)
-        if not known:
-            return entries, messages
-        span = partial(ledger_list.span, ledger)
-        acknowledged = self.tracker.acknowledged_count(ledger.ledger_id)
-        try:
-            entries = open_entries(self.tracker, span, ledger.ledger_id, entries, messages)
-        except LedgerTrimmed:
-            return 0, 0
-        except errors.CorruptDataError:
-            pass  # none of its entries can be read; whoever reads it is told
-        return entries, max(messages - acknowledged, 0)
 
     def statistics(self) -> dict[str, Any]:
         """As Pulsar's subscription stats, in snake_case. Key_Shared: which keys are held back, by
@@ -269,7 +241,7 @@ class Subscription:
             "is_durable": self.durable,
             "msg_backlog": messages,
             "backlog_entries": entries,
-            "mark_delete_position": self.mark_delete(),
+            "mark_delete_position": mark_delete_position(self.mark_delete(), self.topic.ledger),
         }
         found |= self.dispatcher.statistics()
         return found

@@ -116,9 +116,10 @@ class TopicCursors:
         return ledger_id, min(message, found.message_count) if found.state == "sealed" else message
 
 
-def sync_tracker(tracker: AckTracker, ledger_list: LedgerList, name: str) -> bool:
+def sync_tracker(tracker: AckTracker, ledger_list: LedgerList, name: str | None) -> bool:
     """Tell the tracker of a subscription which ledgers the topic has; what it knows already changes
-    nothing. Whether it had acknowledged messages that are not there (any more)."""
+    nothing. Whether it had acknowledged messages that are not there (any more), which the log says
+    unless name is None."""
     ledgers = ledger_list.ledgers()
     clamped = False
     if ledgers:
@@ -129,6 +130,7 @@ def sync_tracker(tracker: AckTracker, ledger_list: LedgerList, name: str) -> boo
             dropped = tracker.seal_ledger(ledger.ledger_id, ledger.message_count)
             if dropped:
                 clamped = True
+            if dropped and name is not None:
                 logger().warning(
                     "%s: subscription %s had acknowledged %d messages of ledger %d from message %d "
                     "on, where it ends now: they did not survive",

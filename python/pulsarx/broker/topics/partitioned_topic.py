@@ -95,12 +95,16 @@ def check_is_whole(state: CatalogueState, name: TopicName) -> None:
 
 
 def check_may_be_created(state: CatalogueState, name: TopicName) -> None:
-    """Refuse to create a partition that its topic has not got."""
+    """Refuse to create a topic named as a partition: partitions come with their topic."""
     if name.partition_index < 0:
         return
     count = partition_count_of(state, TopicName.of(name.partitioned_name))
     if count:
         raise errors.TopicNotFound(f"{name}: {name.partitioned_name} has {count} partitions")
+    raise errors.NotAllowedError(
+        f"create {name}: it is the name of a partition, and there is no partitioned topic "
+        f"{name.partitioned_name}; create that, or choose a name that does not end like this"
+    )
 
 
 def creation(catalogue: Catalogue, name: TopicName, partition_count: int) -> Operations:

@@ -39,5 +39,15 @@ class ReadOnlyTopic:
         """Only the owner knows."""
 
     def subscription_statistics(self) -> dict[str, dict[str, Any]]:
-        record = self.broker.catalogue.state.topics[self.name]
-        return {name: {"type": each.type} for name, each in sorted(record.subscriptions.items())}
+        """Of the durable ones, from their cursors' files; only the owner knows the others, and who
+        consumes."""
+        from pulsarx.broker.subscriptions.cursor_view import cursor_statistics
+
+        self.broker.refresh()
+        record = self.broker.catalogue.state.topics.get(self.name)
+        subscriptions = {} if record is None else record.subscriptions
+        return {
+            name: {"type": each.type, "is_durable": True}
+            | cursor_statistics(self.broker, self.ledger, each)
+            for name, each in sorted(subscriptions.items())
+        }

@@ -96,8 +96,9 @@ class TopicDirectory:
     def _create(self, name: TopicName, create: bool) -> TopicRecord:
         """Create what somebody names, as the options say that a topic is to be."""
         self._check_namespace(name)
-        check_may_be_created(self._runtime.catalogue.state, name)
         options = self._runtime.options
+        if create:
+            check_may_be_created(self._runtime.catalogue.state, name)
         if not create or not options.allow_auto_topic_creation:
             raise errors.TopicNotFound(
                 f"{name}, and allow_auto_topic_creation is off" if create else str(name)
@@ -118,7 +119,8 @@ class TopicDirectory:
             raise errors.TopicNotFound(f"{name}: there is no namespace {name.namespace_name}")
 
     def create_non_partitioned_topic(self, name: TopicName) -> None:
-        """NotAllowedError: it exists. TopicNotFound: its topic has no such partition."""
+        """NotAllowedError: it exists, or has the name of a partition. TopicNotFound: its topic
+        has no such partition."""
         self._check_namespace(name)
         catalogue = self._runtime.catalogue
         with self._lock:

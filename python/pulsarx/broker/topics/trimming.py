@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from pulsarx.broker import life_log
 from pulsarx.broker.policies.retention import removable
 
 TYPE_CHECKING = False
@@ -61,6 +62,7 @@ class Trimming:
             if removed:
                 removed = self._ledger.remove(removed)
             if removed:
+                life_log.debug("%s: trimmed ledgers %s", self._topic, removed)
                 for subscription in self._everyone():
                     subscription.ledger_changed()
             self._look_again(policies.retention.time_minutes > 0 or leased_ms > 0)

@@ -1,0 +1,76 @@
+"""What a subscription has left to acknowledge, counted from its cursor and its topic's ledgers.
+
+For statistics, of an owned folder and of one that is read beside its owner."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pulsarx._pycore.cursor.entry_backlog import open_entries
+from pulsarx.broker.ledgers.ledger_list import LedgerTrimmed
+from pulsarx.errors import CorruptDataError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pulsarx._pycore.cursor.ack_tracker import AckTracker
+    from pulsarx.broker.catalogue.state import LedgerRecord
+    from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
+
+NOTHING = (-1, -1)  # as Pulsar's earliest position
+
+
+def count_backlog(tracker: AckTracker, ledger_list: LedgerList) -> tuple[int, int]:
+    """(entries, messages): messages that are not acknowledged, and entries that hold one. The
+    subscription's mutex is held."""
+    # All but one that is being added right now; one below the first is being removed.
+    known = tracker.ledger_ids
+    counts = [
+        _open_counts(tracker, ledger_list, ledger, ledger.ledger_id in known)
+        for ledger in ledger_list.ledgers()
+        if not known or ledger.ledger_id >= known[0]
+    ]
+    return sum(each[0] for each in counts), sum(each[1] for each in counts)
+
+
+def _open_counts(
+    tracker: AckTracker, ledger_list: LedgerList, ledger: LedgerRecord, known: bool
+) -> tuple[int, int]:
+    """(entries, messages) of one ledger. known: the tracker was told of it."""
+    entries, messages = ledger_list.published_counts(ledger)
+    if not known:
+        return entries, messages
+    span = partial(ledger_list.span, ledger)
+    acknowledged = tracker.acknowledged_count(ledger.ledger_id)
+    try:
+        entries = open_entries(tracker, span, ledger.ledger_id, entries, messages)
+    except LedgerTrimmed:
+        return 0, 0
+    except CorruptDataError:
+        pass  # none of its entries can be read; whoever reads it is told
+    return entries, max(messages - acknowledged, 0)
+
+
+def mark_delete_position(position: Position, ledger_list: LedgerList) -> Position:
+    """(ledger id, entry id) of the last entry up to which all is acknowledged; entry -1: nothing of
+    that ledger is. (-1, -1): the topic has no ledger.
+
+    position: (ledger id, ordinal) of the first message that is not acknowledged.
+    """
+    ledger_id, ordinal = position
+    for ledger in ledger_list.ledgers():
+        if ledger.ledger_id == ledger_id:
+            try:
+                return ledger_id, _entry_before(ledger_list, ledger, ordinal)
+            except (LedgerTrimmed, CorruptDataError):
+                return ledger_id, -1
+    return NOTHING if not ledger_list.ledgers() else (ledger_id, -1)
+
+
+def _entry_before(ledger_list: LedgerList, ledger: LedgerRecord, ordinal: int) -> int:
+    """The last entry that ends at or before a message of its ledger; -1: there is none."""
+    entries, messages = ledger_list.published_counts(ledger)
+    if ordinal >= messages or entries == messages:
+        return min(ordinal, entries) - 1 if entries == messages else entries - 1
+    span = ledger_list.span(ledger)
+    frame = span.file.frame(span.file.find_message(ordinal, span.end), span.end)
+    return entries - 1 if frame is None else int(frame["entry_id"]) - 1

@@ -1,0 +1,63 @@
+"""The cursor of a subscription as its file has it now, for a process that does not own it."""
+
+from __future__ import annotations
+
+from pulsarx._pycore.cursor.ack_tracker import AckTracker
+from pulsarx._pycore.cursor.cursor_store import CursorStore
+from pulsarx._pycore.ground.file_system import FileSystem
+from pulsarx.broker.folder.cursor_listing import cursor_place
+from pulsarx.broker.subscriptions.backlog import count_backlog, mark_delete_position
+from pulsarx.broker.subscriptions.topic_cursors import sync_tracker
+from pulsarx.errors import StorageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.broker.catalogue.state import SubscriptionRecord
+    from pulsarx.broker.faces import FolderView
+    from pulsarx.broker.ledgers.ledger_list import LedgerList
+
+GENERATIONS_MAX = 10  # in a row, each replaced by its owner while it was about to be read
+
+
+def cursor_statistics(
+    folder: FolderView, ledgers: LedgerList, record: SubscriptionRecord
+) -> dict[str, Any]:
+    """What a subscription has left. Nothing is written. What its owner acknowledges meanwhile may
+    be counted or not."""
+    tracker = _read_cursor(folder, record)
+    try:
+        sync_tracker(tracker, ledgers, None)  # its owner says what did not survive
+        if _is_new(tracker) and record.initial_ledger_id in tracker.ledger_ids:
+            tracker.reset(record.initial_ledger_id, record.initial_message)
+        entries, messages = count_backlog(tracker, ledgers)
+        return {
+            "msg_backlog": messages,
+            "backlog_entries": entries,
+            "mark_delete_position": mark_delete_position(tracker.mark_delete(), ledgers),
+        }
+    finally:
+        tracker.close()
+
+
+def _is_new(tracker: AckTracker) -> bool:
+    """Whether nothing was ever written: it begins where the catalogue says."""
+    return not tracker.is_kept and not tracker.damage
+
+
+def _read_cursor(folder: FolderView, record: SubscriptionRecord) -> AckTracker:
+    prefix, identity = cursor_place(folder.directory, record.cursor_id)
+    for attempt in range(GENERATIONS_MAX):
+        store = CursorStore(FileSystem(), prefix, identity, None, read_only=True)
+        try:
+            tracker = AckTracker(store)
+        except (OSError, StorageError):
+            if attempt == GENERATIONS_MAX - 1:
+                raise
+            continue
+        if tracker.is_kept or tracker.damage:
+            return tracker
+        tracker.close()
+        return AckTracker(None)
+    raise AssertionError("unreachable")

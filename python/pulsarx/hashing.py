@@ -1,0 +1,45 @@
+"""The hashes by which keys choose partitions and consumers, for `message_router`s and for programs
+that want to know beforehand. One key at a time; `mmh3` is loaded by the first call."""
+
+from __future__ import annotations
+
+from pulsarx.enumerations import HashingScheme
+
+__all__ = ["key_shared_slot", "murmur3_32", "partition_of", "sticky_key_hash"]
+
+SLOT_COUNT = 65_536
+NON_KEY = b"NON_KEY"
+
+
+def murmur3_32(key: str | bytes, seed: int = 0) -> int:
+    """0 .. 2^32-1: the hash of Pulsar's clients and brokers, of bytes or of text as UTF-8."""
+    import mmh3
+
+    found: int = mmh3.hash(key.encode() if isinstance(key, str) else key, seed, signed=False)
+    return found
+
+
+def partition_of(
+    key: str, partitions: int, hashing_scheme: HashingScheme = HashingScheme.JavaStringHash
+) -> int:
+    """The partition that a producer with this `hashing_scheme` sends a key to.
+
+    ValueError: no key, or no partition.
+    """
+    if not key or partitions < 1:
+        raise ValueError(f"key {key!r}, {partitions} partitions: a key and a partition are needed")
+    if hashing_scheme == HashingScheme.Murmur3_32Hash:
+        return (murmur3_32(key) & 0x7FFFFFFF) % partitions
+    from pulsarx._pycore.publish.partition_hash import partition_hash
+
+    return partition_hash(int(hashing_scheme), key) % partitions
+
+
+def sticky_key_hash(key: str | bytes | None) -> int:
+    """What Key_Shared dispatches by. key: ordering key, else partition key; None: neither."""
+    return murmur3_32(NON_KEY if key is None else key)
+
+
+def key_shared_slot(key: str | bytes | None) -> int:
+    """1 .. 65535: where a key lies in the `sticky_ranges` of a ConsumerKeySharedPolicy."""
+    return (sticky_key_hash(key) & 0x7FFFFFFF) % SLOT_COUNT or 1
