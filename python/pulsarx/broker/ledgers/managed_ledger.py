@@ -147,14 +147,16 @@ class ManagedLedger(LedgerList):
         addition = {"op": "add_ledger", "topic": self.name, "ledger_id": ledger_id}
         addition |= {"uuid": identity.hex(), "slot": slot}
         try:
+            writer.map()  # now, so that no reader asks for it while it is being closed
+            # Before the catalogue tells readers of the ledger: each of them must find its writer.
+            self._writers[ledger_id] = writer
             runtime.catalogue.commit([addition])
         except BaseException:
+            self._writers.pop(ledger_id, None)
             writer.close()
             runtime.ends.release(slot)
             self._unlink(ledger_id)
             raise
-        writer.map()  # now, so that no reader asks for it while it is being closed
-        self._writers[ledger_id] = writer
         try:
             self._on_change(ledger_id)
         except BaseException:
@@ -267,6 +269,12 @@ class ManagedLedger(LedgerList):
         if not known:
             raise LedgerTrimmed
         ledger = known[0]
+        if ledger.state != "sealed":
+            # A span of it would never grow, and would be given to every later reader.
+            raise RuntimeError(
+                f"read ledger {ledger.ledger_id} of {self.name}: the catalogue has it as open, "
+                "but no writer of it is known"
+            )
         kept = self._in_memory.get(ledger.ledger_id)
         if kept is not None:
             return LedgerSpan.sealed(ledger.ledger_id, kept.map(), ledger.size)
