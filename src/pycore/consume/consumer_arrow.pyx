@@ -54,9 +54,9 @@ def receive_arrow_of(ConsumerCore consumer not None, max_messages, timeout_milli
                 damage = error
             finally:
                 mutex_unlock(&consumer.core.mutex)
+                consumer.after()
             if damage is not None:
                 log_damage(consumer.dispatcher.topic_name, damage)
-            consumer.after()
             if block.row_count:
                 break
             if deadline is None:
