@@ -363,8 +363,14 @@ def test_an_acknowledged_refused_message_blocks_its_key_no_longer(
     check(consumer)
 
 
-def test_a_stalled_consumer_holds_back_its_own_keys_only(memory_client: pulsarx.Client) -> None:
-    """With 100,000 messages behind it."""
+def test_a_stalled_consumer_holds_back_its_own_keys_only(open_client: OpenClient) -> None:
+    """With 100,000 messages behind it, and look-ahead as far as the limits of what is
+    unacknowledged allow."""
+    options = pulsarx.BrokerOptions(
+        key_shared_look_ahead_msg_in_replay_threshold_per_consumer=0,
+        key_shared_look_ahead_msg_in_replay_threshold_per_subscription=0,
+    )
+    memory_client = open_client("memory:", broker_options=options)
     upper = join(memory_client, "stalled", receiver_queue_size=1)
     lower = join(memory_client, "lower")
     producer = memory_client.create_producer("t", batching_max_messages=1000)
