@@ -16,6 +16,7 @@ from topic_reading import OpenClient
 import pulsarx
 from pulsarx import ConsumerType, MessageId, errors
 from pulsarx.broker.ledgers.ledger_list import LedgerList
+from pulsarx.broker.subscriptions.subscription import Subscription
 from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
 
@@ -32,7 +33,10 @@ def disk_full() -> Iterator[None]:
 
 @every_kind
 def test_a_seek_that_fails_wakes_who_waits(
-    open_client: OpenClient, request: pytest.FixtureRequest, kind: ConsumerType
+    open_client: OpenClient,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: ConsumerType,
 ) -> None:
     """What was not acknowledged comes again by it, and used to stay where it was until the next
     message was published."""
@@ -40,6 +44,13 @@ def test_a_seek_that_fails_wakes_who_waits(
     publish(open_client(), 1)
     assert consumer.receive().data() == b"0"
     waiting = waiting_receive(consumer)
+    ledger_changed = Subscription.ledger_changed
+
+    def change_and_let_sleep(self: Subscription) -> None:
+        ledger_changed(self)
+        waiting.until_asleep()
+
+    monkeypatch.setattr(Subscription, "ledger_changed", change_and_let_sleep)
     request.getfixturevalue("disk_full")
     with pytest.raises(errors.StorageFullError):
         consumer.seek(MessageId.earliest)
@@ -105,7 +116,7 @@ def test_what_was_given_up_before_damage_goes_to_the_dead_letters_at_once(
     assert letters.receive(WAIT * 1000).data() == b"0"
 
 
-def test_whoever_flushes_tells_the_futures_of_what_became_visible(open_client: OpenClient) -> None:
+def test_whoever_flushes_tells_those_who_watch(open_client: OpenClient) -> None:
     """A producer that waited for room flushed the messages of all and told nobody but those who
     sleep in receive. Futures and listeners waited for the next flush, and here for a callback."""
     client = open_client(durability="sync")
@@ -120,12 +131,15 @@ def test_whoever_flushes_tells_the_futures_of_what_became_visible(open_client: O
         producer = client.create_producer("t", max_pending_messages=1, block_if_queue_full=True)
         producer.send_async(b"0", block)
         assert entered.wait(WAIT)
-        assert consumer.receive_async().result(WAIT).data() == b"0"
-        future = consumer.receive_async()
+        assert consumer.receive(WAIT * 1000).data() == b"0"
+        told: list[int] = []
+        consumer.watch(lambda: told.append(1))
         producer.send_async(b"1", None)
-        assert not future.done()
+        assert not told
+        assert consumer.take_now() is None
         producer.send_async(b"2", None)  # flushes the one before
-        assert future.result(WAIT / 2).data() == b"1"
+        assert told
+        assert consumer.take_now().data() == b"1"
     finally:
         go_on.set()
 
