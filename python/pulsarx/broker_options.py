@@ -114,6 +114,10 @@ _ROWS = (
     ("key_shared_spread_keyless", False, None, None, False, False,
      "Key_Shared: spread messages without a key over the consumers by entry, as Pulsar 4 does; "
      "off: they have the key NON_KEY together."),
+    ("key_shared_look_ahead_msg_in_replay_threshold_per_consumer", 2000, 0, INT32_MAX, False, False,
+     "Key_Shared: reading stops at so many waiting messages for each consumer; 0: not counted."),
+    ("key_shared_look_ahead_msg_in_replay_threshold_per_subscription", 20_000, 0, INT32_MAX, False,
+     False, "As before, of all consumers together, if that is less; 0: not counted."),
     ("delayed_delivery_enabled", True, None, None, False, False,
      "Shared, Key_Shared: wait for deliver_at; off: deliver at once."),
     ("delayed_delivery_tick_time_millis", 1000, 1, INT32_MAX, False, False,
@@ -146,6 +150,8 @@ class BrokerOptions:
     max_unacked_messages_per_subscription: int
     subscription_key_shared_use_consistent_hashing: bool
     key_shared_spread_keyless: bool
+    key_shared_look_ahead_msg_in_replay_threshold_per_consumer: int
+    key_shared_look_ahead_msg_in_replay_threshold_per_subscription: int
     delayed_delivery_enabled: bool
     delayed_delivery_tick_time_millis: int
     is_delayed_delivery_deliver_at_time_strict: bool

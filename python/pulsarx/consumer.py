@@ -151,7 +151,7 @@ class Consumer:
         """
         self.require_open()
         from pulsarx._pycore.consume.pending_receives import ReceiveQueue
-        from pulsarx.listening.pending_receives import MessageFuture
+        from pulsarx.listening.pending_receives import MessageFuture, serve
 
         receives = self._receives
         if receives is None:
@@ -160,6 +160,8 @@ class Consumer:
             receives = self._receives = self.__dict__.setdefault("_receives", receives)
         future = MessageFuture(receives)
         receives.add(future)
+        if not self.is_open:  # closed meanwhile, perhaps with the threads that would tell it
+            serve(receives)
         return future
 
     def batch_receive(self) -> list[Message]:

@@ -41,6 +41,7 @@ cdef struct KeyState:                   # 48 bytes
     uint16_t owner                      # whom the mapping gives the key to; KEY_NOBODY: nobody
     uint8_t in_use                      # 0: the rest means nothing
     uint8_t owned                       # 0: nobody told the owner yet
+    uint32_t queued                     # the user's; 0 when the key is made
     int64_t blocked_since_ms            # since when messages wait because another than its owner
                                         # holds earlier ones; 0: they do not
 

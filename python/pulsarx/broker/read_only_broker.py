@@ -75,8 +75,10 @@ class ReadOnlyBroker:
     def _refresh(self) -> bool:
         with self._lock:
             before = self.catalogue.state.number
-            self._find_ends()
             self.catalogue.refresh()
+            # Behind it: without an owner now, a ledger that the catalogue has as open is a dead
+            # owner's. The other way round it may be of one that came between the two.
+            self._find_ends()
             return bool(self.catalogue.state.number != before)
 
     def refresh_if_changed(self) -> int:

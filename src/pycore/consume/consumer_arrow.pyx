@@ -52,7 +52,7 @@ def receive_arrow_of(ConsumerCore consumer not None, max_messages, timeout_milli
                 damage = error
             finally:
                 mutex_unlock(&consumer.core.mutex)
-            consumer.after()
+                consumer.after()
             if damage is not None:
                 consumer.tell(damage, block.row_count != 0)
             if block.row_count:

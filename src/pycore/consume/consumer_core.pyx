@@ -86,7 +86,7 @@ cdef class ConsumerCore:
                 self.dispatcher.unreceive(self.receiver, messages)
         finally:
             mutex_unlock(&self.core.mutex)
-        self.after()
+            self.after()
 
     def wait_for_message(self, Deadline deadline not None) -> bool:
         """Sleep until something may have come; False when the deadline has passed."""
@@ -131,7 +131,7 @@ cdef class ConsumerCore:
                 damage = error
             finally:
                 mutex_unlock(&self.core.mutex)
-            self.after()
+                self.after()
             if damage is not None:
                 self.tell(damage, bool(found))
             if found:
@@ -169,14 +169,10 @@ cdef class ConsumerCore:
             self.check_open()
         mutex_lock(&self.core.mutex)
         try:
-            try:
-                found = self.dispatcher.is_ready(self.receiver)
-            finally:
-                mutex_unlock(&self.core.mutex)
-        except errors.CorruptDataError:
+            found = self.dispatcher.is_ready(self.receiver)
+        finally:
+            mutex_unlock(&self.core.mutex)
             self.after()
-            raise
-        self.after()
         return found
 
     cdef int tell(self, object damage, bint passed) except -1:
@@ -270,6 +266,7 @@ cdef class ConsumerCore:
                     self.dispatcher.acknowledged_through(ledger_id, first + count)
             finally:
                 mutex_unlock(&self.core.mutex)
+                self.after()
             if not self.settle(status, ledger_id, first + count):
                 if below:
                     self.host.ledger_acknowledged()
@@ -324,26 +321,30 @@ cdef class ConsumerCore:
                 self.dispatcher.nack(self.receiver, ledger_id, at, delay_ms)
         finally:
             mutex_unlock(&self.core.mutex)
-        return self.after()
+            self.after()
+        return 0
 
     cdef int refuse_later(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:
         """Have messages delivered again as the receiver was made with."""
         cdef uint32_t redeliveries = 0
         cdef int64_t delay_ms
         cdef uint64_t at
-        for at in range(first, first + count):
-            if self.receiver.nack_backoff is not None:
+        try:
+            for at in range(first, first + count):
+                if self.receiver.nack_backoff is not None:
+                    mutex_lock(&self.core.mutex)
+                    redeliveries = self.core.redelivery_count(ledger_id, at)
+                    mutex_unlock(&self.core.mutex)
+                # With no mutex held: a backoff is the user's code.
+                delay_ms = self.receiver.redelivery_delay(redeliveries)
                 mutex_lock(&self.core.mutex)
-                redeliveries = self.core.redelivery_count(ledger_id, at)
-                mutex_unlock(&self.core.mutex)
-            # With no mutex held: a backoff is the user's code.
-            delay_ms = self.receiver.redelivery_delay(redeliveries)
-            mutex_lock(&self.core.mutex)
-            try:
-                self.dispatcher.nack(self.receiver, ledger_id, at, delay_ms)
-            finally:
-                mutex_unlock(&self.core.mutex)
-        return self.after()
+                try:
+                    self.dispatcher.nack(self.receiver, ledger_id, at, delay_ms)
+                finally:
+                    mutex_unlock(&self.core.mutex)
+        finally:
+            self.after()
+        return 0
 
     def redeliver_unacknowledged(self) -> None:
         """Have everything delivered again that this consumer was given and did not acknowledge;
@@ -356,7 +357,7 @@ cdef class ConsumerCore:
             self.dispatcher.redeliver(self.receiver)
         finally:
             mutex_unlock(&self.core.mutex)
-        self.after()
+            self.after()
 
     def set_dead_letters(self, uint32_t max_redeliver_count, DeadLetterSink sink not None) -> None:
         """Hand a message to the sink instead of delivering it more than 1 + max_redeliver_count
@@ -370,7 +371,8 @@ cdef class ConsumerCore:
         mutex_unlock(&self.core.mutex)
 
     cdef int after(self) except -1:
-        """No mutex held: do what a call left to be done."""
+        """No mutex held: do what a call left to be done, also one that raised: what it changed
+        before may be what others wait for."""
         if self.dispatcher.wakes or self.dispatcher.dead is not None:
             self.dispatcher.settle()
         return 0
@@ -432,7 +434,7 @@ cdef class ConsumerCore:
                     self.dispatcher.acknowledged(ledger_id, first, count)
             finally:
                 mutex_unlock(&self.core.mutex)
-            self.after()
+                self.after()
             if status == STATUS_OK and self.flush.armed and not has_crossed(self.core.tracker):
                 return 0
             if not self.settle(status, ledger_id, first):
@@ -502,24 +504,13 @@ cdef inline Message take_settled(ConsumerCore self, bint once):
     """The next message, None when there is none; what that left to be done without the mutex is
     done. once: nobody asks again soon."""
     cdef Message message
+    mutex_lock(&self.core.mutex)
     try:
-        mutex_lock(&self.core.mutex)
-        try:
-            message = self.receiver.take()
-            if once and message is None:
-                self.receiver.stop_asking()
-        finally:
-            mutex_unlock(&self.core.mutex)
-    except errors.CorruptDataError:
-        self.after()
-        raise
-    if self.dispatcher.wakes or self.dispatcher.dead is not None:
-        self.dispatcher.settle()
+        message = self.receiver.take()
+        if once and message is None:
+            self.receiver.stop_asking()
+    finally:
+        mutex_unlock(&self.core.mutex)
+        if self.dispatcher.wakes or self.dispatcher.dead is not None:
+            self.dispatcher.settle()
     return message
-
-
-cdef inline bint has_crossed(AckTracker tracker) noexcept:
-    """Whether the ledger acknowledged last is a sealed one with nothing left: it may be time to
-    trim."""
-    cdef LedgerAcks* ledger = tracker.c_state.last
-    return ledger != NULL and ledger.sealed and ledger.bits.contiguous == ledger.message_count

@@ -23,6 +23,12 @@ cdef struct RoutedMessage:
     uint32_t key_hash
     uint32_t key                         # what key_order_find said a moment ago
 
+cdef struct QueuedMessage:              # 24 bytes
+    uint64_t ledger_id
+    uint64_t message
+    uint32_t tag                         # of its slice
+    uint32_t next                        # of its key; 0: it is the last. Or the next unused one
+
 cdef struct ItemList:
     SliceItem* items                     # owned
     uint32_t count
@@ -37,6 +43,22 @@ cdef class KeySharedDispatcher(SharedDispatcher):
     cdef bint spread                     # messages without a key do not have one key together
     cdef ItemList* c_lists               # owned: of a mixed entry, what each receiver gets
     cdef uint32_t list_count
+
+    # how much may wait that was read for consumers without room, or behind others of its key
+    cdef uint64_t look_ahead_of_receiver # 0: no limit
+    cdef uint64_t look_ahead_of_all      # 0: no limit
+    cdef bint look_ahead_stopped         # somebody has room, and is read for no further
+
+    # What lies in receiver queues, by key: made when a message is taken back, and behind since.
+    # Entries of messages that left their queue otherwise stay until they are come across.
+    cdef QueuedMessage* c_queued         # owned; the first is none
+    cdef uint32_t queued_used            # from here on they were never used
+    cdef uint32_t queued_capacity
+    cdef uint32_t queued_free            # head of the list of unused ones
+    cdef uint32_t queued_count           # in the lists of keys
+    cdef uint64_t* c_marks               # owned, one a receiver: MARKED and the tag of its last
+                                         # slice that is in; 0: none is
+    cdef uint32_t mark_count
 
     cdef uint32_t key_of(self, uint32_t key_hash) except? 4294967295
     cdef int64_t blocked_now_ms(self, uint32_t key) except -1
@@ -54,6 +76,18 @@ cdef class KeySharedDispatcher(SharedDispatcher):
     cdef int route_some(self, uint32_t first, const RoutedMessage* found, uint32_t count,
                         uint32_t tag) except -1
     cdef int push_lists(self, EntryView view, uint32_t tag) except -1
+    cdef uint64_t look_ahead_max(self) noexcept
+    """How many messages may wait before reading stops."""
+
+    cdef bint index_queue(self, Receiver receiver) except -1
+    """Enter what was queued since the last time; False: out of memory."""
+
+    cdef bint reach_marks(self, uint16_t receiver) noexcept
+    cdef bint index_slice(self, const Slice* slice, uint16_t holder) noexcept
+    cdef void forget_queued(self) noexcept
+    cdef int recall_queued(self, Receiver receiver, uint32_t key_hash, uint64_t ledger_id,
+                           uint64_t message) except -1
     cdef int recall_slice(self, uint16_t holder, uint32_t key_hash, uint64_t ledger_id,
                           uint64_t message, const Slice* slice) except -1
+    cdef int recall(self, PendingAck* ack, uint64_t ledger_id, uint64_t message) except -1
     cdef int list_item(self, uint16_t owner, uint32_t at, uint32_t index) except -1

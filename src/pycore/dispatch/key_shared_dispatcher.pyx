@@ -3,7 +3,7 @@
 
 from cpython.list cimport PyList_GET_ITEM
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
-from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, int64_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
@@ -36,6 +36,14 @@ from pulsarx._pycore.dispatch.shared_dispatcher cimport (
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 
 
+cdef enum:
+    # Entries of messages that left their queue are kept up to so many, beside as many as are
+    # unacknowledged and as there are keys.
+    QUEUED_KEPT = 1024
+
+cdef uint64_t MARKED = <uint64_t>1 << 32
+
+
 cdef uint32_t spread_hash(LedgerReader reader, uint32_t key_hash, bint keyless) noexcept:
     """The hash of the messages without a key in the entry read last. keyless: False where they may
     have one after all; key_hash, then.
@@ -63,6 +71,9 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         self.in_order = in_order
         self.selector = selector
         self.has_keys = True
+        self.look_ahead_of_receiver = limits.look_ahead_per_consumer
+        self.look_ahead_of_all = limits.look_ahead_per_subscription
+        self.queued_used = 1
         super().__init__(core, tail, topic_name, decompressed_size_max, limits)
 
     def __dealloc__(self):
@@ -71,6 +82,8 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         for at in range(self.list_count):
             PyMem_Free(self.c_lists[at].items)
         PyMem_Free(self.c_lists)
+        PyMem_Free(self.c_queued)
+        PyMem_Free(self.c_marks)
 
     # Who has which keys ---------------------------------------------------------------------------
 
@@ -94,6 +107,8 @@ cdef class KeySharedDispatcher(SharedDispatcher):
 
     cdef int keys_cleared(self) except -1:
         key_order_clear(&self.c_keys)
+        self.forget_queued()
+        self.look_ahead_stopped = False
         return 0
 
     cdef uint32_t key_of(self, uint32_t key_hash) except? 4294967295:
@@ -140,7 +155,24 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                     return self.give_waiting(each)
         if not anybody or self.blocked:
             return False
+        if self.core.pending.due_count and self.core.pending.due_count >= self.look_ahead_max():
+            self.look_ahead_stopped = True
+            return False
+        self.look_ahead_stopped = False
         return self.route()
+
+    cdef uint64_t look_ahead_max(self) noexcept:
+        """As Pulsar's dispatcher; without look-ahead limits those of what is unacknowledged
+        count."""
+        cdef uint64_t of_receivers = self.look_ahead_of_receiver
+        cdef uint64_t of_all = self.look_ahead_of_all
+        if of_receivers == 0 and of_all == 0:
+            of_receivers = self.receiver_max
+            of_all = self.unacknowledged_max
+        of_receivers *= self.receiver_count
+        if of_receivers == 0 or (of_all and of_all < of_receivers):
+            of_receivers = of_all
+        return of_receivers if of_receivers else UINT64_MAX
 
     cdef bint was_given(self, uint64_t ledger_id, uint64_t message) noexcept:
         """Whether it goes out again, so that the subscription's limit does not hold it."""
@@ -173,6 +205,9 @@ cdef class KeySharedDispatcher(SharedDispatcher):
             key_order_delivered(&self.c_keys, key_order_take(&self.c_keys, receiver.index))
             self.enqueue(receiver, ledger_id, message, ack, ack.key_hash, self.last_tag)
             self.add_item(self.again_at, self.again_index)
+        if self.look_ahead_stopped and self.core.pending.due_count < self.look_ahead_max():
+            self.look_ahead_stopped = False
+            self.wakes = True      # others may be read for again
         self.push_items(receiver, self.again_view, self.last_tag)
         self.say_loss()
         return True
@@ -421,9 +456,155 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         receiver = self.receivers[holder]
         if receiver is None or receiver.queued == 0:
             return 0
+        if self.index_queue(receiver):
+            return self.recall_queued(receiver, key_hash, ledger_id, message)
         for number in range(receiver.slice_count + 1):
             if receiver.slice_at(number, &slice):
                 self.recall_slice(holder, key_hash, ledger_id, message, &slice)
+        return 0
+
+    cdef bint index_queue(self, Receiver receiver) except -1:
+        cdef uint32_t number = receiver.slice_count + 1
+        cdef uint32_t newest = 0
+        cdef bint found = False
+        cdef uint64_t* mark
+        cdef Slice slice
+        if not self.reach_marks(receiver.index):
+            return False
+        if self.queued_count > 2 * self.unacknowledged + self.c_keys.key_count + QUEUED_KEPT:
+            self.forget_queued()
+        mark = &self.c_marks[receiver.index]
+        # Tags grow from slice to slice, so what is in already is at the front.
+        while number:
+            number -= 1
+            if not receiver.slice_at(number, &slice):
+                continue
+            if mark[0] and self.last_tag - slice.tag >= self.last_tag - <uint32_t>mark[0]:
+                break
+            if not found:
+                newest = slice.tag
+                found = True
+            if not self.index_slice(&slice, receiver.index):
+                self.forget_queued()
+                return False
+        if found:
+            mark[0] = MARKED | newest
+        return True
+
+    cdef bint reach_marks(self, uint16_t receiver) noexcept:
+        cdef uint32_t count = receiver + 1
+        cdef uint64_t* grown
+        if count <= self.mark_count:
+            return True
+        count = max(count, <uint32_t>len(self.receivers))
+        grown = <uint64_t*>PyMem_Realloc(self.c_marks, count * sizeof(uint64_t))
+        if grown == NULL:
+            return False
+        memset(grown + self.mark_count, 0, (count - self.mark_count) * sizeof(uint64_t))
+        self.c_marks = grown
+        self.mark_count = count
+        return True
+
+    cdef bint index_slice(self, const Slice* slice, uint16_t holder) noexcept:
+        cdef EntryView view = <EntryView>slice.view
+        cdef QueuedMessage* grown
+        cdef QueuedMessage* entry
+        cdef KeyState* state
+        cdef PendingAck* ack
+        cdef uint64_t at
+        cdef uint32_t number
+        cdef uint32_t place
+        cdef uint32_t key
+        cdef uint32_t capacity
+        for number in range(slice.first, slice.end):
+            at = view.first_message + (
+                slice.items[number].index if slice.items != NULL else number)
+            ack = pending_acks_find(&self.core.pending, view.ledger_id, at)
+            if ack == NULL or ack.state != PENDING_QUEUED or ack.consumer != holder or (
+                    ack.tag != slice.tag):
+                continue
+            key = key_order_find(&self.c_keys, ack.key_hash)
+            if key == KEY_NONE:
+                continue
+            place = self.queued_free
+            if place:
+                self.queued_free = self.c_queued[place].next
+            else:
+                if self.queued_used >= self.queued_capacity:
+                    capacity = max(2 * self.queued_capacity, <uint32_t>64)
+                    grown = <QueuedMessage*>PyMem_Realloc(
+                        self.c_queued, <size_t>capacity * sizeof(QueuedMessage))
+                    if grown == NULL:
+                        return False
+                    self.c_queued = grown
+                    self.queued_capacity = capacity
+                place = self.queued_used
+                self.queued_used += 1
+            entry = &self.c_queued[place]
+            state = &self.c_keys.keys[key]
+            entry.ledger_id = view.ledger_id
+            entry.message = at
+            entry.tag = slice.tag
+            entry.next = state.queued
+            state.queued = place
+            self.queued_count += 1
+        return True
+
+    cdef void forget_queued(self) noexcept:
+        cdef uint32_t key
+        for key in range(self.c_keys.key_count):
+            self.c_keys.keys[key].queued = 0
+        if self.mark_count:
+            memset(self.c_marks, 0, self.mark_count * sizeof(uint64_t))
+        PyMem_Free(self.c_queued)
+        self.c_queued = NULL
+        self.queued_capacity = 0
+        self.queued_used = 1
+        self.queued_free = 0
+        self.queued_count = 0
+
+    cdef int recall_queued(self, Receiver receiver, uint32_t key_hash, uint64_t ledger_id,
+                           uint64_t message) except -1:
+        cdef uint32_t key = key_order_find(&self.c_keys, key_hash)
+        cdef uint32_t place = self.c_keys.keys[key].queued
+        cdef uint32_t following
+        cdef uint32_t kept = 0
+        cdef QueuedMessage entry
+        cdef PendingAck* ack
+        self.c_keys.keys[key].queued = 0
+        while place:
+            entry = self.c_queued[place]
+            following = entry.next
+            ack = pending_acks_find(&self.core.pending, entry.ledger_id, entry.message)
+            if ack != NULL and ack.state == PENDING_QUEUED and ack.tag == entry.tag and (
+                    ack.consumer == receiver.index):
+                if entry.ledger_id > ledger_id or (entry.ledger_id == ledger_id
+                                                   and entry.message > message):
+                    try:
+                        self.recall(ack, entry.ledger_id, entry.message)
+                    except BaseException:
+                        self.forget_queued()     # of this key it has nothing any more
+                        raise
+                else:
+                    self.c_queued[place].next = kept
+                    kept = place
+                    place = following
+                    continue
+            self.c_queued[place].next = self.queued_free
+            self.queued_free = place
+            self.queued_count -= 1
+            place = following
+        self.c_keys.keys[key].queued = kept
+        return 0
+
+    cdef int recall(self, PendingAck* ack, uint64_t ledger_id, uint64_t message) except -1:
+        """A message goes from its queue behind the earlier ones of its key."""
+        cdef uint32_t key_hash = ack.key_hash
+        self.let_go(ack)
+        ack.consumer = PENDING_NOBODY
+        pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_DUE)
+        self.key_waits(key_hash, ledger_id, message, True)
+        self.key_returned(key_hash)
         return 0
 
     cdef int recall_slice(self, uint16_t holder, uint32_t key_hash, uint64_t ledger_id,
@@ -441,18 +622,15 @@ cdef class KeySharedDispatcher(SharedDispatcher):
             if ack == NULL or ack.key_hash != key_hash or ack.state != PENDING_QUEUED or (
                     ack.consumer != holder or ack.tag != slice.tag):
                 continue
-            self.let_go(ack)
-            ack.consumer = PENDING_NOBODY
-            pending_acks_set_state(&self.core.pending, view.ledger_id, at, ack, PENDING_DUE)
-            self.key_waits(key_hash, view.ledger_id, at, True)
-            self.key_returned(key_hash)
+            self.recall(ack, view.ledger_id, at)
         return 0
 
     # For statistics -------------------------------------------------------------------------------
 
     def key_statistics(self) -> dict:
         """keys_held_back: keys that wait because another consumer than their owner has messages of
-        them: key_hash, held_by, since_ms, waiting_messages."""
+        them: key_hash, held_by, since_ms, waiting_messages. msg_in_replay: messages that were read
+        and cannot go out now. look_ahead_limit: of them; reading stops there, 0: never."""
         cdef uint32_t key
         cdef KeyState* state
         cdef list found = []
@@ -469,7 +647,14 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                 })
         ranges = [(start, end, (<Receiver>self.receivers[index]).consumer_name)
                   for start, end, index in self.selector.ranges()]
-        return {"keys_held_back": found, "hash_ranges": ranges}
+        limit = self.look_ahead_max()
+        return {
+            "keys_held_back": found,
+            "hash_ranges": ranges,
+            "msg_in_replay": self.core.pending.due_count,
+            "look_ahead_limit": limit if limit != UINT64_MAX else 0,
+            "blocked_subscription_on_look_ahead": bool(self.look_ahead_stopped),
+        }
 
     def check_keys(self) -> list:
         cdef uint64_t ledger_id = 0

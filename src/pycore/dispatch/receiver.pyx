@@ -499,8 +499,10 @@ cdef class Dispatcher:
         if other is not None:
             other.deadlines_due()
             return
-        self.ask_backoffs()
-        self.settle()
+        try:
+            self.ask_backoffs()
+        finally:
+            self.settle()
 
     cdef int ask_backoffs(self) except -1:
         """Ask, with no mutex held, how long messages wait whose acknowledgement is overdue."""

@@ -233,7 +233,7 @@ cdef class SharedDispatcher(PendingDispatcher):
             counts.update(self.key_statistics())
         finally:
             mutex_unlock(&self.core.mutex)
-        self.settle()
+            self.settle()
         return counts
 
     def key_statistics(self) -> dict:

@@ -29,6 +29,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef bint is_wanted(self, EntryView view, uint64_t message) noexcept
     cdef Receiver choice(self)
     cdef int activate(self) except -1
+    cdef int activate_again(self) except -1
     cdef int go(self, uint64_t ledger_id, uint64_t message) except -1
     cdef int rewind_to_mark_delete(self) except -1
     cdef int rewind_from(self, uint64_t ledger_id, uint64_t message) except -1

@@ -55,7 +55,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
             except BaseException:
                 self.receivers.remove(receiver)
                 receiver.index = PENDING_NOBODY
-                self.active = None       # whoever comes or goes next begins anew
+                self.active = None
+                self.activate_again()
                 raise
         finally:
             mutex_unlock(&self.core.mutex)
@@ -103,11 +104,24 @@ cdef class SingleActiveDispatcher(Dispatcher):
             self.tell(before, False)
         if chosen is not None:
             self.tell(chosen, True)
+        self.wakes = True
         self.core.forget(True, False)
         if self.core.tracker is not None:
             self.rewind_to_mark_delete()
-        self.wakes = True
         return 1
+
+    cdef int activate_again(self) except -1:
+        """A newcomer was refused after it had been chosen: the one before reads on."""
+        try:
+            self.activate()
+        except Exception:
+            import logging
+
+            # It is the active one by now, and whatever keeps a ledger from being read, its next
+            # call is told.
+            logging.getLogger("pulsarx").exception(
+                "%s: a consumer could not be made the active one", self.topic_name)
+        return 0
 
     def tell(self, Receiver receiver, bint active) -> None:
         if not self.exclusive:

@@ -133,18 +133,23 @@ cdef class SerialWork:
 
     def __call__(self) -> None:
         """Take the step; in a thread of the pool."""
-        more = False
-        self.is_due = False
-        try:
-            more = self.step()
-        except BaseException:
-            log_exception("a consumer's step in the listener threads failed")
-        if more:
-            self.pool.put(self)      # behind the jobs of others
-            return
-        self.taken = False
-        if self.is_due:
-            self.due()
+        while True:
+            more = False
+            self.is_due = False
+            try:
+                more = self.step()
+            except BaseException:
+                log_exception("a consumer's step in the listener threads failed")
+            if more:
+                self.pool.put(self)      # behind the jobs of others
+                return
+            self.taken = False
+            if not self.is_due:
+                return
+            if not self.pool.closed:
+                self.due()
+                return
+            self.taken = True        # the threads end before they come to what is put now
 
 
 def log_exception(text) -> None:

@@ -184,8 +184,6 @@ cdef class LedgerPublisher(EntryPublisher):
         mutex_lock(&self.mutex)
         try:
             self.settle()
-            if self.tail.watchers:
-                self.tail.notify()
         finally:
             mutex_unlock(&self.mutex)
         return 0
@@ -211,6 +209,9 @@ cdef class LedgerPublisher(EntryPublisher):
                 break
             signals_check()
         if status == STATUS_OK:
+            # Whoever asked for the flush: it made messages of all producers visible.
+            if self.tail.watchers:
+                self.tail.notify()
             return 0
         try:
             raise_status(status, writer.c_ledger.error,

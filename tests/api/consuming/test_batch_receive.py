@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from typing import Any
 
@@ -101,3 +102,41 @@ def test_with_a_receiver_queue_of_0_there_is_no_batch(memory_client: pulsarx.Cli
         consumer.receive(1)
     publish(memory_client, 1)
     assert consumer.receive().data() == b"0"
+
+
+class Stopped(Exception):
+    """Raised by a signal handler."""
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.Shared, ConsumerType.KeyShared],
+)
+def test_an_interrupt_gives_back_what_was_taken(
+    memory_client: pulsarx.Client, topic: Any, kind: ConsumerType
+) -> None:
+    """In order, uncounted, to the next call; it used to be gone until the consumer closed."""
+    consumer = collecting(memory_client, topic, 10, NEVER, NEVER, consumer_type=kind)
+    sent = publish(memory_client, 3)
+    main = threading.main_thread()
+
+    def stop(*_: object) -> None:
+        raise Stopped
+
+    def interrupt() -> None:
+        until_asleep(main)
+        signal.pthread_kill(main.ident or 0, signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, stop)
+    try:
+        for _ in range(2):
+            thread = threading.Thread(target=interrupt)
+            thread.start()
+            with pytest.raises(errors.Interrupted):
+                consumer.batch_receive()
+            thread.join(30)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    messages = consumer.receive_many(10, 0)
+    assert data(messages) == sent
+    assert [each.redelivery_count() for each in messages] == [0] * 3

@@ -13,6 +13,8 @@ from topics_steps import TOPICS, in_thread, publish, subscribe
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId, errors
+from pulsarx.broker.subscriptions.subscription import Subscription
+from pulsarx.testing import inspect
 
 # Partitions --------------------------------------------------------------------------------------
 
@@ -227,3 +229,58 @@ def test_new_partitions_do_not_bring_an_unsubscribed_subscription_back(
     topics.update_partitioned_topic("p", 3)
     assert topics.partitioned_stats("p")["subscriptions"] == {}
     assert not left.is_connected()
+
+
+def test_a_new_partition_that_could_not_be_attached_is_tried_again(
+    clocked_client: pulsarx.Client,
+    manual_clock: pulsarx.ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A second later, as often as it takes; the log says so. What is published meanwhile waits."""
+    topics = clocked_client.admin.topics
+    topics.create_partitioned_topic("p", 2)
+    consumer = clocked_client.subscribe("p", "s")
+    attach = Subscription.attach
+    failures = [errors.StorageError("too many open files")] * 2
+
+    def fail_twice(self: Subscription, *given: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return attach(self, *given)
+
+    with monkeypatch.context() as failing:
+        failing.setattr(Subscription, "attach", fail_twice)
+        topics.update_partitioned_topic("p", 3)
+        with clocked_client.create_producer("p-partition-2") as producer:
+            producer.send(b"new")
+        for left in (1, 0):
+            assert len(failures) == left
+            assert consumer.take_now() is None
+            manual_clock.advance(1)
+            inspect(clocked_client).settle()
+    assert consumer.receive(1000).data() == b"new"
+    assert caplog.text.count("did not get its new partitions") == 2
+
+
+def test_a_consumer_that_left_is_tried_for_no_more(
+    clocked_client: pulsarx.Client,
+    manual_clock: pulsarx.ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topics = clocked_client.admin.topics
+    topics.create_partitioned_topic("p", 2)
+    consumer = clocked_client.subscribe("p", "s")
+    calls: list[None] = []
+
+    def fail(self: Subscription, *given: Any) -> Any:
+        calls.append(None)
+        raise errors.StorageError("too many open files")
+
+    monkeypatch.setattr(Subscription, "attach", fail)
+    topics.update_partitioned_topic("p", 3)
+    consumer.close()
+    for _ in range(3):
+        manual_clock.advance(1)
+        inspect(clocked_client).settle()
+    assert len(calls) == 1

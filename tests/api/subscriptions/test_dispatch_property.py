@@ -217,6 +217,7 @@ def test_random_histories(kind: str, history: list[tuple[Any, ...]]) -> None:
         managed_ledger_max_entries_per_ledger=5,
         max_unacked_messages_per_consumer=7,
         max_unacked_messages_per_subscription=12,
+        key_shared_look_ahead_msg_in_replay_threshold_per_consumer=3,
     )
     client = pulsarx.Client("memory:random", clock=clock, durability="os", broker_options=options)
     try:

@@ -84,12 +84,18 @@ class DispatchLimits:
 
     __slots__ = (
         "unacknowledged_per_consumer", "unacknowledged_per_subscription", "delayed_delivery",
-        "early_ms",
+        "early_ms", "look_ahead_per_consumer", "look_ahead_per_subscription",
     )  # fmt: skip
 
     def __init__(self, options: Any) -> None:
         self.unacknowledged_per_consumer = options.max_unacked_messages_per_consumer
         self.unacknowledged_per_subscription = options.max_unacked_messages_per_subscription
+        self.look_ahead_per_consumer = (
+            options.key_shared_look_ahead_msg_in_replay_threshold_per_consumer
+        )
+        self.look_ahead_per_subscription = (
+            options.key_shared_look_ahead_msg_in_replay_threshold_per_subscription
+        )
         self.delayed_delivery = options.delayed_delivery_enabled
         strict = options.is_delayed_delivery_deliver_at_time_strict
         self.early_ms = 0 if strict else options.delayed_delivery_tick_time_millis

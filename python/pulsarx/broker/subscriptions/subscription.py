@@ -142,13 +142,15 @@ class Subscription:
         with self.topic.lock:
             if self._consumers.pop(receiver, None) is None:
                 return
-            if not self.removed:
-                receiver.dispatcher.leave(receiver)
-            if not self._consumers and not self.durable:
-                self.topic.drop_non_durable(self)
-            elif not self._consumers and not self.removed:
-                self.core.locked(self.tracker.rest)
-        receiver.dispatcher.settled()
+            try:
+                if not self.removed:
+                    receiver.dispatcher.leave(receiver)
+                if not self._consumers and not self.durable:
+                    self.topic.drop_non_durable(self)
+                elif not self._consumers and not self.removed:
+                    self.core.locked(self.tracker.rest)
+            finally:  # the others are told, whatever failed of its leave
+                receiver.dispatcher.settled()
         self.topic.trim()
 
     # Positions ------------------------------------------------------------------------------------
@@ -159,12 +161,14 @@ class Subscription:
         with self.topic.lock:  # so that the position is not trimmed before it is taken
             position = find()
             self.ledger_changed()  # it may be in a ledger that came a moment ago
-            if self.topic.ledger.ledgers():
-                self.dispatcher.reset(*position)
-            else:  # nothing was published that could count as acknowledged
-                self.dispatcher.move(*position)
-        self.dispatcher.settled()
-        self.topic.ledger.tail.wake()
+            try:
+                if self.topic.ledger.ledgers():
+                    self.dispatcher.reset(*position)
+                else:  # nothing was published that could count as acknowledged
+                    self.dispatcher.move(*position)
+            finally:  # a seek that failed begins to read anew as well
+                self.dispatcher.settled()
+                self.topic.ledger.tail.wake()
 
     def acknowledge_before(self, position: Position) -> bool:
         """Everything before the position counts as acknowledged, durably; False: it did already.

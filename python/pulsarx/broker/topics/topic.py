@@ -87,6 +87,7 @@ class Topic:
             try:
                 consumer = subscription.attach(request, make)
             except BaseException:
+                subscription.dispatcher.settled()  # those who are there read on
                 if request.made_subscription:
                     self.take_back(subscription)
                 raise

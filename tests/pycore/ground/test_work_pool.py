@@ -1,0 +1,52 @@
+"""Facts about the threads that run listeners, futures and consumer events."""
+
+from __future__ import annotations
+
+import threading
+
+from pulsarx._pycore.ground.work_pool import SerialWork, WorkPool
+
+WAIT = 20
+
+
+def test_what_falls_due_in_a_step_that_a_close_overtakes_is_done_nevertheless() -> None:
+    """The step was posted again behind the end of all threads, and never ran: a consumer that was
+    closed with its client while a future of it was served left the others waiting for ever. Found
+    by tests/model/waking_model.py."""
+    pool = WorkPool(1)
+    running, closed, done = threading.Event(), threading.Event(), threading.Event()
+
+    def step() -> bool:
+        if running.is_set():
+            done.set()
+        running.set()
+        closed.wait(WAIT)
+        return False
+
+    work = SerialWork(pool, step, "a step")
+    pool.grow()
+    work.due()
+    assert running.wait(WAIT)
+    work.due()
+    pool.close()
+    closed.set()
+    assert done.wait(WAIT / 2)
+
+
+def test_a_step_runs_as_often_as_it_falls_due_behind_its_begin() -> None:
+    pool = WorkPool(1)
+    count = 0
+
+    def step() -> bool:
+        nonlocal count
+        count += 1
+        if count < 5:
+            work.due()
+        return count in (5, 6)
+
+    work = SerialWork(pool, step, "a step")
+    pool.grow()
+    work.due()
+    assert pool.wait()
+    assert count == 7
+    pool.close()
