@@ -28,10 +28,10 @@ if TYPE_CHECKING:
         ledger: ManagedLedger
 
         def trim(self) -> object:
-            """Remove the ledgers nobody needs any more, in the background."""
+            """Remove ledgers that are not needed any more, in the background."""
 
         def take_back(self, subscription: Any) -> None:
-            """Delete one whose consumer nobody got, unless another consumer uses it."""
+            """Delete a subscription whose first consumer was refused, unless another uses it."""
 
         def drop_non_durable(self, subscription: Any) -> None:
             """Its last consumer has left."""

@@ -124,7 +124,7 @@ class Catalogue:
         ids: Iterable[int] = (),
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> Catalogue:
-        """Commit beside the owner of this epoch, who allowed it.
+        """Commit beside the owner of this epoch, which allowed it.
 
         ids: those the owner allocated for this helper; `allocate_id` gives them out here.
         The directory may be open read-only: what a commit needs is room in catalogue/, not the
@@ -192,7 +192,7 @@ class Catalogue:
 
     @property
     def outcome_unknown(self) -> bool:
-        """Whether a commit failed of which nobody knows if it was kept."""
+        """Whether a commit failed so that it is unknown if it was kept."""
         return self._poison is not None
 
     def commit(self, operations: Operations | Callable[[CatalogueState], Operations]) -> int:

@@ -1,5 +1,5 @@
 """The ledgers of a topic as readers and cursors see them: positions, ids, spans. Base of the owned
-and the foreign kind.
+and the read-only kind.
 
 A position is (ledger id, ordinal): the message with that ordinal among all messages of the ledger.
 """
@@ -25,7 +25,7 @@ ENTRY_BATCH = 1  # the frame's flag: its entry is a batch
 
 
 class LedgerTrimmed(Exception):
-    """The ledger left the topic while somebody was about to read it. Never leaves this layer."""
+    """The ledger left the topic while a reader was about to open it. Never leaves this layer."""
 
 
 def ends_of(ledger: LedgerRecord) -> tuple[int, int, int]:
@@ -54,7 +54,7 @@ class LedgerList:
         self.name = name
         self.partition: int = TopicName.of(name).partition_index
         self.catalogue = catalogue
-        # Made when somebody reads: most topics of a folder are idle.
+        # Made with the first reader: most topics of a folder are idle.
         self._spans: weakref.WeakValueDictionary[int, LedgerSpan] | None = None
         self._headless: set[int] = set()
 
@@ -318,7 +318,7 @@ class LedgerList:
             except LedgerTrimmed:
                 continue
             except errors.CorruptDataError:
-                pass  # whoever reads it is told
+                pass  # its readers are told
             batch_index = -1
             if frame is not None and frame["flags"] & ENTRY_BATCH:
                 batch_index = frame["message_count"] - 1

@@ -56,7 +56,7 @@ class Planner:
         self._sealed_only = sealed_only
         self._number = -1  # of the catalogue's last commit that the tails are from
         self._tails: list[PlannedTopic] = []
-        self._lost_slots: set[int] = set()  # ledgers whose end nobody publishes
+        self._lost_slots: set[int] = set()  # ledgers whose end is not published
         self._broker.state.require_open()
         if not self._broker.directory.ledger_path(1):
             raise errors.OperationNotSupported(

@@ -152,7 +152,7 @@ class Piece:
         return [*parts, rest]
 
     def _split(self, ordinal: int) -> tuple[Piece, Piece]:
-        """Two parts; cut at the beginning of the entry with this message, unless that leaves
+        """Cut it in two at the beginning of the entry with this message, unless that leaves
         nothing in front of the cut."""
         offset, first, span = self._place(ordinal)
         if first > self.first:

@@ -1,8 +1,8 @@
 """The list of an attach whose files are too many for one request: a file in the staging area, which
 the request names. Written by the process that asks, read once by the owner.
 
-One line a file, the JSON of `StagedFile.document`. The request says how many lines there are and
-their checksum, so a list that is not whole attaches nothing.
+Each line is a file, the JSON of `StagedFile.document`. The request says how many lines there are
+and their checksum, so a list that is not whole attaches nothing.
 """
 
 from __future__ import annotations

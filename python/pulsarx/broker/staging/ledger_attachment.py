@@ -95,7 +95,7 @@ def attach_ledgers(
 
 
 class _Attachment:
-    """One attach on its way. One thread."""
+    """An attach on its way. For one thread."""
 
     def __init__(
         self, broker: Broker, application: str, batch_id: int, files: list[StagedFile]

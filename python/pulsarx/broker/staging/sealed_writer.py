@@ -158,7 +158,7 @@ class SealedLedgerWriter:
             raise
 
     def _create_file(self, now_ms: int) -> LedgerWriter:
-        slots = PublishedEnds.memory()  # its end concerns nobody else
+        slots = PublishedEnds.memory()  # its end concerns no reader
         return LedgerWriter.create(
             self._temporary,
             ledger_id=0,
@@ -191,7 +191,7 @@ class SealedLedgerWriter:
         properties: dict[str, str] | None = None,
         event_timestamp: int | None = None,
     ) -> None:
-        """One message. MessageTooBig, ValueError, TypeError name its row; nothing was taken."""
+        """Add a message. MessageTooBig, ValueError, TypeError name its row; nothing was taken."""
         self._check_open()
         self._batches.add(value, key, properties, event_timestamp)
 

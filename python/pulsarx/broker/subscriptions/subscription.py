@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class Subscription:
-    """One subscription of a topic. Any thread may call; topic.lock orders who comes and goes."""
+    """A subscription of a topic. Any thread may call; topic.lock orders attaching and leaving."""
 
     __slots__ = (
         "__weakref__", "_consumers", "_kind", "_partition_index", "core", "dispatcher", "flush",
@@ -73,7 +73,7 @@ class Subscription:
         self._partition_index = TopicName.of(topic.name).partition_index
         self.dispatcher = self._make_dispatcher()
         self.core.start()
-        self.dispatcher.deadlines_due()  # of what fell due while nobody was here
+        self.dispatcher.deadlines_due()  # deadlines that fell due while the topic was closed
         self._consumers: dict[Receiver, weakref.ref[ConsumerCore]] = {}
         self.removed = False
 
@@ -84,7 +84,7 @@ class Subscription:
     # Consumers ------------------------------------------------------------------------------------
 
     def consumers(self) -> list[ConsumerCore]:
-        """Who is attached, in the order they came."""
+        """The attached consumers, in the order they came."""
         found = [reference() for reference in list(self._consumers.values())]
         return [each for each in found if each is not None and each.is_open]
 
@@ -128,12 +128,12 @@ class Subscription:
             self.core, self.topic.ledger.tail, self.topic.name, self.runtime, self._kind,
             self._partition_index,
         )  # fmt: skip
-        # It has read what is kept; whether anybody will acknowledge something is not known.
+        # It has read what is kept; whether anything will be acknowledged is not known.
         self.core.locked(self.tracker.rest)
         return made
 
     def detach_forgotten(self) -> None:
-        """Let go of consumers nobody refers to any more; a non-durable one may go with them."""
+        """Detach consumers that were forgotten; a non-durable subscription may go with them."""
         for receiver, reference in list(self._consumers.items()):
             if reference() is None:
                 self.detach(receiver)
@@ -174,7 +174,7 @@ class Subscription:
         """
         ledger_id, ordinal = position
         record = self.runtime.catalogue.state.topics[self.topic.name]
-        # What retention removed needs nobody's acknowledgement.
+        # Messages that retention removed need no acknowledgement.
         gone = (record.removed_ledger_id, record.removed_messages)
         if position <= self.mark_delete() or position <= gone:
             return False
@@ -257,7 +257,7 @@ class Subscription:
         except LedgerTrimmed:
             return 0, 0
         except errors.CorruptDataError:
-            pass  # none of its entries can be read; whoever reads it is told
+            pass  # none of its entries can be read; its readers are told
         return entries, max(messages - acknowledged, 0)
 
     def statistics(self) -> dict[str, Any]:
@@ -327,7 +327,7 @@ class Subscription:
 
 
 def detach_one(reference: weakref.ref[Subscription], receiver: Receiver) -> None:
-    """A consumer that nobody refers to any more leaves; a job of the background."""
+    """Detach a consumer that was forgotten; a job of the background."""
     found = reference()
     # In a forked child nothing of it may be touched.
     if found is not None and found.runtime.state.is_open and receiver in found._consumers:

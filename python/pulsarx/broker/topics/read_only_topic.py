@@ -1,4 +1,4 @@
-"""A topic of a folder that another process owns, or nobody: what a reader needs of it."""
+"""A topic of a folder opened read-only: what a reader needs of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One topic of an owned data directory: its ledgers, its producers, its subscriptions."""
+"""A topic of an owned data directory: its ledgers, its producers, its subscriptions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 
 class Topic:
-    """The lock orders who comes and goes. Calls of the control plane; hot calls pass by."""
+    """Opens ledgers and cursors, attaches producers and consumers; its lock orders that. Calls of
+    the control plane; hot calls do not come here."""
 
     def __init__(self, runtime: BrokerRuntime, record: TopicRecord) -> None:
         self.runtime = runtime
@@ -67,7 +68,7 @@ class Topic:
     def subscribe(self, request: SubscribeRequest, make: MakeConsumer) -> ConsumerCore:
         """Attach a consumer to a subscription, which is made when it does not exist."""
         with self.lock:
-            self.runtime.state.require_open()  # closed meanwhile: nobody would close this consumer
+            self.runtime.state.require_open()  # else this consumer would never be closed
             name = request.subscription_name
             if request.durable:
                 subscription = self.subscriptions.get(name)
@@ -209,7 +210,7 @@ class Topic:
         self.trimming.soon()
 
     def trim(self) -> list[int]:
-        """Remove the ledgers nobody needs any more; returns their ids."""
+        """Remove ledgers that are not needed any more; returns their ids."""
         return self.trimming.run()
 
     # Statistics -----------------------------------------------------------------------------------
