@@ -1,7 +1,7 @@
 """What the writers of format("pulsarx") have in common: planning, a task, the commit.
 
   a job                     transaction                               repeated
-  batch, txnAppId, topic    (txnAppId > topic, txnVersion)            by whoever runs the job again
+  batch, txnAppId, topic    (txnAppId > topic, txnVersion)            by a second run of the job
   batch, txnAppId, __topic  (txnAppId, txnVersion)                    the same
   batch                     (a name of its own, 0)                    never
   stream, topic             (spark-query-<query id> > topic, batch)   by Spark, after any failure
@@ -9,7 +9,7 @@
 
 A stream's transaction had no topic in earlier versions; `write_job.was_written_earlier` finds it.
 
-One commit of the catalogue for all topics and partitions, once a transaction.
+A transaction is one commit of the catalogue for all topics and partitions.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def start_of(offset: SparkOffset) -> Offsets | None:
 
 
 def only_offsets(text: str) -> str:
-    """Of an offset that somebody took from the progress of a query, or its checkpoint."""
+    """The offsets in a text that was taken from the progress of a query, or its checkpoint."""
     if "stream/" not in text:
         return text
     document = json.loads(text)

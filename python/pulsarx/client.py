@@ -348,7 +348,7 @@ class Client:
         `MessageId.earliest`
         or `MessageId.latest`. Nothing is acknowledged and no ledger is held. Arguments as of the
         official client. reader_listener: called with the reader and each message, in one of the
-        client's message_listener_threads; not with read_only, where nobody tells of new messages.
+        client's message_listener_threads; not with read_only, where new messages are not announced.
         """
         options = ReaderOptions(
             topic=topic,
@@ -417,7 +417,7 @@ class Client:
         return Admin(ClientChannel(self._require_open, self._broker, self.read_only))
 
     def _adopt(self, member: Member) -> None:
-        """Close it with the client, and keep the client as long as somebody uses it."""
+        """Close it with the client, and keep the client as long as it is used."""
         member.owner = ClientOwner(self)
         with self._lock:
             closing = self._closing.begun
@@ -509,7 +509,7 @@ class Leave:
 
 
 class ClientOwner:
-    """A MemberOwner: keeps the client as long as somebody uses what it made."""
+    """A MemberOwner: keeps the client as long as what it made is used."""
 
     __slots__ = ("_client",)
 

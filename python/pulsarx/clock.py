@@ -1,9 +1,9 @@
-"""The clocks that a client can be given. Everybody may use them.
+"""The clocks that a client can be given. Any layer may use them.
 
-Two kinds of time. What the broker decides (batching delay, redelivery, retention) runs on the clock
-that the client was given: `SystemClock`, or `ManualClock` in tests. How long a caller is willing to
-wait is real time: `Deadline`. Times are milliseconds since 1970 in UTC. The clocks themselves are
-native (`_pycore/ground/clock_core`): no signal handler can leave one half changed.
+There are two kinds of time. What the broker decides (batching delay, redelivery, retention) runs on
+the clock that the client was given: `SystemClock`, or `ManualClock` in tests. How long a caller is
+willing to wait is real time: `Deadline`. Times are milliseconds since 1970 in UTC. The clocks
+themselves are native (`_pycore/ground/clock_core`): no signal handler can leave one half changed.
 """
 
 from __future__ import annotations

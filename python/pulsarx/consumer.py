@@ -40,11 +40,11 @@ class Consumer:
     """Receives the messages of one subscription. Any thread may call.
 
     What is not acknowledged when the consumer closes goes to the next one of the subscription.
-    Whoever waits in a call when it is closed gets AlreadyClosed, as every call after that.
+    A call that waits when it is closed raises AlreadyClosed, as every call after that.
     """
 
     owner: MemberOwner | None = None
-    events: ConsumerEvents | None = None  # None: nobody listens
+    events: ConsumerEvents | None = None  # None: there is no event listener
     letters: Letters | None = None  # None: neither dead nor retry letters
     _loop: ListenerLoop | None = None
     _receives: ReceiveQueue | None = None
@@ -83,8 +83,7 @@ class Consumer:
         work = self._work
         if work is None:
             self._pool.grow()
-            # A listener keeps its consumer until it is closed; whoever else waits for something
-            # does not.
+            # A listener keeps its consumer until it is closed; a waiting future does not.
             step = self._step if self._loop is not None else WeakStep(self)
             name = f"the listener of consumer {self._name} on {self.topic()}"
             work = self._work = SerialWork(self._pool, step, name)

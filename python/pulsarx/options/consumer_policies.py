@@ -99,7 +99,7 @@ class ConsumerDeadLetterPolicy:
 
     Names that were not given read as empty: the topic is then `<topic>-<subscription>-DLQ`, that of
     `reconsume_later` `<topic>-<subscription>-RETRY`, and the dead letter topic keeps everything
-    until somebody subscribes to it. The official client has no retry_letter_topic.
+    until a subscription is made on it. The official client has no retry_letter_topic.
     """
 
     __slots__ = ("_policy",)
