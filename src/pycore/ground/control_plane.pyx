@@ -21,7 +21,7 @@ cdef enum:
 
 
 cdef class ControlCall:
-    """One call handed over. Its caller waits; its thread touches it once at the end."""
+    """A call handed over. Its caller waits; its thread touches it once at the end."""
 
     def __cinit__(self, function, tuple arguments, give_back) -> None:
         self.function = function
@@ -69,7 +69,7 @@ cdef class ControlCall:
         self.error = None
 
     def return_result(self) -> None:
-        """Nobody takes the result: what was made for the caller alone is undone."""
+        """Undo what was made for the caller alone, because it has left."""
         result, self.result = self.result, None
         if self.error is not None or self.give_back is None:
             return
@@ -80,7 +80,7 @@ cdef class ControlCall:
 
 
 cdef class ControlPlane:
-    """See the pxd. Everybody uses the one of the process, `control_plane`."""
+    """See the pxd. The process has one, `control_plane`."""
 
     def __init__(self) -> None:
         self.reset()
