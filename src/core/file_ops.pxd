@@ -87,8 +87,8 @@ cdef int file_make_directory(const char* path) noexcept nogil
 cdef int file_size(int fd, uint64_t* size) noexcept nogil
 cdef int file_map(int fd, uint64_t offset, uint64_t size, bint writable,
                   uint8_t** base) noexcept nogil
-"""Shared; offset lies on a page. May reach past the end of the file; such bytes may only be touched once the file has
-them."""
+"""Shared; offset lies on a page. May reach past the end of the file; such bytes may only be touched
+once the file has them."""
 
 cdef int file_unmap(uint8_t* base, uint64_t size) noexcept nogil
 cdef int file_populate(const uint8_t* base, uint64_t size) noexcept nogil

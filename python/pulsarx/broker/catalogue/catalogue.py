@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 
+from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.log import CatalogueLog
 from pulsarx.broker.catalogue.operations import CatalogueDraft
 from pulsarx.broker.folder.storage_errors import storage_error
@@ -110,7 +111,7 @@ class Catalogue:
         opened._owner = True
         epoch = opened.state.epoch + 1
         opened._epoch = opened.state.epoch
-        opened.commit([{"op": "open_epoch", "epoch": epoch}])
+        opened.commit([changes.open_epoch(epoch)])
         opened._epoch = epoch
         directory.announce(epoch)
         return opened

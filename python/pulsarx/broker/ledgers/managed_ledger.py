@@ -17,6 +17,7 @@ from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.ledger_recovery import LedgerRecovery, seal_recovered
 from pulsarx._pycore.ledger.ledger_tail import LedgerSpan, LedgerTail, fence, published_counts
 from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
+from pulsarx.broker.catalogue import changes
 from pulsarx.broker.ledgers.ledger_list import (
     LedgerList,
     LedgerTrimmed,
@@ -151,8 +152,7 @@ class ManagedLedger(LedgerList):
         except BaseException:
             runtime.ends.release(slot)
             raise
-        addition = {"op": "add_ledger", "topic": self.name, "ledger_id": ledger_id}
-        addition |= {"uuid": identity.hex(), "slot": slot}
+        addition = changes.add_ledger(self.name, ledger_id, identity.hex(), slot)
         try:
             writer.map()  # now, so that no reader asks for it while it is being closed
             # Before the catalogue has it: a reader that finds it there finds its writer.
@@ -169,8 +169,7 @@ class ManagedLedger(LedgerList):
         except BaseException:
             del self._writers[ledger_id]
             writer.close()
-            removal = {"op": "remove_ledgers", "topic": self.name, "ledger_ids": [ledger_id]}
-            runtime.catalogue.commit([removal])
+            runtime.catalogue.commit([changes.remove_ledgers(self.name, [ledger_id])])
             runtime.ends.release(slot)
             self._unlink(ledger_id)
             raise
@@ -205,7 +204,7 @@ class ManagedLedger(LedgerList):
         """Write index and footer, and say so to the catalogue; a ledger without an entry goes away
         instead."""
         if writer.entry_count == 0:
-            return [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": [writer.ledger_id]}]
+            return [changes.remove_ledgers(self.name, [writer.ledger_id])]
         summary = self._summaries.get(writer.ledger_id)
         if summary is None:
             flush = self.runtime.durability != "os"
@@ -213,18 +212,8 @@ class ManagedLedger(LedgerList):
         return [self._sealing(writer.ledger_id, summary, damaged=False)]
 
     def _sealing(self, ledger_id: int, summary: Any, *, damaged: bool) -> dict[str, Any]:
-        return {
-            "op": "seal_ledger",
-            "topic": self.name,
-            "ledger_id": ledger_id,
-            "entry_count": summary.entry_count,
-            "message_count": summary.message_count,
-            "size": summary.size,
-            "first_publish_ms": summary.first_publish_ms,
-            "last_publish_ms": summary.last_publish_ms,
-            "sealed_ms": self.runtime.clock.now_ms(),
-            "damaged": damaged,
-        }
+        now_ms = self.runtime.clock.now_ms()
+        return changes.seal_ledger(self.name, ledger_id, summary, sealed_ms=now_ms, damaged=damaged)
 
     def _release(self, writer: LedgerWriter) -> None:
         """The catalogue knows the ledger as sealed or gone: give back its writer and slot."""
@@ -304,8 +293,7 @@ class ManagedLedger(LedgerList):
         )  # fmt: skip
 
     def _commit_removal(self, ledger_id: int) -> None:
-        removal = {"op": "remove_ledgers", "topic": self.name, "ledger_ids": [ledger_id]}
-        self.runtime.catalogue.commit([removal])
+        self.runtime.catalogue.commit([changes.remove_ledgers(self.name, [ledger_id])])
 
     # Reading --------------------------------------------------------------------------------------
 
@@ -391,7 +379,7 @@ class ManagedLedger(LedgerList):
         def removal(state: CatalogueState) -> list[dict[str, Any]]:
             lowest, _ = state.leased_from(self.name, self.runtime.clock.now_ms())
             removed[:] = [each for each in there if each < lowest]
-            return [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": list(removed)}]
+            return [changes.remove_ledgers(self.name, list(removed))]
 
         if not there:
             return removed

@@ -6,6 +6,7 @@ import threading
 import weakref
 
 from pulsarx import errors
+from pulsarx.broker.catalogue import changes
 from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
 from pulsarx.broker.topics.producer_registry import ProducerRegistry
 from pulsarx.broker.topics.trimming import Trimming
@@ -132,15 +133,15 @@ class Topic:
         with self.lock:
             ledger_id, ordinal = position
             catalogue = self.runtime.catalogue
-            creation: dict[str, Any] = {
-                "op": "create_subscription",
-                "topic": self.name,
-                "name": name,
-            }
             cursor_id = self.runtime.allocate_cursor_id()
-            creation |= {"cursor_id": cursor_id}
-            creation |= {"created_ms": self.runtime.clock.now_ms(), "type": type_name}
-            creation |= {"initial_ledger_id": ledger_id or -1, "initial_message": ordinal}
+            creation = changes.create_subscription(
+                self.name,
+                name,
+                cursor_id,
+                type=type_name,
+                created_ms=self.runtime.clock.now_ms(),
+                initial=(ledger_id or -1, ordinal),
+            )
             # Before the catalogue names it, so that one that is not there later was lost.
             tracker = self._cursors().create(cursor_id, name, position)
             try:
@@ -167,9 +168,7 @@ class Topic:
             subscription = self.subscriptions.get(name)
             if subscription is None:
                 raise errors.SubscriptionNotFound(f"subscription {name} of {self.name}")
-            self.runtime.catalogue.commit(
-                [{"op": "remove_subscription", "topic": self.name, "name": name}]
-            )
+            self.runtime.catalogue.commit([changes.remove_subscription(self.name, name)])
             del self.subscriptions[name]
             subscription.remove()
         self.trim()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from pulsarx import errors
+from pulsarx.broker.catalogue import changes
 from pulsarx.broker.topics.partitioned_topic import (
     PartitionedTopic,
     check_is_whole,
@@ -124,8 +125,7 @@ class TopicDirectory:
             if str(name) in catalogue.state.topics:
                 raise errors.NotAllowedError(f"create {name}: it exists already")
             check_may_be_created(catalogue.state, name)
-            head = {"op": "create_topic", "topic": str(name)}
-            catalogue.commit([{**head, "topic_id": catalogue.allocate_id()}])
+            catalogue.commit([changes.create_topic(str(name), catalogue.allocate_id())])
 
     def create_partitioned_topic(self, name: TopicName, partition_count: int) -> None:
         """Create it with its partitions, all or nothing. NotAllowedError: it exists."""
