@@ -151,7 +151,7 @@ class Consumer:
 
         receives = self._receives
         if receives is None:
-            # Two first calls at a time agree on one of them.
+            # Concurrent first calls agree on one of them.
             receives = ReceiveQueue(self, self._begin_work())
             receives = self._receives = self.__dict__.setdefault("_receives", receives)
         future = MessageFuture(receives)
@@ -283,8 +283,8 @@ class Consumer:
 
         messageid: a MessageId (`MessageId.earliest`, `MessageId.latest`; the message itself is
             delivered again only with `start_message_id_inclusive=True`), or milliseconds since
-            1970. Before the first message of the topic it is the first, beyond the last the end. Of
-            several topics a time, earliest and latest move all, an id only its own.
+            1970. Before the first message of the topic it is the first, beyond the last the end.
+            With several topics a time, earliest and latest move all, an id only its own.
         Everything before counts as acknowledged from now on. Durable on return.
         """
         raise NotImplementedError
@@ -350,7 +350,7 @@ class Consumer:
         self._closing.finish(self._take_leave)
 
     def take_back(self) -> None:
-        """Close it without a trace: nobody got it. A call of the control plane."""
+        """Close it without a trace, because its caller left. A call of the control plane."""
         raise NotImplementedError
 
     def _take_leave(self) -> None:

@@ -1,6 +1,6 @@
 """What a cursor keeps of single messages: how often each was redelivered, and when each is due.
 
-They are two sections of a cursor's snapshot and, for the counts, the records of its tail. One
+It lies in two sections of a cursor's snapshot and, for the counts, the records of its tail. One
 thread at a time; the layout is in FORMAT.md.
 """
 

@@ -38,7 +38,7 @@ cdef struct KeyState:                   # 48 bytes
     uint32_t heap_at                    # place in its owner's heap, KEY_NONE: not in it
     uint16_t holder                     # KEY_NOBODY while unacknowledged is 0; out of order: whom
                                         # the last one went to
-    uint16_t owner                      # whom the mapping gives the key to; KEY_NOBODY: nobody
+    uint16_t owner                      # whom the mapping gives the key to; KEY_NOBODY: none
     uint8_t in_use                      # 0: the rest means nothing
     uint8_t owned                       # 0: its owner was not told yet
     int64_t blocked_since_ms            # since when messages wait because another than its owner

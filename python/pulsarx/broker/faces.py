@@ -67,8 +67,8 @@ if TYPE_CHECKING:
             """Read what the owner committed since; whether there was anything."""
 
         def published(self, ledger: LedgerRecord) -> tuple[int, int, int]:
-            """Bytes, entries and messages of an open ledger that are published; zeros when nobody
-            knows."""
+            """Bytes, entries and messages of an open ledger that are published; zeros when it is
+            unknown."""
 
     class OpenFolder(Protocol):
         """An opened folder: of a broker that owns it, or read beside its owner."""

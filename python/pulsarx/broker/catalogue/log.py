@@ -291,7 +291,7 @@ class CatalogueLog:
             self._files.link(temporary, final)
         except FileExistsError:
             # Over a network the answer to a link that worked may get lost, and the repeated one is
-            # refused because of the first. The writer's mark makes these bytes nobody else's.
+            # refused because of the first. The writer's mark makes these bytes its own.
             try:
                 return self._files.read(final) == commit.data
             except FileNotFoundError:

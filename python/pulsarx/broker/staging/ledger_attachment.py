@@ -5,7 +5,7 @@ In this order, so that a kill between any two steps leaves all of the ledgers or
   1  is the batch attached already?             then its record is the answer
   2  check every staged file                    nothing was touched until here
   3  close the open ledger of each topic        the next publish opens one behind the new ledgers
-  4  link the files to their ledger names       a name nobody knows yet: an orphan after a kill
+  4  link the files to their ledger names       a name not committed yet: an orphan after a kill
   5  flush the folders of those names, and see that the names mean what was checked
   6  one commit of the catalogue                from here on all of it is there
   7  wake consumers, seal what was closed, take the staged names away
