@@ -1,4 +1,4 @@
-"""What the writers of format("pulsarx") have in common: planning, a task, the commit.
+"""Plans, writes and commits for the batch and stream writers of format("pulsarx").
 
   a job                     transaction                               repeated
   batch, txnAppId, topic    (txnAppId > topic, txnVersion)            by a second run of the job
@@ -57,7 +57,7 @@ class StagedMessage(WriterCommitMessage):
 
 
 def plan_job(options: Options, schema: StructType, overwrite: bool, staging: bool) -> WriteJob:
-    """Everything that can be wrong with a write, told before it begins."""
+    """Refuse everything that can be wrong with a write, before it begins."""
     if overwrite:
         raise errors.OperationNotSupported(
             f"overwrite in {options.root}: a topic is a log, and what was published stays. Use "

@@ -1,5 +1,5 @@
-"""Where a stream stands, as Spark keeps it in the checkpoint. For stream_reader, subscription_sync
-and given_offsets; imports no Spark.
+"""The offsets of a stream as Spark keeps them in the checkpoint. For stream_reader,
+subscription_sync and given_offsets; imports no Spark.
 
     {"persistent://public/default/t":[12,5120],"stream/folder":"5f0c..."}
 

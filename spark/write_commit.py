@@ -62,7 +62,7 @@ def abort_write(job: WriteJob) -> None:
 
 
 def ordered_files(job: WriteJob, messages: Iterable[CommitMessage]) -> list[StagedFile]:
-    """By topic partition, Spark partition, and the order written: so rows that were sorted before
+    """Order files by topic partition, Spark partition, and the order written: rows sorted before
     they were written are messages in that order. A message may be told twice."""
     by_partition: dict[int, CommitMessage] = {}
     for message in messages:

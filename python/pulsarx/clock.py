@@ -96,7 +96,7 @@ class ManualClock(ManualClockCore):
         self._settling.add(threads)
 
     def _reset(self) -> None:
-        """At the start, and in a forked child, where the lock may be left taken."""
+        """Set up, also in a forked child, where the lock may be left taken."""
         self._advancing = threading.Lock()
         self._advancing_thread = 0
 

@@ -1,4 +1,4 @@
-"""What `close` of a client, producer, consumer or reader is made of. Each has one Closing."""
+"""Closing: the steps of `close` of a client, producer, consumer or reader, taken once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What parts of the broker need of others that stand above them, as protocols."""
+"""Protocols: what parts of the broker need of the parts above them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the parts of one broker share: clock, options, catalogue, files, threads. Handed to topics,
-ledgers and subscriptions instead of the broker, which they do not know.
+"""The runtime that the parts of a broker share: clock, options, catalogue, files, threads. Topics,
+ledgers and subscriptions get it instead of the broker, which they do not know.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lets a consumer have the partitions that its topic gets while it is open."""
+"""Attaches a consumer to the partitions that its topic gets while it is open."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ class Catalogue:
 
     @property
     def epoch(self) -> int:
-        """In which this one commits; 0: it only reads."""
+        """The epoch in which this catalogue commits; 0: it only reads."""
         return self._epoch
 
     def topic(self, name: str) -> TopicRecord | None:
@@ -245,7 +245,7 @@ class Catalogue:
             self.checkpoint_failure = None
 
     def part_with_log(self) -> CatalogueLog | None:
-        """After `close`: what it has read and written, for `keep_log`; None: not to be trusted."""
+        """Give up the log after `close`, for `keep_log`; None: it is not to be trusted."""
         return self._log if self._closed and self._poison is None else None
 
     def close(self) -> None:

@@ -99,7 +99,7 @@ class MemoryDirectory:
         self.check_usable()
 
     def owner(self) -> OwnerInfo | None:
-        """This process, until it is closed."""
+        """The owner is this process, until it is closed."""
         return None if self._closed else OwnerInfo(self._pid, self.epoch, self.started_ms, "")
 
     def announce(self, epoch: int, control_socket: str = "") -> None:

@@ -71,7 +71,7 @@ class LedgerList:
         )  # fmt: skip
 
     def ledgers(self) -> list[LedgerRecord]:
-        """All of them as the catalogue has them now, oldest first; the list never changes."""
+        """The ledgers as the catalogue has them now, oldest first; the list never changes."""
         record = self.catalogue.state.topics.get(self.name)
         return [] if record is None else record.ledgers
 
@@ -153,7 +153,7 @@ class LedgerList:
         return (ledgers[0].ledger_id, 0) if ledgers else (0, 0)
 
     def end_position(self) -> Position:
-        """Behind the last published message."""
+        """The position behind the last published message."""
         ledgers = self.ledgers()
         if not ledgers:
             return (0, 0)

@@ -66,7 +66,7 @@ def listed_files(
 
 
 def _write(path: str, files: Sequence[StagedFile]) -> int:
-    """Not flushed: a power cut takes the request, too."""
+    """Write the list without a flush, for a power cut takes the request, too. Its checksum."""
     checksum = 0
     with open(path, "xb", _BUFFER_SIZE) as opened:
         for file in files:

@@ -110,7 +110,7 @@ class _Attachment:
         self.checked: list[tuple[int, ...]] = []  # what each file was when it was checked
 
     def check(self, thorough: bool) -> None:
-        """Everything about the files that can be told without a lock."""
+        """Check everything about the files that can be told without a lock."""
         self._check_named_once()
         directory = self.broker.directory
         path, store_id = directory.path, directory.folder_id
@@ -200,7 +200,7 @@ class _Attachment:
             logging.getLogger("pulsarx").exception("%s: tell of attached ledgers", topic.name)
 
     def _may_have_come(self) -> bool:
-        """After an error: whether the commit was kept, as far as can be told."""
+        """Whether the commit was kept after an error, as far as can be told."""
         catalogue = self.broker.catalogue
         try:
             catalogue.refresh()

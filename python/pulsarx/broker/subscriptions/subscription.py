@@ -155,8 +155,8 @@ class Subscription:
     # Positions ------------------------------------------------------------------------------------
 
     def seek(self, find: Callable[[], Position]) -> None:
-        """Everything before the position found counts as acknowledged, everything from it on as
-        not. Durable on return."""
+        """Move to the position found: everything before counts as acknowledged, everything from it
+        on as not. Durable on return."""
         with self.topic.lock:  # so that the position is not trimmed before it is taken
             position = find()
             self.ledger_changed()  # it may be in a ledger that came a moment ago
@@ -168,7 +168,7 @@ class Subscription:
         self.topic.ledger.tail.wake()
 
     def acknowledge_before(self, position: Position) -> bool:
-        """Everything before the position counts as acknowledged, durably; False: it did already.
+        """Acknowledge everything before the position, durably; False: it was before.
 
         For a subscription without consumers. NotAllowedError: a position the topic has not.
         """
@@ -204,7 +204,7 @@ class Subscription:
         self.topic.ledger.tail.wake()  # what was trimmed away may have kept others waiting
 
     def expect_ledgers(self, ledger_ids: list[int]) -> None:
-        """These are about to come, whole; what is read of them may be acknowledged at once."""
+        """Add ledgers that are about to be attached: their messages may be acknowledged at once."""
 
         def add() -> None:
             for ledger_id in () if self.tracker.closed else ledger_ids:
@@ -213,7 +213,7 @@ class Subscription:
         self.core.locked(add)
 
     def expect_no_more(self, ledger_ids: list[int]) -> None:
-        """They never will: nothing of them is waited for."""
+        """Forget expected ledgers, which were not attached after all."""
 
         def end() -> None:
             known = () if self.tracker.closed else set(self.tracker.ledger_ids)

@@ -37,7 +37,7 @@ class ReadOnlyTopic:
             cursor.abandon()
 
     def publisher_count(self) -> None:
-        """Only the owner knows."""
+        """None: only the owner knows."""
 
     def subscription_statistics(self) -> dict[str, dict[str, Any]]:
         record = self.broker.catalogue.state.topics[self.name]

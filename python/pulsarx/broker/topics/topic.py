@@ -196,7 +196,7 @@ class Topic:
             subscription.expect_ledgers(ledger_ids)
 
     def ledgers_came(self, ledger_ids: list[int], came: bool) -> None:
-        """They did; or they never will."""
+        """Tell the subscriptions that expected ledgers have come, or never will."""
         if not came:
             for subscription in self.all_subscriptions():
                 subscription.expect_no_more(ledger_ids)
@@ -218,7 +218,8 @@ class Topic:
         return len(self.producers.open_producers())
 
     def subscription_statistics(self) -> dict[str, dict[str, Any]]:
-        """By name; `name (non-durable)` where a durable one has the name too."""
+        """The statistics of the subscriptions by name; `name (non-durable)` where a durable one has
+        the name too."""
         for each in self.all_subscriptions():
             each.detach_forgotten()
         found = {}

@@ -67,7 +67,7 @@ class Trimming:
             return removed
 
     def _look_again(self, something_expires: bool) -> None:
-        """After the retention interval, while a time limit or a lease may expire."""
+        """Arm a look after the retention interval, while a time limit or a lease may expire."""
         sealed = any(each.state == "sealed" for each in self._ledger.ledgers())
         if self._timer is None and sealed and something_expires:
             interval_ms = self._runtime.options.retention_check_interval_in_seconds * 1000
