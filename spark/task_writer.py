@@ -103,7 +103,7 @@ class TaskWriter:
         for code in np.unique(of_row):
             try:
                 if code < 0:
-                    raise ValueError(f"{TOPIC} is null, so nobody knows its topic")
+                    raise ValueError(f"{TOPIC} is null; it must name a topic")
                 table[code] = topics.setdefault(self.job.full_name(names[code]), len(topics))
             except (ValueError, errors.PulsarException) as error:
                 raise self._of_row(error, int(np.argmax(of_row == code))) from None

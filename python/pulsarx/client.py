@@ -154,7 +154,7 @@ class Client:
                 self._broker = ReadOnlyBroker(folder)
             else:
                 raise errors.InvalidConfiguration(
-                    f"{self._url.text}: nobody in this process has it open"
+                    f"{self._url.text}: no client of this process has it open"
                 )
         self._state = self._broker.state
         leave = Leave(self._key, self._broker, self._pool)

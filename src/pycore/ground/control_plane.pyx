@@ -209,7 +209,7 @@ cdef class ControlPlane:
 cdef int log_failure(object error) except -1:
     import logging
 
-    logging.getLogger("pulsarx").error("a call that nobody waits for failed", exc_info=error)
+    logging.getLogger("pulsarx").error("a call that no caller waits for failed", exc_info=error)
     return 0
 
 

@@ -440,14 +440,14 @@ class ManagedLedger(LedgerList):
             except FileNotFoundError:
                 continue  # it is gone already, or a power cut took its name
             except OSError as error:
-                logger().warning("%s: a ledger nobody needs stays on disk: %s", self.name, error)
+                logger().warning("%s: a removed ledger stays on disk: %s", self.name, error)
                 continue
             folders.append(os.path.dirname(path))
         try:
             flush_directories(self.runtime.files, folders)
         except OSError as error:
             logger().warning(
-                "%s: after a power cut a ledger nobody needs may be there again: %s",
+                "%s: after a power cut a removed ledger may be there again: %s",
                 self.name, error,
             )  # fmt: skip
 
@@ -557,7 +557,7 @@ def report_recovery(
     for entry_id, count, offset, _ in recovery.damage:
         logger().error(
             "%s: ledger %d is damaged: %d entries from %d on, at offset %d, cannot be read; "
-            "the others can, and who comes to them is told",
+            "the others can; each reader and subscription is told when it comes there",
             topic, ledger_id, count, entry_id, offset,
         )  # fmt: skip
 

@@ -244,7 +244,7 @@ class SealedLedgerWriter:
         except OSError as error:
             raise errors.StorageError(
                 f"give {self._temporary} its name {self.path}: {error.strerror}. A file of that "
-                "name is never replaced, and nobody takes this one away while it is being written"
+                "name is never replaced, and this one must not be removed while it is being written"
                 if self.state == "OPEN"
                 else f"make the name {self.path} durable: {error.strerror}. It must not be attached"
             ) from error
