@@ -40,7 +40,7 @@ cdef struct KeyState:                   # 48 bytes
                                         # the last one went to
     uint16_t owner                      # whom the mapping gives the key to; KEY_NOBODY: none
     uint8_t in_use                      # 0: the rest means nothing
-    uint8_t owned                       # 0: its owner was not told yet
+    uint8_t owned                       # 0: nobody told the owner yet
     int64_t blocked_since_ms            # since when messages wait because another than its owner
                                         # holds earlier ones; 0: they do not
 

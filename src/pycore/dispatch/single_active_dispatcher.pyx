@@ -40,7 +40,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
     # Who reads ------------------------------------------------------------------------------------
 
     def join(self, Receiver receiver not None, object key_shared=None) -> None:
-        """ConsumerBusy: it is Exclusive and has a receiver. Call `settled` afterwards."""
+        """ConsumerBusy: it is Exclusive and somebody reads already. Call `settled` afterwards."""
         mutex_lock(&self.core.mutex)
         try:
             if self.exclusive and self.receivers:
@@ -55,7 +55,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
             except BaseException:
                 self.receivers.remove(receiver)
                 receiver.index = PENDING_NOBODY
-                self.active = None       # the next change of receivers begins anew
+                self.active = None       # whoever comes or goes next begins anew
                 raise
         finally:
             mutex_unlock(&self.core.mutex)
@@ -80,7 +80,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         mutex_unlock(&self.core.mutex)
 
     cdef Receiver choice(self):
-        """Highest priority first (the lowest number). A topic alone: the first to come; partitions:
+        """Highest priority first (the lowest number). A topic alone: who came first; partitions:
         spread over the names."""
         cdef Receiver each
         if not self.receivers:
@@ -160,7 +160,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         return self.go(ledger_id, message)
 
     def statistics(self) -> dict:
-        """Statistics of the consumers; see Subscription.statistics."""
+        """Of the consumers; see Subscription.statistics."""
         cdef Receiver each
         cdef uint64_t held = 0
         cdef list found = []
@@ -410,7 +410,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
             return 0
         ack.tag = TIMER_NONE
         if ack.state == PENDING_DELAYED:
-            # Delayed for Shared consumers that were here before: it is read like any other now.
+            # Of the Shared consumers that were here before: it is read like any other now.
             return self.core.unread(ledger_id, message, ack)
         if ack.state != PENDING_NACKED and ack.state != PENDING_HELD:
             return 0
@@ -479,7 +479,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         return 0
 
     cdef uint64_t messages_in(self, LedgerAcks* acks) except? 0:
-        """The messages of a ledger that was read to its end, which the tracker may not know yet."""
+        """Of a ledger that was read to its end; the tracker may not know yet that it is sealed."""
         if acks.sealed:
             return acks.message_count
         return self.tail.messages_in(acks.ledger_id)

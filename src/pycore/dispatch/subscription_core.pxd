@@ -29,7 +29,7 @@ cdef class LossLog:
     cdef str subscription
     cdef JobQueue jobs
     cdef IntervalJob flush               # of the cursor
-    cdef object trim                     # removes unneeded ledgers
+    cdef object trim                     # removes ledgers nobody needs
     cdef object waiting                  # deque of texts
 
     cdef int tell(self, str text) except -1
