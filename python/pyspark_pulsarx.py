@@ -1,4 +1,4 @@
-"""Where Spark finds format("pulsarx") without registration.
+"""Lets Spark find format("pulsarx") without registration.
 
 Spark imports every module called pyspark_... and finds no Python source at all when one of them
 fails. So nothing of ours is imported here before the source is used, and nothing is raised.

@@ -1,7 +1,7 @@
 """The batch reader of format("pulsarx"): what is read is settled in the driver, a Spark partition
 maps ledger files.
 
-Both ends are settled when the DataFrame is made, so that all its queries see the same messages.
+Start and end are settled when the DataFrame is made, so that all its queries see the same messages.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class LedgerPartition(InputPartition):
-    """One Spark partition: consecutive ledger ranges of one topic partition. Pickles."""
+    """A Spark partition: consecutive ledger ranges of one topic partition. Pickles."""
 
     def __init__(self, ranges: list[LedgerRange], fail_on_data_loss: bool = True) -> None:
         super().__init__(None)
@@ -78,7 +78,7 @@ class Snapshot:
             source.close()
 
     def within(self, planner: Planner) -> tuple[Offsets, Offsets]:
-        """Start and end for the partitions there are now. One that came since is not read."""
+        """Start and end for the partitions there are now. One that comes later is not read."""
         nothing = planner.earliest()
         return {**nothing, **self.start}, {**nothing, **self.end}
 

@@ -96,7 +96,7 @@ def for_partitions(given: dict[str, Any], names: Iterable[str]) -> dict[str, Any
                 f'as {{"{name}": {{"0": ..., "1": ...}}}}'
             )
         for each in mine:
-            # One that is named by itself keeps what it was given.
+            # A partition that is named by itself keeps what it was given.
             if each == name or each not in given:
                 found[each] = place
     return found

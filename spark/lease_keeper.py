@@ -97,7 +97,7 @@ class LeaseKeeper:
             self.look()
 
     def look(self) -> None:
-        """Give back what nobody can read any more, renew what is due."""
+        """Give back the leases of plans that are gone, renew what is due."""
         with self._lock:
             kept = list(self._kept)
         for each in kept:

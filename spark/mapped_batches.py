@@ -1,7 +1,7 @@
-"""What a function of `map_topic` gives, checked before Spark has it. Runs in workers.
+"""Checks what a function of `map_topic` gives before Spark has it. Runs in workers.
 
-Spark goes by the places of columns alone: with two of them swapped rows come out wrong, without a
-word, and another type is an error that names neither the column nor the function.
+Spark goes by the places of columns alone: with two of them swapped rows come out wrong, silently,
+and another type is an error that names neither the column nor the function.
 """
 
 from __future__ import annotations

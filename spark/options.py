@@ -365,7 +365,7 @@ def _flaw_of_triggers(values: dict[str, Any], given: frozenset[str]) -> str:
 
 
 def _flaw_of_subscription(values: dict[str, Any], given: frozenset[str]) -> str:
-    """The subscription begins where the stream does; nobody may say two different places."""
+    """Refuse two different places: the subscription begins where the stream does."""
     if "subscriptionInitialPosition" not in given:
         return ""
     if "subscription" not in given:

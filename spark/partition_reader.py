@@ -1,6 +1,6 @@
 """Reading topics by partition-mapped functions: each Spark partition is some ledger ranges, read
 by the worker that also runs the user's function. Executors open files, and the catalogue only to
-renew a lease where nobody owns the folder."""
+renew a lease where the folder has no owner."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read_partitions(
 
     parts: ledger ranges, lists of them, or record batches of `plan_frame`. columns: those of the
         plan unless given. max_rows: of a batch; 65536, or 8 MiB, whichever comes first.
-    fail_on_data_loss: False: ledgers that retention removed since the plan are passed over.
+    fail_on_data_loss: False: ledgers that retention removed since the plan are skipped.
     FolderError: this host does not have the folder, or not that ledger any more; names host and
         path.
     """
@@ -199,8 +199,8 @@ def topic_rdd(
 
 
 def plan_frame(spark: SparkSession, groups: list[list[LedgerRange]]) -> DataFrame:
-    """One row a Spark partition, with what it reads as text: to be mapped by functions that call
-    `read_partitions`. groups: of `plan_topic`."""
+    """A frame with a row for each Spark partition that says as text what it reads, to be mapped by
+    functions that call `read_partitions`. groups: of `plan_topic`."""
     texts = [_text_of(group) for group in groups]
 
     def name_ranges(ids: Batches) -> Batches:

@@ -130,7 +130,7 @@ def _run(job: WriteJob, write: Any) -> AttachResult:
         messages = write()
         return commit_write(job, messages)
     except errors.Timeout:
-        raise  # nobody knows whether it was attached: the files must stay
+        raise  # whether it was attached is unknown: the files must stay
     except BaseException:
         abort_write(job)
         raise

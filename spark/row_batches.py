@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ROWS_MAX = 8192
 BYTES_MAX = 8 << 20  # of values, about
-# Whoever writes a message decides these: so a topic's rows can be written as they were read.
+# The writer of a message decides these: so a topic's rows can be written as they were read.
 LEFT_OUT = frozenset(("__messageId", "__publishTime"))
 TYPES = {
     "value": pa.binary(),

@@ -23,9 +23,9 @@ SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.ui.enabled": "false",
 }
-# Told to a new Java at once, which else believes that somebody looks at it.
+# Told to a new Java at once, which else shows progress as if on a terminal.
 JAVA_SETTINGS = {"spark.ui.showConsoleProgress": "false"}
-# Where driver and executors are one process nobody else needs to reach it.
+# Where driver and executors are one process no other host needs to reach it.
 LOCAL_SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -80,7 +80,7 @@ def _require(*packages: str) -> None:
 
 
 def _unless_given(given: SparkConf, wanted: dict[str, str]) -> dict[str, str]:
-    """The settings for a new session that nobody has chosen otherwise."""
+    """The settings for a new session that were not chosen otherwise."""
     master = wanted.get("spark.master") or given.get("spark.master") or "local[*]"
     settings = SETTINGS | {"spark.master": master}
     if master.startswith("local"):

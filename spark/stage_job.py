@@ -1,7 +1,7 @@
-"""What the writers of format("pulsarx") have in common: planning, a task, the commit.
+"""Plans, writes and commits for the batch and stream writers of format("pulsarx").
 
   a job                     transaction                               repeated
-  batch, txnAppId, topic    (txnAppId > topic, txnVersion)            by whoever runs the job again
+  batch, txnAppId, topic    (txnAppId > topic, txnVersion)            by a second run of the job
   batch, txnAppId, __topic  (txnAppId, txnVersion)                    the same
   batch                     (a name of its own, 0)                    never
   stream, topic             (spark-query-<query id> > topic, batch)   by Spark, after any failure
@@ -9,7 +9,7 @@
 
 A stream's transaction had no topic in earlier versions; `write_job.was_written_earlier` finds it.
 
-One commit of the catalogue for all topics and partitions, once a transaction.
+A transaction is one commit of the catalogue for all topics and partitions.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class StagedMessage(WriterCommitMessage):
 
 
 def plan_job(options: Options, schema: StructType, overwrite: bool, staging: bool) -> WriteJob:
-    """Everything that can be wrong with a write, told before it begins."""
+    """Refuse everything that can be wrong with a write, before it begins."""
     if overwrite:
         raise errors.OperationNotSupported(
             f"overwrite in {options.root}: a topic is a log, and what was published stays. Use "

@@ -1,5 +1,5 @@
-"""Where a stream stands, as Spark keeps it in the checkpoint. For stream_reader, subscription_sync
-and given_offsets; imports no Spark.
+"""The offsets of a stream as Spark keeps them in the checkpoint. For stream_reader,
+subscription_sync and given_offsets; imports no Spark.
 
     {"persistent://public/default/t":[12,5120],"stream/folder":"5f0c..."}
 
@@ -47,7 +47,7 @@ def start_of(offset: SparkOffset) -> Offsets | None:
 
 
 def only_offsets(text: str) -> str:
-    """Of an offset that somebody took from the progress of a query, or its checkpoint."""
+    """The offsets in a text that was taken from the progress of a query, or its checkpoint."""
     if "stream/" not in text:
         return text
     document = json.loads(text)

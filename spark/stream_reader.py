@@ -165,7 +165,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._admit(planner, begin, end)
 
     def _complete(self, planner: Planner, begin: Offsets, end: Offsets) -> tuple[Offsets, Offsets]:
-        """Both with every topic there is, checked, the end nowhere before the beginning."""
+        """Begin and end with every topic there is, checked, the end nowhere before the begin."""
         fail = self._options.failOnDataLoss
         nothing = planner.earliest()
         if not fail:
@@ -279,8 +279,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {name: found[name] for name in kept}
 
     def _lease(self, ranges: list[LedgerRange]) -> None:
-        """One lease a stream, replaced when it does not cover a batch or is half over. None where
-        its subscription holds the batch."""
+        """Take the stream's lease, or replace it when it does not cover the batch or is half over.
+        No lease is taken where the stream's subscription holds the batch."""
         seconds = self._options.leaseSeconds
         if not ranges or not seconds:
             return
@@ -318,7 +318,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if planner is None:
             return
         known = set(planner.topics)
-        # What retention took needs no acknowledgement, nor what a topic of the same name had.
+        # Messages removed by retention, or of a deleted topic with this name, need no
+        # acknowledgement.
         found = planner.resolve(
             {topic: position for topic, position in offsets.items() if topic in known},
             fail_on_data_loss=False,

@@ -95,7 +95,7 @@ def _stage_batch(planned: WriteJob) -> WriteJob:
     application = application_for(f"spark-query-{query_id}", planned.topic)
     job = planned.of_batch(name, application, int(batch_id))
     try:
-        # Not flushed: a power cut that takes it takes what nobody has attached.
+        # Not flushed: a power cut that takes it takes only what is not attached.
         os.mkdir(job.staging)
     except FileExistsError:
         pass

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def hold_topics(options: Options, topics: list[str], held: set[str], position: str) -> Offsets:
-    """Make the subscription on topics that are new to the stream, at its position. One that is
-    there stays where it is; where, is the answer. held: the topics looked at before."""
+    """Make the subscription on topics that are new to the stream, at its position. Where one exists
+    it stays where it is, and the answer says where. held: the topics looked at before."""
     fresh = [topic for topic in topics if topic not in held]
     if not fresh:
         return {}

@@ -34,7 +34,7 @@ OPEN_MAX = 200
 
 
 class TaskWriter:
-    """One attempt of one task. As a context manager: aborted unless it was finished."""
+    """Writes for one attempt of one task. As a context manager: aborted unless it was finished."""
 
     def __init__(self, job: WriteJob, partition_id: int, attempt: str) -> None:
         """partition_id: of Spark. attempt: for the names of files; no two attempts share one."""
@@ -42,7 +42,7 @@ class TaskWriter:
         self.partition_id = partition_id
         self.message_count = 0
         self._prefix = f"{partition_id}-{attempt}-{uuid.uuid4().hex[:12]}"
-        # By the full name of the topic; who was written to longest ago comes first.
+        # By the full name of the topic; the one written to longest ago comes first.
         self._open: dict[str, SealedLedgerWriter] = {}
         self._files: list[StagedFile] = []
         self._file_count = 0
@@ -74,7 +74,7 @@ class TaskWriter:
         return CommitMessage(self.partition_id, self.message_count, self._files)
 
     def abort(self) -> None:
-        """Remove what this attempt has written. Its sealed files too: nobody was told of them."""
+        """Remove what this attempt has written, sealed files too: the driver does not know them."""
         for writer in self._open.values():
             # A disk that refuses must not hide why it was aborted; the rest is collected by age.
             with contextlib.suppress(OSError):
@@ -103,7 +103,7 @@ class TaskWriter:
         for code in np.unique(of_row):
             try:
                 if code < 0:
-                    raise ValueError(f"{TOPIC} is null, so nobody knows its topic")
+                    raise ValueError(f"{TOPIC} is null; it must name a topic")
                 table[code] = topics.setdefault(self.job.full_name(names[code]), len(topics))
             except (ValueError, errors.PulsarException) as error:
                 raise self._of_row(error, int(np.argmax(of_row == code))) from None

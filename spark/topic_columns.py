@@ -5,8 +5,8 @@ column               Spark type            read                  written
 value                binary                the payload           binary or string
 __key                binary                the partition key     binary or string
 __topic              string                of the partition      chooses the topic
-__messageId          binary                MessageId.serialize   passed over: it gets a new one
-__publishTime        timestamp             always there          passed over: it gets a new one
+__messageId          binary                MessageId.serialize   ignored: it gets a new one
+__publishTime        timestamp             always there          ignored: it gets a new one
 __eventTime          timestamp             null without one      timestamp, or ms since 1970
 __messageProperties  map<string, string>   maybe empty           map<string, string>
 """
@@ -82,7 +82,7 @@ def read_schema(columns: Iterable[str]) -> StructType:
 
 
 def columns_of(schema: StructType) -> tuple[str, ...]:
-    """The columns of a schema that somebody gave. ValueError: not as they are."""
+    """The columns of a schema that the user gave. ValueError: not as they are."""
     if not schema.fields:
         raise ValueError("the schema has no column; name some of " + ", ".join(COLUMN_TYPES))
     names = column_names([field.name for field in schema.fields])

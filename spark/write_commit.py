@@ -3,7 +3,7 @@ nothing does. Imports no Spark.
 
   tasks     seal ledgers in the staging area, each answers a CommitMessage
   driver    attaches what the messages name, in the order of topic partition and Spark partition
-  driver    takes the staging area away: failed attempts left files there that nobody names
+  driver    takes the staging area away: failed attempts left files there that no message names
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pulsarx.spark.write_job import WriteJob
 
 _LEDGER_BYTES_ADVISED = 1 << 20
-_LEDGERS_UNNOTICED = 16  # fewer small ones are nobody's trouble
+_LEDGERS_UNNOTICED = 16  # fewer small ones do no harm
 
 
 def commit_write(
@@ -62,7 +62,7 @@ def abort_write(job: WriteJob) -> None:
 
 
 def ordered_files(job: WriteJob, messages: Iterable[CommitMessage]) -> list[StagedFile]:
-    """By topic partition, Spark partition, and the order written: so rows that were sorted before
+    """Order files by topic partition, Spark partition, and the order written: rows sorted before
     they were written are messages in that order. A message may be told twice."""
     by_partition: dict[int, CommitMessage] = {}
     for message in messages:
@@ -73,7 +73,7 @@ def ordered_files(job: WriteJob, messages: Iterable[CommitMessage]) -> list[Stag
         if known is None or not known.files:
             by_partition[message.partition_id] = message
         elif message.files and message.files != known.files:
-            # Of two attempts one would double rows; of two RDDs leaving one out would lose some.
+            # Attaching two attempts would double rows; leaving out one of two RDDs would lose some.
             raise ValueError(
                 f"two messages of Spark partition {message.partition_id}: {known!r} and "
                 f"{message!r}. Nothing was attached. Plan a write for each RDD or DataFrame, and "
@@ -122,7 +122,7 @@ def _advise(files: list[StagedFile], on_small_ledgers: str) -> None:
 
 
 def _warn_of_later(job: WriteJob, result: AttachResult) -> None:
-    """A version out of order is as good as written: somebody may have meant it to be new."""
+    """Warn of a version out of order, which counts as written: the caller may mean it to be new."""
     if result.batch_id > job.version:
         warnings.warn(
             f"version {job.version} of {job.application!r} was not written: version "

@@ -28,7 +28,7 @@ _TOPIC_MARK = " > "
 
 
 class WriteJob:
-    """One write on its way. A value that pickles: it travels to the tasks."""
+    """A write on its way. A value that pickles: it travels to the tasks."""
 
     __slots__ = (
         "root", "folder_id", "name", "topic", "partition_counts", "application", "version",
@@ -236,7 +236,7 @@ def was_written_earlier(job: WriteJob) -> bool:
         _keep(broker)
 
 
-# One at most, for whoever takes it out: a thread has it alone, and a fork finds it whole or not.
+# At most one. A thread that takes it out has it alone, and a fork finds it whole or not at all.
 _kept: list[ReadOnlyBroker] = []
 
 
@@ -279,7 +279,7 @@ def _kept_broker(path: str) -> ReadOnlyBroker:
             broker.refresh_if_changed()
             return broker
     except errors.PulsarException:
-        pass  # such as a backup put back in its place: whoever opens it tells what is wrong
+        pass  # such as a backup put back in its place: opening it tells what is wrong
     broker.close()
     return ReadOnlyBroker(path)
 

@@ -15,7 +15,7 @@ _TEXTS = ("value", "__key", TOPIC)
 def plain_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch, without views.
 
-    ValueError: a column that no message has, which would be lost without a word. TypeError: a
+    ValueError: a column that no message has, which would be lost silently. TypeError: a
     value, key or topic of another type. The encoder looks at the other columns.
     """
     names = batch.schema.names

@@ -1,6 +1,6 @@
-"""What a broker can be told: Pulsar's broker.conf keys in snake_case, in one table.
+"""The options of a broker: Pulsar's broker.conf keys in snake_case, in one table.
 
-Client(folder, broker_options=BrokerOptions(max_message_size=1_000_000)). Two clients of one folder
+Client(folder, broker_options=BrokerOptions(max_message_size=1_000_000)). Clients of one folder
 in one process must agree, so options compare by value and never change.
 """
 

@@ -154,7 +154,7 @@ class Client:
                 self._broker = ReadOnlyBroker(folder)
             else:
                 raise errors.InvalidConfiguration(
-                    f"{self._url.text}: nobody in this process has it open"
+                    f"{self._url.text}: no client of this process has it open"
                 )
         self._state = self._broker.state
         leave = Leave(self._key, self._broker, self._pool)
@@ -349,7 +349,7 @@ class Client:
         or `MessageId.latest`, which inclusive is the last message. Nothing is acknowledged and no
         ledger is held. Arguments as of the
         official client. reader_listener: called with the reader and each message, in one of the
-        client's message_listener_threads; not with read_only, where nobody tells of new messages.
+        client's message_listener_threads; not with read_only, where new messages are not announced.
         """
         options = ReaderOptions(
             topic=topic,
@@ -419,7 +419,7 @@ class Client:
         return Admin(ClientChannel(self._require_open, self._broker, self.read_only))
 
     def _adopt(self, member: Member) -> None:
-        """Close it with the client, and keep the client as long as somebody uses it."""
+        """Close it with the client, and keep the client as long as it is used."""
         member.owner = ClientOwner(self)
         with self._lock:
             closing = self._closing.begun
@@ -511,7 +511,7 @@ class Leave:
 
 
 class ClientOwner:
-    """A MemberOwner: keeps the client as long as somebody uses what it made."""
+    """A MemberOwner: keeps the client as long as what it made is used."""
 
     __slots__ = ("_client",)
 

@@ -1,9 +1,9 @@
-"""The clocks that a client can be given. Everybody may use them.
+"""The clocks that a client can be given. Any layer may use them.
 
-Two kinds of time. What the broker decides (batching delay, redelivery, retention) runs on the clock
-that the client was given: `SystemClock`, or `ManualClock` in tests. How long a caller is willing to
-wait is real time: `Deadline`. Times are milliseconds since 1970 in UTC. The clocks themselves are
-native (`_pycore/ground/clock_core`): no signal handler can leave one half changed.
+There are two kinds of time. What the broker decides (batching delay, redelivery, retention) runs on
+the clock that the client was given: `SystemClock`, or `ManualClock` in tests. How long a caller is
+willing to wait is real time: `Deadline`. Times are milliseconds since 1970 in UTC. The clocks
+themselves are native (`_pycore/ground/clock_core`): no signal handler can leave one half changed.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class ManualClock(ManualClockCore):
         self._settling.add(threads)
 
     def _reset(self) -> None:
-        """At the start, and in a forked child, where the lock may be left taken."""
+        """Set up, also in a forked child, where the lock may be left taken."""
         self._advancing = threading.Lock()
         self._advancing_thread = 0
 

@@ -1,4 +1,4 @@
-"""What `close` of a client, producer, consumer or reader is made of. Each has one Closing."""
+"""Closing: the steps of `close` of a client, producer, consumer or reader, taken once."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 class Closing:
-    """The steps of closing are taken once, whoever asks. The caller of `close` is told what
-    failed, be it by a second call because the first was interrupted. Any thread may call."""
+    """Takes the steps of closing once, for all callers. The caller of `close` is told what failed,
+    be it by a second call because the first was interrupted. Any thread may call."""
 
     __slots__ = ("_ended", "_failure", "_lock", "begun", "told")
 
@@ -32,8 +32,8 @@ class Closing:
             raise self._failure
 
     def finish(self, steps: Callable[[], object]) -> None:
-        """As `close`, for whoever closes what its user did not; raises only what these steps
-        failed with. A call of the control plane."""
+        """As `close`, when the user did not close it; raises only what these steps failed with. A
+        call of the control plane."""
         failure = self._take(steps)
         if failure is not None:
             raise failure

@@ -40,11 +40,11 @@ class Consumer:
     """Receives the messages of one subscription. Any thread may call.
 
     What is not acknowledged when the consumer closes goes to the next one of the subscription.
-    Whoever waits in a call when it is closed gets AlreadyClosed, as every call after that.
+    A call that waits when it is closed raises AlreadyClosed, as every call after that.
     """
 
     owner: MemberOwner | None = None
-    events: ConsumerEvents | None = None  # None: nobody listens
+    events: ConsumerEvents | None = None  # None: there is no event listener
     letters: Letters | None = None  # None: neither dead nor retry letters
     _loop: ListenerLoop | None = None
     _receives: ReceiveQueue | None = None
@@ -86,8 +86,7 @@ class Consumer:
         work = self._work
         if work is None:
             self._pool.grow()
-            # A listener keeps its consumer until it is closed; whoever else waits for something
-            # does not.
+            # A listener keeps its consumer until it is closed; a waiting future does not.
             step = self._step if self._loop is not None else WeakStep(self)
             name = f"the listener of consumer {self._name} on {self.topic()}"
             work = self._work = SerialWork(self._pool, step, name)
@@ -155,7 +154,7 @@ class Consumer:
 
         receives = self._receives
         if receives is None:
-            # Two first calls at a time agree on one of them.
+            # Concurrent first calls agree on one of them.
             receives = ReceiveQueue(self, self._begin_work())
             receives = self._receives = self.__dict__.setdefault("_receives", receives)
         future = MessageFuture(receives)
@@ -289,8 +288,8 @@ class Consumer:
 
         messageid: a MessageId (`MessageId.earliest`, `MessageId.latest`; the message itself is
             delivered again only with `start_message_id_inclusive=True`), or milliseconds since
-            1970. Before the first message of the topic it is the first, beyond the last the end. Of
-            several topics a time, earliest and latest move all, an id only its own.
+            1970. Before the first message of the topic it is the first, beyond the last the end.
+            With several topics a time, earliest and latest move all, an id only its own.
         Everything before counts as acknowledged from now on. Durable on return.
         """
         raise NotImplementedError
@@ -367,7 +366,7 @@ class Consumer:
         self._closing.finish(self._take_leave)
 
     def take_back(self) -> None:
-        """Close it without a trace: nobody got it. A call of the control plane."""
+        """Close it without a trace, because its caller left. A call of the control plane."""
         raise NotImplementedError
 
     def _take_leave(self) -> None:

@@ -1,4 +1,4 @@
-"""The enumerations of the official client, which are not `enum.Enum`. Everybody may use them.
+"""The enumerations of the official client, which are not `enum.Enum`. Any layer may use them.
 
 A member equals its number and hashes as it, members have no order, and the class is not iterable:
 `__members__` lists them. The class takes any number from 0 up; an unknown one is called `???`.
@@ -138,7 +138,7 @@ class InitialPosition(Enumeration):
 
 
 class KeySharedMode(Enumeration):
-    """Who decides which keys a Key_Shared consumer gets: the broker or the consumer."""
+    """Whether the broker or the consumer decides which keys a Key_Shared consumer gets."""
 
     __slots__ = ()
     AutoSplit: ClassVar[KeySharedMode]

@@ -181,7 +181,7 @@ TransactionNotFound = _official("TransactionNotFound", "ResultTransactionNotFoun
 
 
 class UnknownError(PulsarException):
-    """Nothing better is known."""
+    """An error of which nothing better is known."""
 
     _result = "UnknownError"
 

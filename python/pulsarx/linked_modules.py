@@ -24,7 +24,7 @@ class LinkedModules:
         return ModuleSpec(name, ExtensionFileLoader(name, LIBRARY), origin=LIBRARY)
 
     def invalidate_caches(self) -> None:
-        """It has none."""
+        """This finder has no caches."""
 
 
 sys.path_importer_cache[LIBRARY] = LinkedModules()

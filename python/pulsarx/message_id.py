@@ -1,4 +1,4 @@
-"""Where a message is: `MessageId`. Everybody may use it."""
+"""Where a message is: `MessageId`. Any layer may use it."""
 
 from __future__ import annotations
 

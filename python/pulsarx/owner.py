@@ -1,6 +1,6 @@
-"""What producers, consumers and readers need of the client that made them, as a protocol.
+"""The protocol by which producers, consumers and readers know the client that made them.
 
-They keep it alive by it, and letters publish through it; nothing else of a client is used.
+They keep the client alive by it, and letters publish through it; nothing else of it is used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where chance comes from: names, ids, partitions. Everybody may use it."""
+"""Where chance comes from: names, ids, partitions. Any layer may use it."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 class Reader:
-    """Reads the messages of one topic in order. Any thread may call. Holds no ledger: what is
-    trimmed is passed over."""
+    """Reads the messages of one topic in order. Any thread may call. It keeps no ledger from being
+    trimmed, and goes on behind what was trimmed."""
 
     owner: MemberOwner | None = None
 

@@ -1,4 +1,4 @@
-"""The only way to untrusted bytes: a cursor that knows its end. Everybody may use it.
+"""The only way to untrusted bytes: a cursor that knows its end. Any module may use it.
 
 Every take checks the bound and answers STATUS_TRUNCATED past the end; a failed take moves nothing.
 """

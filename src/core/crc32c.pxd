@@ -1,4 +1,4 @@
-"""CRC-32C (Castagnoli), the checksum of Pulsar's entries and of every file here. Everybody may use
+"""CRC-32C (Castagnoli), the checksum of Pulsar's entries and of every file here. Any module may use
 it.
 
 Hardware where the processor has it (checked once at run time), a table otherwise.

@@ -21,5 +21,5 @@ cdef uint32_t crc32c_portable(uint32_t seed, const uint8_t* data, size_t size) n
     return ~crc32c_table_bytes(~seed, data, size)
 
 
-# At import, and whoever cimports this module imports it first: so before any call.
+# At import, which comes before any call: a module that cimports this one imports it first.
 crc32c_prepare()

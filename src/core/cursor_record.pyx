@@ -183,7 +183,7 @@ cdef inline uint32_t put_record(CursorTail* self, uint64_t slot, uint64_t word0,
     """Write into a free slot; answers the checksum of word 0."""
     cdef uint32_t checksum = crc32c_u64(self.seed, word0)
     self.slots[2 * slot] = word0
-    # Word 1 makes it a record: whoever is killed before this store has not acknowledged.
+    # Word 1 makes it a record: a process killed before this store has not acknowledged.
     atomic_store_u64(self.slots + 2 * slot + 1, checked_count(checksum, count, slot))
     while self.used < self.capacity and self.slots[2 * self.used + 1]:
         self.used += 1

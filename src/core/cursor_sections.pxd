@@ -1,7 +1,7 @@
 """What a cursor keeps of single messages: how often each was redelivered, and when each is due.
 
-Two sections of a cursor's snapshot and, for the counts, the records of its tail. One thread at a
-time; the layout is in FORMAT.md.
+It lies in two sections of a cursor's snapshot and, for the counts, the records of its tail. One
+thread at a time; the layout is in FORMAT.md.
 """
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t

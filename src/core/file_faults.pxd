@@ -20,7 +20,7 @@ cdef void file_faults_install() noexcept nogil
 """From now on calls go through the plan, which is empty; counts start at zero."""
 
 cdef void file_faults_remove() noexcept nogil
-"""Back to the system's; whoever stalls is released."""
+"""Go back to the system's calls; calls that stall are released."""
 
 cdef int file_faults_add(uint32_t op, uint32_t kind, uint64_t call, bint sticky,
                          int error) noexcept nogil
@@ -28,7 +28,7 @@ cdef int file_faults_add(uint32_t op, uint32_t kind, uint64_t call, bint sticky,
 operation."""
 
 cdef void file_faults_release() noexcept nogil
-"""Let everybody go who stalls, now and from here on."""
+"""Release the calls that stall, now and from here on."""
 
 cdef uint64_t file_faults_calls(uint32_t op) noexcept nogil
 cdef uint32_t file_faults_stalled() noexcept nogil

@@ -1,5 +1,5 @@
-"""Every call on files that the core makes, through one table that tests may replace. Everybody may
-use it.
+"""Every call on files that the core makes, through one table that tests may replace. Any module
+may use it.
 
 All answer 0 or an errno. Calls interrupted by a signal are repeated a bounded number of times.
 Paths are NUL-terminated bytes.

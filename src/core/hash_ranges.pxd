@@ -32,7 +32,7 @@ cdef void hash_ranges_free(HashRanges* self) noexcept nogil
 
 cdef int hash_ranges_split(HashRanges* self, uint16_t consumer) noexcept nogil
 """A consumer joins that has no region yet. OUT_OF_RANGE: no region is left to be split. NO_MEMORY.
-Both change nothing."""
+After either, nothing has changed."""
 
 cdef void hash_ranges_merge(HashRanges* self, uint16_t consumer) noexcept nogil
 """A consumer of the auto-split mode leaves; nothing when it has no region."""
@@ -42,11 +42,12 @@ cdef int hash_ranges_claim(HashRanges* self, uint16_t consumer, const uint32_t* 
 """Sticky mode: a consumer joins that has no region yet.
 
 bounds: range_count pairs (first slot, last slot), first <= last < HASH_SLOTS. OUT_OF_RANGE: a range
-overlaps another, clash says which; clash is written only then. NO_MEMORY. Both change nothing.
+overlaps another, clash says which; clash is written only then. NO_MEMORY. After either, nothing has
+changed.
 """
 
 cdef void hash_ranges_release(HashRanges* self, uint16_t consumer) noexcept nogil
 """Sticky mode: its ranges become holes."""
 
 cdef uint16_t hash_ranges_find(const HashRanges* self, uint32_t hash) noexcept nogil
-"""Who has slot hash mod 65536; HASH_NOBODY: nobody."""
+"""The consumer that has slot hash mod 65536; HASH_NOBODY: none."""

@@ -73,7 +73,7 @@ cdef int hash_ranges_split(HashRanges* self, uint16_t consumer) noexcept nogil:
             widest_at = index
     if widest < 2:
         return STATUS_OUT_OF_RANGE
-    # Of an odd width the newcomer has one more, as in Pulsar.
+    # The newcomer gets the odd slot, as in Pulsar.
     start = self.ranges[widest_at].start
     self.ranges[widest_at].start = self.ranges[widest_at].end - (widest >> 1)
     insert(self, widest_at, start, self.ranges[widest_at].start, consumer)

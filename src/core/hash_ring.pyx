@@ -1,7 +1,7 @@
 """A ring of points in one ascending array; the contract is in the pxd.
 
-Turns are kept dense: who comes or goes shifts the others by one. Their order among each other stays
-as it was, so the array stays sorted and nothing is built anew.
+Turns are kept dense: a consumer that comes or goes shifts the others by one. Their order among each
+other stays as it was, so the array stays sorted and nothing is built anew.
 """
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t

@@ -1,4 +1,4 @@
-"""Java's String.hashCode, the routing hash of Pulsar's JavaStringHash. Everybody may use it."""
+"""Java's String.hashCode, the routing hash of Pulsar's JavaStringHash. Any module may use it."""
 
 from libc.stdint cimport uint8_t, uint32_t
 

@@ -2,7 +2,7 @@
 
 The guarantee: at any time the unacknowledged messages of a key that were delivered are with one
 consumer, and a message is delivered only when every earlier one of its key is acknowledged or with
-that same consumer. A key waits for nobody but whoever holds its own messages.
+that same consumer. A key waits for no consumer but the one that holds its messages.
 
 Each key (the 32-bit hash of its sticky key) has a list of the messages that wait, in order of
 their position. A message waits because its consumer has no permits, because another consumer
@@ -38,7 +38,7 @@ cdef struct KeyState:                   # 48 bytes
     uint32_t heap_at                    # place in its owner's heap, KEY_NONE: not in it
     uint16_t holder                     # KEY_NOBODY while unacknowledged is 0; out of order: whom
                                         # the last one went to
-    uint16_t owner                      # whom the mapping gives the key to; KEY_NOBODY: nobody
+    uint16_t owner                      # whom the mapping gives the key to; KEY_NOBODY: none
     uint8_t in_use                      # 0: the rest means nothing
     uint8_t owned                       # 0: nobody told the owner yet
     uint32_t queued                     # the user's; 0 when the key is made
@@ -119,13 +119,13 @@ cdef inline uint32_t key_order_key(KeyOrder* self, uint32_t hash) noexcept nogil
     return key_order_add_key(self, hash) if key == KEY_NONE else key
 
 cdef inline bint key_order_is_new(const KeyOrder* self, uint32_t key) noexcept nogil:
-    """Whether nobody told its owner yet: ask the mapping and call key_order_own."""
+    """Whether its owner was not told yet: ask the mapping and call key_order_own."""
     return not self.keys[key].owned
 
 cdef int key_order_own(KeyOrder* self, uint32_t key, uint16_t owner, int64_t now_ms) noexcept nogil
 """The mapping gives the key to owner (KEY_NOBODY: a hole). Called for new keys, and for all of them
-(0 .. key_count - 1, unused ones are ignored) when consumers came or went. NO_MEMORY: the key is
-nobody's, and new; tell it again before anything else is done with it."""
+(0 .. key_count - 1, unused ones are ignored) when consumers came or went. NO_MEMORY: the key has
+no owner, and is new; tell it again before anything else is done with it."""
 
 cdef inline bint key_order_may_pass(const KeyOrder* self, uint32_t key) noexcept nogil:
     """Whether a message behind everything that is known of the key may go to its owner now."""

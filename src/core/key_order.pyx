@@ -185,7 +185,7 @@ cdef void leave_heap(KeyOrder* self, KeyState* state) noexcept nogil:
 
 
 cdef bint entitle(KeyOrder* self, uint16_t owner) noexcept nogil:
-    """One more key of the owner has waiting messages. False: out of memory; nothing changed."""
+    """A key of the owner gets waiting messages. False: out of memory; nothing changed."""
     cdef KeyHeap* heap
     cdef KeyPlace* places
     cdef uint32_t capacity

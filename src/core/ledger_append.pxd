@@ -47,7 +47,7 @@ nothing was written.
 OUT_OF_RANGE: no message, or not an entry (it starts with 0x0e01 and its checksum). TOO_LARGE: no
 ledger takes it.
 IO: the write failed, the ledger is FENCED. POISONED, CLOSED.
-gate: asked before it is stored, and told afterwards; NULL: nobody is, and answer may be NULL.
+gate: asked before it is stored, and told afterwards; NULL: there is none; answer may be NULL too.
 DUPLICATE, FENCED, OVER_QUOTA, TERMINATED: the gate's answer; nothing was stored.
 Source: BookKeeper LedgerStorage.addEntry.
 """
@@ -55,12 +55,12 @@ Source: BookKeeper LedgerStorage.addEntry.
 cdef int ledger_append_flush(LedgerAppend* self, uint64_t entry_count,
                              int64_t sleep_ns) noexcept nogil
 """Return when the first entry_count entries are on the device. Leader and followers: one flush
-serves all who wait.
+serves all waiting threads.
 
 sleep_ns: how long to wait for another thread's flush before INTERRUPTED is answered; negative: for
 ever. INTERRUPTED: that time is over or a signal arrived; nothing is wrong, call again.
 
-A failed flush poisons the ledger; from then on this answers POISONED for whatever was not durable
+A failed flush poisons the ledger; from then on this answers POISONED for what was not durable
 before.
 """
 
@@ -76,5 +76,5 @@ cdef void ledger_append_close(LedgerAppend* self) noexcept nogil
 """Close the file without sealing or flushing. May be called twice. The slot stays as it is."""
 
 cdef void ledger_append_free(LedgerAppend* self) noexcept nogil
-"""Give memory back; after ledger_append_close, when nobody can call any more. index may be taken
+"""Give memory back; after ledger_append_close, when no thread can call any more. index may be taken
 out (NULL) before."""

@@ -1,9 +1,9 @@
 """The turn to flush a ledger, what is durable, and publishing. For ledger_append and
 ledger_prepare only.
 
-One flush of a file runs at a time: the kernel reports a lost page to one flush only, so whoever
-gets the error must
-be able to tell all. The order of the locks: the turn, append_mutex, flush_mutex.
+One flush of a file runs at a time: the kernel reports a lost page to one flush only, so the thread
+that gets the error must be able to tell all others. The order of the locks: the turn,
+append_mutex, flush_mutex.
 """
 
 from libc.stdint cimport int64_t, uint64_t

@@ -1,4 +1,4 @@
-"""Leader and followers: one thread flushes, all who wait are served."""
+"""Leader and followers: one thread flushes for all that wait."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -53,7 +53,7 @@ cdef int ledger_flush_begin(LedgerAppend* self, uint64_t entry_count,
     cdef int status
     cdef bint interrupted = False
     while True:
-        # First without the mutex: most who wake are served and need not queue for it; and in a
+        # First without the mutex: most threads that wake are served and need not queue for it; in a
         # forked child it may be locked for ever, and the ledger is CLOSED there.
         status = flush_verdict(self, entry_count)
         if status != STATUS_OK:
@@ -110,7 +110,7 @@ cdef void ledger_poison(LedgerAppend* self, int error) noexcept nogil:
 
 cdef void ledger_publish(LedgerAppend* self, uint64_t end, uint64_t entry_count,
                          uint64_t message_count) noexcept nogil:
-    # end first: who reads a count before the end never counts an entry it may not read.
+    # end first: a reader of a count before the end never counts an entry it may not read.
     atomic_store_u64(&self.published.end, end)
     atomic_store_u64(&self.published.entry_count, entry_count)
     atomic_store_u64(&self.published.message_count, message_count)
@@ -121,7 +121,7 @@ cdef void ledger_publish_wake(LedgerAppend* self) noexcept nogil:
     atomic_fence()
     if atomic_load_u32(&self.published.event.waiters):
         wait_event_wake(&self.published.event)
-    # Looked at once: who detaches the topic sets it to NULL at any time.
+    # Looked at once: a thread that detaches the topic sets it to NULL at any time.
     cdef WaitEvent* event = <WaitEvent*>atomic_load_u64(<const uint64_t*>&self.topic_event)
     if event != NULL and atomic_load_u32(&event.waiters):
         wait_event_wake(event)

@@ -217,8 +217,8 @@ cdef int ledger_footer_decode(const uint8_t* base, uint64_t size, const LedgerHe
 
 
 cdef bint counts_hold(const LedgerFooter* footer) noexcept nogil:
-    """Whether there is room for what the footer counts. Of damaged entries at the end none may be
-    left."""
+    """Whether there is room for what the footer counts. No bytes need be left of damaged entries at
+    the end."""
     if footer.end < LEDGER_HEADER_SIZE or footer.message_count > LEDGER_MESSAGES_END:
         return False
     if footer.damage_count == 0 and footer.entry_count > (

@@ -17,7 +17,7 @@ from pulsarx._core.wait_event cimport WaitEvent
 cdef struct LedgerPreparer:
     LedgerAppend* ledger
     LedgerPreparer* next           # in the queue
-    pthread_mutex_t mutex          # held by who changes prepared_end
+    pthread_mutex_t mutex          # held to change prepared_end
     WaitEvent progress             # prepared_end moved, or mutex was released
     uint64_t step                  # the next one
     uint64_t ask_at                # atomic: an end beyond this asks the thread

@@ -36,7 +36,7 @@ cdef extern from *:
     void queue_mutex_reset() nogil
 
 cdef enum:
-    PIECE_SIZE = 1048576           # zeros between two flushes: nobody waits long for the turn
+    PIECE_SIZE = 1048576           # zeros between two flushes: a flush waits not long for the turn
     ZEROS_SIZE = 65536
     PAGE_SIZE = 4096
     POLL_NS = 1000000
@@ -131,7 +131,7 @@ cdef int ledger_prepare_room(LedgerAppend* self, uint64_t end) noexcept nogil:
             wait_event_sleep(&preparer.progress, seen, POLL_NS)
         wait_event_leave(&preparer.progress)
     start = self.prepared_end
-    # No zeros here: who outruns the preparer wants bandwidth, and would write everything twice.
+    # No zeros here: an appender that outruns the preparer wants bandwidth, zeros would halve it.
     target = page_up(end + (preparer.step if preparer.step < PIECE_SIZE else PIECE_SIZE))
     error = 0
     if start < end:
@@ -165,7 +165,7 @@ cdef int piece_prepare(LedgerAppend* self, LedgerPreparer* preparer, uint64_t en
             atomic_store_u64(&self.prepared_end, target)
     pthread_mutex_unlock(&preparer.mutex)
     wait_event_wake(&preparer.progress)
-    # Without the mutex: who has the turn may wait for append_mutex, and its holder for this one.
+    # Without the mutex: the flusher may wait for append_mutex, and its holder for this one.
     if error == 0 and self.zero_space and start < target:
         ledger_flush_turn(self)
         if atomic_load_u32(&self.state) == LEDGER_OPEN:

@@ -23,11 +23,10 @@ cdef int ledger_read_frame(const LedgerRead* self, uint64_t offset, uint64_t end
 
 cdef int ledger_read_entry(LedgerRead* self, uint64_t offset, uint64_t end, EntryFrame* frame,
                            const uint8_t** entry, uint64_t* next_offset) noexcept nogil
-"""One entry with its frame, both checksums verified, padding checked. STATUS_END at offset == end.
+"""An entry with its frame, both checksums verified, padding checked. STATUS_END at offset == end.
 
 CORRUPT: frame (if it could be read) and next_offset are set only if the frame itself is good, so
-that a caller may
-pass over a damaged entry and go on with the next.
+that a caller may skip a damaged entry and go on with the next.
 """
 
 cdef int ledger_read_find(const LedgerRead* self, int kind, uint64_t value, uint64_t end,
@@ -36,7 +35,7 @@ cdef int ledger_read_find(const LedgerRead* self, int kind, uint64_t value, uint
 """Where the entry looked for (LedgerFind) begins; frames alone are verified. STATUS_END: it is not
 below end.
 
-index: may be NULL, then every frame is passed. Damaged entries are passed over: the answer may
+index: may be NULL, then every frame is passed. Damaged entries are skipped: the answer may
 then be a later one. gap: set by STATUS_OK and STATUS_END; the damaged place right in front of the
 answer, or of end, in which what is looked for may have been. May be NULL.
 """

@@ -1,4 +1,4 @@
-"""Two passes: the first finds the greatest durable_count, the second judges what does not hold."""
+"""Scans twice: first for the greatest durable_count, then to judge what does not hold."""
 
 from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -185,7 +185,7 @@ cdef uint64_t torn_find(const uint8_t* base, uint64_t end, uint64_t size) noexce
 
 
 cdef uint64_t tail_messages(const LedgerRecover* self, const Scan* scan) noexcept nogil:
-    """Where nobody knows better: one an entry."""
+    """The messages in a tail that does not hold: as published, else one for each entry."""
     cdef uint64_t count = tail_count(self, scan)
     if self.published.entry_count == scan.entry_id + count and (
             self.published.message_count > scan.message_count + count):
@@ -253,7 +253,7 @@ cdef int ledger_recover_header(const uint8_t* base, uint64_t size, const uint8_t
     memcpy(header.uuid, uuid, 16)
     memcpy(header.folder_id, folder_id, 16)
     header.seed = read.seed
-    # Of its durability nothing is known: what was published is taken for flushed.
+    # Its durability is unknown: what was published is taken for flushed.
     header.flags = LEDGER_SYNC
     header.damaged = True
     return STATUS_OK

@@ -1,4 +1,4 @@
-"""One open ledger file: what appending, flushing and preparing space share. Appends are made by
+"""An open ledger file: what appending, flushing and preparing space share. Appends are made by
 ledger_append alone.
 
   state      holds                                      left by

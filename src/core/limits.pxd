@@ -1,4 +1,4 @@
-"""Sizes that are part of the formats. Everybody may use them. Bytes unless the name says
+"""Sizes that are part of the formats. Any module may use them. Bytes unless the name says
 otherwise."""
 
 cdef enum Limits:

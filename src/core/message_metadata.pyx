@@ -179,7 +179,7 @@ cdef int take_number(MessageMetadata* metadata, uint32_t field, uint64_t value) 
     elif field == FIELD_PUBLISH_TIME:
         metadata.publish_time_ms = value
     elif field == FIELD_COMPRESSION:
-        # A kind that is not ours to know stays what it is: who decompresses refuses it by number.
+        # An unknown kind stays what it is: decompression refuses it by number.
         metadata.compression = <uint32_t>value
     elif field == FIELD_UNCOMPRESSED_SIZE:
         if value >> 32 != 0:

@@ -1,4 +1,4 @@
-"""MurmurHash3 x86 32 bit, the hash of sticky keys and of one routing scheme. Everybody may use it.
+"""MurmurHash3 x86 32 bit, the hash of sticky keys and of one routing scheme. Any module may use it.
 
 murmur3_32(0, "Order-3459134") = 3112179635. Source: Pulsar Murmur3_32Hash (which clears the sign
 bit of this value).

@@ -9,7 +9,7 @@ read position was never delivered. One thread at a time (the subscription's mute
   HELD      was received by the application                  timer or NONE       ack, nack, timeout
   NACKED    waits for its redelivery time                    timer               due, leave
   DELAYED   waits for its deliver-at time                    timer               due
-  DUE       goes out as soon as somebody may take it         -                   dispatch
+  DUE       goes out as soon as a consumer may take it       -                   dispatch
   DEAD      is on its way to the dead letter topic           -                   ack, failure
   COUNTED   is unread; only its redelivery count is known    -                   dispatch
 An acknowledgement leaves every state.

@@ -7,7 +7,7 @@ read.
       16     8  end             bytes of the file that may be read
       24     8  entry_count     below end
       32     8  message_count   below end
-      40     8  event, waiters  WaitEvent: moves at each publish somebody waits for
+      40     8  event, waiters  WaitEvent: moves at each publish a reader waits for
       48     8  state           1 open, 2 sealed (look the ledger up in the catalogue), 0 free
       56     8  left_ledger_id  of a slot that a dead owner left: whose end, entry_count and
                                 message_count these are, until that ledger is recovered; else 0

@@ -48,7 +48,7 @@ cdef uint32_t single_metadata_size(const SingleMetadata* metadata) noexcept nogi
 cdef void single_metadata_encode(const SingleMetadata* metadata, ByteWriter* writer) noexcept nogil
 cdef int single_metadata_decode(const uint8_t* data, uint32_t size,
                                 SingleMetadata* metadata) noexcept nogil
-"""Unknown fields are passed over. STATUS_CORRUPT or STATUS_TRUNCATED: not such a message, or
+"""Unknown fields are skipped. STATUS_CORRUPT or STATUS_TRUNCATED: not such a message, or
 payload_size missing."""
 
 cdef int property_next(ByteReader* reader, uint32_t field, PropertyView* property) noexcept nogil

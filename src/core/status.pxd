@@ -1,4 +1,4 @@
-"""What a core function may answer. Everybody may use it; `pulsarx._pycore.ground.raise_status`
+"""What a core function may answer. Any module may use it; `pulsarx._pycore.ground.raise_status`
 turns it into an exception.
 
 Zero is success, so `if status: return status` reads as it runs.

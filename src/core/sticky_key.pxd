@@ -14,10 +14,10 @@ cdef enum StickyKeyHash:
     STICKY_NON_KEY = 1110787044         # murmur3_32(0, "NON_KEY"): of a message without a key
 
 cdef uint32_t sticky_key_hash(const SingleMetadata* metadata) noexcept nogil
-"""Of a message in a batch, decoded."""
+"""The hash of a message in a batch, decoded."""
 
 cdef uint32_t sticky_key_of_entry(const MessageMetadata* metadata) noexcept nogil
-"""Of a message that is an entry, or of the first one of a batch."""
+"""The hash of a message that is an entry, or of the first one of a batch."""
 
 cdef uint32_t sticky_key_spread(const MessageMetadata* metadata) noexcept nogil
 """Of the messages without a key in an entry, where they are to be spread over the consumers: of
@@ -25,7 +25,7 @@ cdef uint32_t sticky_key_spread(const MessageMetadata* metadata) noexcept nogil
 
 cdef int sticky_key_of_encoded(const uint8_t* encoded_metadata, uint32_t size,
                                uint32_t* hash) noexcept nogil
-"""Of a message in a batch, straight from the header that batch_decode_next has shown.
+"""The hash of a message in a batch, straight from the header that batch_decode_next has shown.
 
 Fast for a key, a payload size and a sequence id; what carries more is decoded in full, with the
 statuses of that. A header whose BatchMessage.flags name neither key need not be looked at: it is

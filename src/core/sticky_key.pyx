@@ -1,4 +1,4 @@
-"""One rule for the sticky key, three doors to it; the contract is in the pxd."""
+"""Body of sticky_key.pxd: one rule for the sticky key, in three forms."""
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
@@ -35,7 +35,7 @@ cdef inline uint32_t sextet_of(uint8_t char) noexcept nogil:
 
 cdef bint decode_step(const uint8_t* chars, uint32_t size, uint8_t* bytes) noexcept nogil:
     """Decode up to CHARS_A_STEP characters without padding into size * 6 / 8 bytes; False: not
-    base64. Bits left over at the end are passed over, as Java does."""
+    base64. Bits left over at the end are ignored, as Java does."""
     cdef uint32_t bits = 0
     cdef uint32_t pending = 0
     cdef uint32_t index, sextet
@@ -53,7 +53,7 @@ cdef bint decode_step(const uint8_t* chars, uint32_t size, uint8_t* bytes) noexc
 
 
 cdef uint32_t hash_of_base64(const uint8_t* key, uint32_t size) noexcept nogil:
-    """Of the bytes that the key stands for, padded to a multiple of four characters or not."""
+    """The hash of the bytes that a base64 key stands for, padded to four characters or not."""
     cdef uint8_t[BYTES_A_STEP] bytes
     cdef uint32_t hashed = 0
     cdef uint32_t at = 0
@@ -137,7 +137,8 @@ cdef inline const uint8_t* behind_varint(const uint8_t* at, const uint8_t* end) 
 
 cdef inline bint hash_of_usual(const uint8_t* at, const uint8_t* end,
                                uint32_t* hash) noexcept nogil:
-    """Of [key] payload size [sequence id], as our encoder writes it. False: read it in full."""
+    """The hash from [key] payload size [sequence id], as our encoder writes them. False: it is more
+    than that, to be read in full."""
     cdef const uint8_t* key = NULL
     cdef uint32_t key_size = 0
     if end - at >= 2 and at[0] == TAG_PARTITION_KEY and at[1] < 0x80:

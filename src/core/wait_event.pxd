@@ -1,5 +1,5 @@
 """Sleep until something happened, across threads and processes, without a lock and without cost
-while nobody waits.
+while no thread waits.
 
   waiter                                      waker
     seen = wait_event_enter(event)              make the change (release store)
@@ -22,4 +22,4 @@ cdef int wait_event_sleep(WaitEvent* self, uint32_t seen, int64_t timeout_ns) no
 STATUS_INTERRUPTED (signal)."""
 
 cdef void wait_event_wake(WaitEvent* self) noexcept nogil
-"""Wake everybody. With nobody waiting: one fence and one load."""
+"""Wake all waiters. Without one it costs a fence and a load."""

@@ -25,7 +25,7 @@ class ClientChannel:
         self, require_open: Callable[[], None], folder: OpenFolder, read_only: bool
     ) -> None:
         """require_open: of the client, which is kept by it. read_only: the client may change
-        nothing, whoever else has the folder open."""
+        nothing, also where another client of this process owns the folder."""
         self._require_open = require_open
         self._folder = folder
         self._read_only = read_only

@@ -1,2 +1,2 @@
-"""What a Pulsar broker does, in process. Knows nothing of the API above it; never waits on a
-consumer's code."""
+"""The broker in process: topics, subscriptions, ledgers, catalogue. It knows nothing of the API
+above it and never waits for code of users."""

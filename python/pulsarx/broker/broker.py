@@ -134,7 +134,7 @@ class Broker:
             failure = attempt(step) or failure
         for producer in [each for topic in topics for each in topic.producers.open_producers()]:
             error = attempt(producer.shut)
-            # One that was forgotten may be closed in the background at the same time.
+            # A forgotten producer may be closed in the background at the same time.
             if not isinstance(error, AlreadyClosed):
                 failure = error or failure
         queues = (runtime.roll_over, runtime.background, runtime.flushes)

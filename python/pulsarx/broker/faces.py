@@ -1,4 +1,4 @@
-"""What parts of the broker need of others that stand above them, as protocols."""
+"""Protocols: what parts of the broker need of the parts above them."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
         ledger: ManagedLedger
 
         def trim(self) -> object:
-            """Remove the ledgers nobody needs any more, in the background."""
+            """Remove ledgers that are not needed any more, in the background."""
 
         def take_back(self, subscription: Any) -> None:
-            """Delete one whose consumer nobody got, unless another consumer uses it."""
+            """Delete a subscription whose first consumer was refused, unless another uses it."""
 
         def drop_non_durable(self, subscription: Any) -> None:
             """Its last consumer has left."""
@@ -67,8 +67,8 @@ if TYPE_CHECKING:
             """Read what the owner committed since; whether there was anything."""
 
         def published(self, ledger: LedgerRecord) -> tuple[int, int, int]:
-            """Bytes, entries and messages of an open ledger that are published; zeros when nobody
-            knows."""
+            """Bytes, entries and messages of an open ledger that are published; zeros when it is
+            unknown."""
 
     class OpenFolder(Protocol):
         """An opened folder: of a broker that owns it, or read beside its owner."""

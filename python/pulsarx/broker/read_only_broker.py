@@ -50,7 +50,7 @@ class ReadOnlyBroker:
         _opened.add(self)
 
     def _find_ends(self) -> None:
-        """The published ends, if somebody lives who publishes them."""
+        """The published ends, if an owner lives that publishes them."""
         owner = self.directory.owner()
         if owner is None or self.directory.ends_path is None:
             self.ends = None
@@ -58,8 +58,8 @@ class ReadOnlyBroker:
             self.ends = PublishedEnds.open(self.directory.ends_path)
 
     def published(self, ledger: LedgerRecord) -> tuple[int, int, int]:
-        """The end, entries and messages of an open ledger that its owner, who may be dead, has
-        published; zeros when nobody knows."""
+        """The end, entries and messages of an open ledger that its owner, dead or alive, has
+        published; zeros when they are unknown."""
         path = self.directory.ends_path
         try:
             ends = self.ends or PublishedEnds.open(path)

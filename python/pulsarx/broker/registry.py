@@ -1,4 +1,4 @@
-"""Which folders and memory brokers are open in this process: one broker each, whoever asks.
+"""The folders and memory brokers open in this process: one broker each, for all its clients.
 
 The first client opens the broker and the last one closes it. A forked child has none of them.
 """

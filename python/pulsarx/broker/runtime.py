@@ -1,5 +1,5 @@
-"""What the parts of one broker share: clock, options, catalogue, files, threads. Handed to topics,
-ledgers and subscriptions instead of the broker, which they do not know.
+"""The runtime that the parts of a broker share: clock, options, catalogue, files, threads. Topics,
+ledgers and subscriptions get it instead of the broker, which they do not know.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class BrokerRuntime:
         return PublishedEnds.create(path, epoch)
 
     def _forget_ends(self) -> None:
-        """Of what dead owners published, keep the ends of ledgers that are to be recovered."""
+        """Forget the ends that dead owners published, but for ledgers that are to be recovered."""
         left = self.ends.left_ids()
         topics = self.catalogue.state.topics.values() if left else ()
         unsealed = {
@@ -179,7 +179,7 @@ class BrokerRuntime:
         return self._tracker(cursor_id, [])
 
     def list_cursors_again(self) -> None:
-        """A topic could not be opened: whoever opens it next finds its cursors as they are then."""
+        """List the cursor files anew for the next topic, because one could not be opened."""
         if self._cursors is not None:
             self._cursors.list_again()
 

@@ -1,4 +1,4 @@
-"""Lets a consumer have the partitions that its topic gets while it is open."""
+"""Attaches a consumer to the partitions that its topic gets while it is open."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ AGAIN_MS = 1000  # after attaching to a new partition failed
 
 
 class PartitionFollower:
-    """One partitioned topic of one consumer, which keeps it alive; the topic does not. Calls of the
-    control plane."""
+    """Follows a partitioned topic for a consumer, which keeps it alive; the topic does not. Calls
+    of the control plane."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class PartitionFollower:
         self._attach_up_to(self._topic.partition_count, False)
 
     def grown(self, partition_count: int) -> None:
-        """Told by the topic, in the thread of whoever let it grow; no lock is held."""
+        """Attach new partitions. The topic calls it when it has grown; no lock is held."""
         try:
             self._attach_up_to(partition_count, True)
         except Exception:

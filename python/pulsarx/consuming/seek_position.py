@@ -1,4 +1,4 @@
-"""Where a seek of a consumer or reader goes."""
+"""Finds the position that a seek of a consumer or reader goes to."""
 
 from __future__ import annotations
 

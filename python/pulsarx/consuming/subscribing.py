@@ -1,4 +1,4 @@
-"""How `Client.subscribe` makes a consumer: of one topic, or of several."""
+"""Makes the consumer that `Client.subscribe` returns, of one topic or of several."""
 
 from __future__ import annotations
 

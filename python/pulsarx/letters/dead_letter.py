@@ -58,7 +58,7 @@ class DeadLetters:
         self._producer(message.topic_name()).send(message, properties)
 
     def close(self) -> None:
-        """Before the cores are: waits for what is being published; what waits is revived."""
+        """Wait for what is being published and revive what waits; called before the cores close."""
         with self._lock:
             self._closed = True
             for consumer, sink in self._sinks:

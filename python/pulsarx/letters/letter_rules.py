@@ -1,4 +1,4 @@
-"""Where a subscription's letters go: messages that were given up, and those to be tried later.
+"""Names the topics of a subscription's letters: messages given up, and those to be tried later.
 
   letter     a message goes there when                    topic, unless the policy names one
   dead       it was redelivered too often                 <topic>-<subscription>-DLQ
@@ -83,7 +83,7 @@ class LetterRules:
         return f"{parent_of(topic)}-{self.subscription_name}-{consumer_name}-DLQ"
 
     def properties(self, message: Message) -> dict[str, str]:
-        """Those of the message, and where it first came from."""
+        """The properties of a letter: those of the message, and where it first came from."""
         found = message.properties()
         place = message.message_id()
         origin = f"{place.ledger_id()}:{place.entry_id()}:{place.partition()}:{place.batch_index()}"

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def make_letter_topic(broker: Broker, topic: str) -> None:
-    """A letter topic that does not exist gets no partitions, whatever other new topics get."""
+    """Make a letter topic without partitions, whatever other new topics get."""
     name = TopicName.of(topic)
     allowed = broker.runtime.options.allow_auto_topic_creation
     if str(name) in broker.catalogue.state.topics or not allowed:
-        return  # if it may not be made, whoever opens it says so
+        return  # if it may not be made, the producer that opens it raises
     try:
         broker.topics.create_non_partitioned_topic(name)
     except errors.NotAllowedError:
@@ -25,8 +25,8 @@ def make_letter_topic(broker: Broker, topic: str) -> None:
 
 
 def subscribe_initially(broker: Broker, topic: str, subscription_name: str) -> None:
-    """Make a subscription without a consumer, so that nobody who subscribes meanwhile finds it
-    busy. SubscriptionNotFound: none may be made like this."""
+    """Make a subscription without a consumer, so that a consumer that subscribes meanwhile does not
+    find it busy. SubscriptionNotFound: none may be made like this."""
     name = TopicName.of(topic)
     count = partition_count_of(broker.catalogue.state, name)
     for each in partition_names(name, count) if count else [topic]:

@@ -1,4 +1,4 @@
-"""What a consumer has to do with letters, in one piece: made by subscribe, kept by the consumer."""
+"""The dead and retry letters of one consumer: made by subscribe, kept by the consumer."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Letters:
         self._retry.reconsume_later(receiver, message, delay_ms, properties)
 
     def close(self) -> None:
-        """Before the consumer leaves its subscription. Idempotent."""
+        """Close the letter producers, before the consumer leaves its subscription. Idempotent."""
         try:
             self._dead.close()
         finally:

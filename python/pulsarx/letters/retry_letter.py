@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pulsarx.owner import MemberOwner
 
     class Receiver(Protocol):
-        """Who received the message: a consumer of one topic or of several."""
+        """The consumer that received the message, of one topic or of several."""
 
         def acknowledge(self, message: Message) -> Any: ...
         def redeliver_at_once(self, message: Message) -> Any: ...

@@ -52,10 +52,10 @@ class ListenerLoop:
                 raise
             except errors.CorruptDataError as error:
                 if not getattr(error, "logged", False):
-                    log_exception("%s: damage was passed over", owner.topic())
+                    log_exception("%s: damaged messages were skipped", owner.topic())
                 continue
             except Exception:
-                # Not passed over, so it would be met again at once, and again.
+                # The message was not skipped, so the next try would meet it at once.
                 log_exception("%s: a message could not be read; tried again soon", owner.topic())
                 system_clock().call_after(AGAIN_MS, owner._work.due)
                 return False

@@ -14,7 +14,7 @@ class MessageFuture(Future[Message]):
 
     def __init__(self, receives: ReceiveQueue) -> None:
         super().__init__()
-        # Whoever completes it must not find the lock taken by a thread that was interrupted.
+        # The completing thread must not find the lock taken by a thread that was interrupted.
         self._condition = Condition()  # type: ignore[assignment]
         self._receives = receives
         self.claimed = False  # a message or an error is on its way to it
@@ -26,12 +26,12 @@ class MessageFuture(Future[Message]):
             return False
         cancelled = super().cancel()
         if given_up:
-            self.set_running_or_notify_cancel()  # tells those who wait for several futures
+            self.set_running_or_notify_cancel()  # tells callers that wait for several futures
         return cancelled
 
 
 def serve(receives: ReceiveQueue) -> None:
-    """Give what is there to those who wait, first come first served; in a thread of the pool."""
+    """Complete waiting futures with the messages there are, in order; in a thread of the pool."""
     while (found := receives.claim_next()) is not None:
         future, message, error = found
         future.set_running_or_notify_cancel()

@@ -1,5 +1,5 @@
-"""The authentication classes of the official client. In process nobody needs one: they check their
-arguments, keep them, and have no effect.
+"""The authentication classes of the official client. No process boundary is crossed, so they check
+and keep their arguments and have no effect.
 """
 
 from __future__ import annotations

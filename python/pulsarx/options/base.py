@@ -1,7 +1,8 @@
 """The arguments of the official calls, checked as the official client does and kept together.
 
-One class a call. Its table has a row an argument: name, type, default, whether None is allowed, and
-how it is checked. Arguments that only matter on a network are checked, kept, and have no effect.
+Each call has a class. Its table has a row for each argument: name, type, default, whether None is
+allowed, and how it is checked. Arguments that only matter on a network are checked, kept, and have
+no effect.
 """
 
 from __future__ import annotations

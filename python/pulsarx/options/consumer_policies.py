@@ -1,4 +1,4 @@
-"""What a consumer asks for beyond single options. Immutable; user code makes them.
+"""The policies a consumer asks for beyond single options. Immutable; user code makes them.
 
 Each class of the official client wraps a native one, which `policy()` returns and whose getters
 have C++ names; so it is here.
@@ -95,11 +95,11 @@ class DeadLetterPolicy:
 
 
 class ConsumerDeadLetterPolicy:
-    """After how many redeliveries a message goes to a dead letter topic, and to which.
+    """Says after how many redeliveries a message goes to a dead letter topic, and to which.
 
     Names that were not given read as empty: the topic is then `<topic>-<subscription>-DLQ`, that of
     `reconsume_later` `<topic>-<subscription>-RETRY`, and the dead letter topic keeps everything
-    until somebody subscribes to it. The official client has no retry_letter_topic.
+    until a subscription is made on it. The official client has no retry_letter_topic.
     """
 
     __slots__ = ("_policy",)
@@ -210,7 +210,8 @@ class ConsumerKeySharedPolicy:
 
 
 def _check_ranges(sticky_ranges: object) -> tuple[tuple[int, int], ...]:
-    """In the order given. Refuses ranges that run backwards, which the official client takes."""
+    """The ranges in the order given. Ranges that run backwards are refused, which the official
+    client accepts."""
     if not isinstance(sticky_ranges, (list, tuple)):
         raise TypeError(f"sticky_ranges must be a list, not {type(sticky_ranges).__name__}")
     ranges: list[tuple[int, int]] = []

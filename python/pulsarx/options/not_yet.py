@@ -1,4 +1,4 @@
-"""What the official client can and this version cannot: one table, which later versions empty.
+"""The table of what the official client supports and this version does not yet.
 
 Each option is accepted at the values that mean "off"; any other raises OperationNotSupported.
 """

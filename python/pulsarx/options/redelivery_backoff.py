@@ -1,4 +1,4 @@
-"""How long a message waits before it is delivered again: longer each time. User code makes them."""
+"""Backoffs: a message waits longer before each redelivery. User code makes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client's URL means: a folder, a broker in memory, or a cluster. For the client.
+"""Reads a client's URL: a folder, a broker in memory, or a cluster. For the client.
 
 some/folder  ./x  /x  ~/x  Path("x")     a folder; relative to where the process is now
 file:x  file:/x  file:///x               a folder, with %20 and the like decoded

@@ -212,7 +212,7 @@ class PartitionedProducer(PartitionRouter):
         return self._topic.partition_count
 
     def producer_of(self, index: int) -> Producer:
-        """That of a partition, made on first use when the topic has grown or it was asked for."""
+        """The producer of a partition, made on first use when the topic has grown or lazily."""
         producers = self.producers
         found: Producer | None = producers[index] if index < len(producers) else None
         if found is not None:

@@ -1,4 +1,4 @@
-"""What a `message_router` is shown: a message that is about to be sent."""
+"""The message that a `message_router` is shown, which is about to be sent."""
 
 from __future__ import annotations
 

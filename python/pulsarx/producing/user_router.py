@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class UserRouter:
-    """Runs in the thread of whoever sends. What the router raises goes to the caller of send."""
+    """Runs in the thread that calls send, which gets what the router raises."""
 
     def __init__(
         self, router: Callable[[Any, int], int], topic: PartitionedTopic, schema: Schema

@@ -1,4 +1,4 @@
-"""How values become payloads and back."""
+"""Schemas: they turn values into payloads and back."""
 
 from __future__ import annotations
 

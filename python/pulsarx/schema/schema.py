@@ -1,4 +1,4 @@
-"""The schema base and the schemas that need no definition. Everybody may use them.
+"""The schema base and the schemas that need no definition. Any layer may use them.
 
 A schema holds no state of a topic or client, so one object may serve many.
 """

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Inspection:
-    """Of the folder that a client has open, in this process. Any thread may call."""
+    """Shows the folder that a client has open, in this process. Any thread may call."""
 
     def __init__(self, client: Client) -> None:
         broker: Any = client._broker
@@ -34,7 +34,7 @@ class Inspection:
 
     def settle(self) -> None:
         """Return when nothing is going on in the background: ledgers that are full are sealed,
-        what nobody needs is removed, what was forgotten is closed."""
+        what is not needed is removed, what was forgotten is closed."""
         runtime = self.runtime
         queues = (runtime.roll_over, runtime.background, runtime.flushes)
         while not all(each.idle for each in queues):

@@ -61,7 +61,7 @@ cdef struct BlockEntry:
     int64_t publish_time_ms
 
 cdef ArrowBlock* arrow_block_new() noexcept nogil
-"""NULL: no memory. One reference, the caller's."""
+"""NULL: no memory. The caller holds the one reference."""
 
 cdef void arrow_block_hold(ArrowBlock* self) noexcept nogil
 cdef void arrow_block_release(ArrowBlock* self) noexcept nogil

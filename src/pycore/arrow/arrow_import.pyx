@@ -46,7 +46,7 @@ cdef dict REASONS = {
 
 
 cdef class ArrowImport:
-    """One table on its way in. One thread at a time. Gives everything back once, in close."""
+    """Reads a table of another library. One thread at a time. Gives everything back in close."""
 
     def __init__(self, data, value, key, event_time, properties):
         self.open_capsules(data)

@@ -37,7 +37,7 @@ cdef enum:
 cdef struct RoomHead:
     size_t size                  # of the room that follows ALIGNMENT bytes after this
 
-cdef pthread_mutex_t mutex       # only ever tried: who does not get it does without
+cdef pthread_mutex_t mutex       # only ever tried: a thread that does not get it does without
 cdef RoomHead* kept[SLOTS]
 cdef size_t kept_bytes = 0
 cdef int oldest = 0

@@ -1,6 +1,6 @@
 """The structs of the Arrow C data interface, and what their type names mean. For arrow_* alone.
 
-Whoever gets such a struct calls its release once, or moves it: copies it and sets the release of
+The holder of such a struct calls its release once, or moves it: copies it and sets the release of
 the source to NULL.
 """
 

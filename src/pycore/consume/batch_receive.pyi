@@ -5,4 +5,4 @@ from pulsarx._pycore.message.message import Message
 def receive_batch(
     consumer: Any, messages_max: int, bytes_max: int, timeout_ms: int | None
 ) -> list[Message]:
-    """What comes until one bound would be exceeded; whoever is alone too large comes alone."""
+    """Messages until one more would exceed a bound; a message too large for it comes alone."""

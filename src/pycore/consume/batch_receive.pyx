@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Batch receive: messages until one of three bounds is reached. Of all kinds of consumers."""
+"""Batch receive: messages until one of three bounds is reached. For all kinds of consumers."""
 
 from pulsarx import errors
 from pulsarx._pycore.ground.deadline cimport Deadline
@@ -7,7 +7,7 @@ from pulsarx._pycore.message.message cimport Message
 
 
 def receive_batch(consumer, Py_ssize_t messages_max, Py_ssize_t bytes_max, timeout_ms) -> list:
-    """What comes until one bound would be exceeded; whoever is alone too large comes alone.
+    """Messages until one more would exceed a bound; a message too large for it comes alone.
 
     consumer: with take_now, give_back and wait_for_message. timeout_ms: real; None: for ever.
     CorruptDataError: only when nothing was taken before the damage, which is in the log else.

@@ -76,7 +76,7 @@ cdef class ConsumerCore:
         return take_settled(self, True)
 
     def give_back(self, list messages not None) -> None:
-        """Messages that were taken, in this order, and shown to nobody: they come again, as if
+        """Take back messages in the order they were taken, unseen by users: they come again, as if
         they had not been taken. Those of a Shared subscription may go to another consumer."""
         if not messages or self.state != CONSUMER_OPEN:
             return               # closing gives them back
@@ -150,7 +150,7 @@ cdef class ConsumerCore:
         The result speaks the Arrow PyCapsule interface (see ArrowMessages); acknowledge it with
         acknowledge_many. It holds at most 2 GiB of values, keys and properties each.
         """
-        # Loaded by whoever wants columns.
+        # Loaded with the first call for columns.
         from pulsarx._pycore.consume.consumer_arrow import receive_arrow_of
 
         return receive_arrow_of(self, max_messages, timeout_millis)
@@ -163,7 +163,7 @@ cdef class ConsumerCore:
         return found
 
     cdef bint look(self) except -1:
-        """Whether there is a message; who has no queue asks for one by this."""
+        """Whether there is a message; a receiver without a queue asks for one by this."""
         cdef bint found
         if self.state != CONSUMER_OPEN:
             self.check_open()
@@ -363,7 +363,7 @@ cdef class ConsumerCore:
         """Hand a message to the sink instead of delivering it more than 1 + max_redeliver_count
         times.
 
-        sink: a DeadLetterSink; whoever empties it calls acknowledge for each message, or
+        sink: a DeadLetterSink; the thread that empties it calls acknowledge for each message, or
         receiver.revive.
         """
         mutex_lock(&self.core.mutex)
@@ -474,7 +474,7 @@ cdef class ConsumerCore:
         self.check_open()
 
     def shut(self) -> bool:
-        """Refuse further calls and wake whoever waits; False when it was shut already."""
+        """Refuse further calls and wake waiting ones; False when it was shut already."""
         if self.state != CONSUMER_OPEN:
             self.check_open_or_closed()
             return False
@@ -502,7 +502,7 @@ cdef class ConsumerCore:
 
 cdef inline Message take_settled(ConsumerCore self, bint once):
     """The next message, None when there is none; what that left to be done without the mutex is
-    done. once: nobody asks again soon."""
+    done. once: the caller does not ask again soon."""
     cdef Message message
     mutex_lock(&self.core.mutex)
     try:

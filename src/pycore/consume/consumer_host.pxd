@@ -11,7 +11,7 @@ from pulsarx._pycore.ground.job_queue cimport JobQueue
 cdef class ConsumerHost:
     cdef object ledgers                  # of the topic: finds ids
     cdef JobQueue background
-    cdef object trim                     # the job that removes ledgers nobody needs; or None
+    cdef object trim                     # the job that removes unneeded ledgers; or None
     cdef readonly IntervalJob flush      # of the cursor; None: nothing is kept
 
     cdef int locate(self, object message_id, uint64_t* ledger_id, uint64_t* first,

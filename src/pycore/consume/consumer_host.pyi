@@ -14,6 +14,6 @@ class ConsumerHost:
         trim: Callable[[], object] | None = None,
         flush: IntervalJob | None = None,
     ) -> None:
-        """ledgers: of the topic. trim: the job that removes ledgers nobody needs."""
+        """ledgers: of the topic. trim: the job that removes unneeded ledgers."""
 
     flush: IntervalJob | None

@@ -13,7 +13,7 @@ cdef class ConsumerHost:
 
     def __init__(self, ledgers, JobQueue background=None, trim=None,
                  IntervalJob flush=None) -> None:
-        """ledgers: of the topic. trim: the job that removes ledgers nobody needs. flush: makes
+        """ledgers: of the topic. trim: the job that removes unneeded ledgers. flush: makes
         acknowledgements durable."""
         self.ledgers = ledgers
         self.background = background

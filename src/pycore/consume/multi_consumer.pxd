@@ -1,6 +1,6 @@
 """The hot calls of a consumer of several topics: takes from the consumers of single topics in turn.
 
-Nobody holds a mutex here. A source is looked at only when its bell has rung since it was last found
+No mutex is held here. A source is looked at only when its bell has rung since it was last found
 empty; the bell is muted before the look, so that what comes meanwhile rings it again.
 """
 
@@ -27,7 +27,7 @@ cdef class Bell:
 
 
 cdef class Source:
-    """One topic of the consumer. Immutable."""
+    """A topic of the consumer. Immutable."""
     cdef readonly object consumer        # a ConsumerCore
     cdef readonly Bell bell
     cdef readonly object tail            # LedgerTail of its topic

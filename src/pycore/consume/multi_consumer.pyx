@@ -211,7 +211,7 @@ cdef class MultiConsumerCore:
                 source.bell.ring()
                 raise
             if message is not None:
-                # Whoever found the bell muted meanwhile looks again.
+                # A thread that found the bell muted meanwhile looks again.
                 source.bell.ring()
                 self.next_at = at
                 return message
@@ -231,7 +231,7 @@ cdef class MultiConsumerCore:
         return 0
 
     cdef int chime_all(self) except -1:
-        """Make everybody who waits look again."""
+        """Make all waiting calls look again."""
         wait_event_wake(&self.chime.event)
         return watchers_call(self.chime.watchers)
 
@@ -362,7 +362,7 @@ cdef class MultiConsumerCore:
         raise errors.AlreadyClosed(f"consumer of {len(self.sources)} topics")
 
     def shut(self) -> bool:
-        """Refuse further calls and wake whoever waits; False when it was shut already."""
+        """Refuse further calls and wake waiting ones; False when it was shut already."""
         if self.state != MULTI_OPEN:
             return False
         self.state = MULTI_CLOSED

@@ -1,8 +1,8 @@
 """Futures of one consumer that wait for a message, in order. Any thread may call.
 
 A message is taken and its future claimed under one lock, which cancelling takes too: so no message
-is ever taken for a future that was cancelled. Both are a single step to a signal handler. Futures
-are completed, and their callbacks run, outside the lock.
+is ever taken for a future that was cancelled. Either is a single step to a signal handler.
+Futures are completed, and their callbacks run, outside the lock.
 """
 
 from pulsarx._pycore.ground.condition cimport Condition

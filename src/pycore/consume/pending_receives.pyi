@@ -16,4 +16,4 @@ class ReceiveQueue:
         it or taking one failed; None: nothing is to be done."""
 
     def give_up(self, future: Any) -> bool:
-        """Nobody waits for this one any more; False: it has been claimed, or was given up."""
+        """Forget a future that was cancelled; False: it has been claimed, or was given up."""

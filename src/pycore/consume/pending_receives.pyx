@@ -36,7 +36,7 @@ cdef class ReceiveQueue:
             if not self.futures:
                 message = self.consumer.take_now()
                 if message is not None:
-                    # As set_result, of a future that nobody knows yet.
+                    # As set_result, of a future that its caller has not got yet.
                     future.claimed = True
                     future._result = message
                     future._state = "FINISHED"
@@ -69,7 +69,7 @@ cdef class ReceiveQueue:
             self.lock.give()
 
     def give_up(self, future) -> bool:
-        """Nobody waits for this one any more; False: it has been claimed, or was given up."""
+        """Forget a future that was cancelled; False: it has been claimed, or was given up."""
         self.lock.take()
         try:
             self.futures.remove(future)

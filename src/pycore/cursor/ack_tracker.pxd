@@ -57,8 +57,8 @@ cdef class AckTracker:
     """What was kept of single messages: redelivery counts and due_ms, ascending by (ledger id,
     ordinal).
 
-    Both arrays are the caller's, to be freed with free(); NULL when empty. Left out are messages
-    that are acknowledged or that the topic does not hold: call it when it was told the ledgers.
+    The caller frees the arrays with free(); NULL when empty. Messages that are acknowledged or that
+    the topic does not hold are left out: call it when it was told the ledgers.
     With a sections_source set, what was loaded is forgotten: the caller keeps it from now on.
     """
 

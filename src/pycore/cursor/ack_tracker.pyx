@@ -34,8 +34,8 @@ from pulsarx._pycore.ground.raise_status cimport raise_status
 cdef class AckTracker:
     """Which messages a subscription has acknowledged; one thread, except for flush and dirty.
     store: None for a subscription that leaves nothing behind. fold, reset, close and delete wait
-    for the disk and release the GIL in between: whoever locks the subscription's mutex must not
-    keep the GIL while it waits for it.
+    for the disk and release the GIL in between: a thread that locks the subscription's mutex must
+    not keep the GIL while it waits for it.
     After opening: forget_ledgers(first), then add_ledger and seal_ledger for each of the topic.
     """
 
@@ -220,7 +220,7 @@ cdef class AckTracker:
     def acknowledged_count(self, ledger_id: int) -> int:
         """Acknowledged messages of a ledger.
 
-        Of a wholly acknowledged one that is not sealed yet: those known by number.
+        For an open ledger acknowledged as a whole, only messages acknowledged individually count.
         """
         return ack_bits_count(&self.found(ledger_id).bits)
 
@@ -358,9 +358,9 @@ cdef class AckTracker:
         return 0
 
     def redelivery_counts(self) -> list[tuple[int, int, int]]:
-        """(ledger id, ordinal, redeliveries) as loaded and recorded, until somebody took it over.
+        """(ledger id, ordinal, redeliveries) as loaded and recorded, until they are taken over.
 
-        Of messages that the topic holds and that are not acknowledged, ascending.
+        Only messages that the topic holds and that are not acknowledged, ascending.
         """
         self.check_open()
         return self.kept.counts()
@@ -429,7 +429,7 @@ cdef class AckTracker:
                 self.store.close()
 
     def rest(self) -> None:
-        """Hold no memory for the file until somebody acknowledges, with a page fault."""
+        """Hold no memory for the file until the next acknowledgement, which costs a page fault."""
         if self.store is not None:
             self.store.rest()
 
@@ -464,8 +464,8 @@ cdef class AckTracker:
         cdef bytes ledgers
         cdef bytes snapshot = self.store.load()
         if snapshot is None:
-            # No file (any more) that holds: whoever knows where the subscription begins writes the
-            # first one, so that a crash before leaves it as new as it was.
+            # No file holds (any more). The caller knows where the subscription begins and writes
+            # the first one, so that a crash before leaves it as new as it was.
             return 0
         ledgers = self.kept.load(snapshot, self.store.path)
         if ledgers is not None:

@@ -321,7 +321,7 @@ cdef class CursorStore:
         cdef bytes encoded = path_bytes(unfinished)
         cdef const char* c_path = encoded
         try:
-            # One left by a killed process may be longer, and its end would be our tail.
+            # A file left by a killed process may be longer, and its end would be our tail.
             self.discard(unfinished)
             self.files.create(unfinished, data, True)
             with nogil:

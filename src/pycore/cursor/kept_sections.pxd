@@ -1,4 +1,4 @@
-"""The sections of one cursor's snapshot besides its ledgers, while nobody has taken them over.
+"""Keeps the sections of a cursor's snapshot besides its ledgers until a subscription takes them.
 
 Used by AckTracker alone, with the subscription's mutex held.
 """

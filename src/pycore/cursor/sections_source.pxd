@@ -1,12 +1,12 @@
-"""Who tells a cursor's redelivery counts and due times whenever its snapshot is written."""
+"""The source of redelivery counts and due times whenever a cursor's snapshot is written."""
 
 from pulsarx._core.cursor_sections cimport SectionWriter
 
 cdef class SectionsSource:
-    """Base of whoever knows the counts and due times of a subscription now.
+    """Base of the object that knows the counts and due times of a subscription now.
 
-    Both are called by AckTracker.fold, with the GIL and the subscription's mutex held; they must
-    not change the tracker. Acknowledged messages may be left in: they are dropped when loaded.
+    Its methods are called by AckTracker.fold, with the GIL and the subscription's mutex held; they
+    must not change the tracker. Acknowledged messages may be left in: they are dropped when loaded.
     """
 
     cdef bytes redelivery_section(self)

@@ -1,4 +1,4 @@
-"""Who tells a cursor's snapshot of redelivery counts and due times; see the pxd."""
+"""Body of sections_source.pxd."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 
@@ -11,7 +11,7 @@ from pulsarx._pycore.ground.raise_status cimport raise_status
 
 
 cdef class SectionsSource:
-    """Base of whoever knows the counts and due times of a subscription; called by AckTracker."""
+    """See the pxd."""
 
     cdef bytes redelivery_section(self):
         return b""

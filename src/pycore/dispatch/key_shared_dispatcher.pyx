@@ -429,7 +429,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         cdef RoutedMessage found
         if ack == NULL or ack.state != PENDING_DEAD:
             return 0
-        # Who gave it up may have been of another type, and known nothing of keys.
+        # The dispatcher that gave it up may have been of another type, and known nothing of keys.
         if not self.frame_again(ledger_id, message):
             return self.lost(ledger_id, message)
         ack.key_hash = self.key_hash_of(self.again)

@@ -37,13 +37,13 @@ cdef class PendingDispatcher(Dispatcher):
 
     cdef Receiver holder_of(self, PendingAck* ack)
     cdef int let_go(self, PendingAck* ack) except -1
-    """Whoever has the message has it no more: permits and counts."""
+    """Take the message from its holder: permits and counts."""
 
     cdef int give_back(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
-    """It goes out as soon as somebody may take it."""
+    """It goes out as soon as a receiver may take it."""
 
     cdef int postpone(self, uint64_t ledger_id, uint64_t message, int64_t delay_ms) except -1
-    """A message somebody has, or that waits already: it goes out again after a while."""
+    """A message that is held, or waits already: it goes out again after a while."""
 
     cdef int again_or_dead(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
     """It goes out again, counted, or is given up when that was done often enough."""

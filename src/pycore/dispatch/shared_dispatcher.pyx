@@ -58,7 +58,8 @@ cdef class SharedDispatcher(PendingDispatcher):
     # Who receives ---------------------------------------------------------------------------------
 
     def join(self, Receiver receiver not None, object key_shared=None) -> None:
-        """What is there by now goes to those who are there by now. Call `settled` afterwards.
+        """Dispatch what is already published to the receivers already attached, then add this one.
+        Call `settled` afterwards.
 
         key_shared: the policy of a Key_Shared consumer, else None.
         """
@@ -97,7 +98,7 @@ cdef class SharedDispatcher(PendingDispatcher):
             self.receivers[receiver.index] = None
             self.receiver_count -= 1
             if self.receiver_count == 0:
-                self.view = None           # whoever comes next begins with a new dispatcher
+                self.view = None           # the next receiver begins with a new dispatcher
                 self.again_view = None
             self.left(receiver)
             receiver.index = PENDING_NOBODY
@@ -221,7 +222,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         return self.reader.find(ledger_id, message)
 
     def statistics(self) -> dict:
-        """Of the consumers, dispatched up to now; see Subscription.statistics."""
+        """Statistics of the consumers, dispatched up to now; see Subscription.statistics."""
         cdef Receiver each
         mutex_lock(&self.core.mutex)
         try:
@@ -258,8 +259,8 @@ cdef class SharedDispatcher(PendingDispatcher):
         return 0
 
     def dispatch_all(self) -> None:
-        """Deliver what fills the receivers' queues. Who asks is no receiver: of damage the log
-        alone tells, and Key_Shared looks no further for keys of those who have room."""
+        """Deliver what fills the receivers' queues. No receiver asks: only the log tells of damage,
+        and Key_Shared looks no further for keys of receivers with room."""
         cdef Receiver each
         cdef uint64_t steps = LOOK_AHEAD_ENTRIES
         for each in self.receivers:

@@ -1,5 +1,5 @@
-"""What a subscription keeps whoever consumes it: its mutex, what is acknowledged, what is pending,
-its deadlines. A reader has one too, without acknowledgements.
+"""Keeps what outlives the consumers of a subscription: its mutex, acknowledgements, pending
+messages, deadlines. A reader has one too, without acknowledgements.
 
 Lock order: this mutex, then whatever the core takes. Methods want it held unless they say
 otherwise.
@@ -90,4 +90,4 @@ cdef class SubscriptionCore(SectionsSource):
     """How often a message was redelivered."""
 
     cdef int forget(self, bint delayed_too, bint counts_too) except -1
-    """Nobody has anything: every message is unread again, or acknowledged."""
+    """Forget all deliveries: every message is unread again, or acknowledged."""

@@ -56,8 +56,8 @@ cdef class LossLog:
 
     def __init__(self, str subscription not None, JobQueue jobs not None,
                  IntervalJob flush not None, trim) -> None:
-        """jobs: where it is done. flush: makes acknowledgements durable. trim: removes ledgers
-        nobody needs."""
+        """jobs: where it is done. flush: makes acknowledgements durable. trim: removes unneeded
+        ledgers."""
         self.subscription = subscription
         self.jobs = jobs
         self.flush = flush

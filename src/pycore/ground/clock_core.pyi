@@ -10,7 +10,7 @@ def monotonic_ms() -> int:
 
 @final
 class Timer:
-    """One callback that fires at most once. Any thread may cancel it."""
+    """A callback that fires at most once. Any thread may cancel it."""
 
     due_ms: int
     def cancel(self) -> bool:

@@ -45,7 +45,7 @@ cdef inline int64_t ms_after(int64_t ns) noexcept:
 
 @cython.no_gc_clear      # one that is in the wheel needs its clock; the clock lets go of it
 cdef class Timer:
-    """One callback that fires at most once. Any thread may cancel it."""
+    """A callback that fires at most once. Any thread may cancel it."""
 
     def __cinit__(self) -> None:
         self.node = TIMER_NONE
@@ -272,7 +272,7 @@ cdef class SystemClockCore(ClockCore):
             with nogil:
                 wait_event_sleep(&self.earlier, seen, left_ns)
         wait_event_leave(&self.earlier)
-        self.sleeps_until_ns = INT64_MIN     # awake: who arms now need not wake it
+        self.sleeps_until_ns = INT64_MIN     # awake: arming now need not wake it
         return not (idle and self.earliest() == INT64_MAX
                     and monotonic_ns() - now_ns >= left_ns) and not self.stopped
 

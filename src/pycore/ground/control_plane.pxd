@@ -1,4 +1,4 @@
-"""Where everything runs that changes the broker's Python state: in threads that no signal enters.
+"""Runs everything that changes the broker's Python state in threads that no signal enters.
 
 Python runs signal handlers between the instructions of the main thread, at any of them, and
 nowhere else. What must not be left half done is therefore not run there: the main thread hands it
@@ -9,9 +9,9 @@ thread, those of the control plane included, performs its calls itself.
   WAITED_FOR        its caller sleeps until the result is there      the end of the work, interrupts
   DONE              result or error, for the caller                  -
   LEFT              the caller got its interrupt and has gone        -
-  POSTED            nobody ever waited; what it raises is logged     -
+  POSTED            no caller ever waited; what it raises is logged  -
 
-A result that nobody waits for any more is given back by the function the caller named. The next
+A result that its caller left is given back by the function the caller named. The next
 call of the main thread begins when that is done, so that an interrupted call can be repeated.
 """
 
@@ -29,7 +29,7 @@ cdef enum ControlCallState:
 cdef class ControlCall:
     cdef object function
     cdef tuple arguments
-    cdef object give_back                # called with a result that nobody takes; or None
+    cdef object give_back                # called with a result its caller left; or None
     cdef object result
     cdef object error
     cdef WaitEvent ended
@@ -45,7 +45,7 @@ cdef class ControlPlane:
     cdef int64_t thread_count
     cdef int64_t holders                 # brokers and what else keeps a thread ready
     cdef int64_t left_count              # calls that were left and are not over
-    cdef int64_t left_hanging            # those of them that nobody waits for any more
+    cdef int64_t left_hanging            # those of them that no call waits for any more
     cdef WaitEvent progress              # one of them is over
 
     cpdef object perform(self, object function, tuple arguments=*, object give_back=*)

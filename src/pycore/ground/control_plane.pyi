@@ -15,7 +15,7 @@ class ControlPlane:
         """function(*arguments), in a control thread when the caller is the main thread.
 
         An interrupt while it waits is raised at once; the function runs to its end, and
-        give_back(result) is called there when nobody takes the result.
+        give_back(result) is called there when the caller has left.
         """
 
     def post(self, job: Callable[[], object]) -> int:

@@ -21,7 +21,7 @@ cdef enum:
 
 
 cdef class ControlCall:
-    """One call handed over. Its caller waits; its thread touches it once at the end."""
+    """A call handed over. Its caller waits; its thread touches it once at the end."""
 
     def __cinit__(self, function, tuple arguments, give_back) -> None:
         self.function = function
@@ -80,7 +80,7 @@ cdef class ControlCall:
         self.error = None
 
     def return_result(self) -> None:
-        """Nobody takes the result: what was made for the caller alone is undone."""
+        """Undo what was made for the caller alone, because it has left."""
         result, self.result = self.result, None
         if self.error is not None or self.give_back is None:
             return
@@ -91,7 +91,7 @@ cdef class ControlCall:
 
 
 cdef class ControlPlane:
-    """See the pxd. Everybody uses the one of the process, `control_plane`."""
+    """See the pxd. The process has one, `control_plane`."""
 
     def __init__(self) -> None:
         self.reset()
@@ -238,7 +238,7 @@ cdef class ControlPlane:
 cdef int log_failure(object error) except -1:
     import logging
 
-    logging.getLogger("pulsarx").error("a call that nobody waits for failed", exc_info=error)
+    logging.getLogger("pulsarx").error("a call that no caller waits for failed", exc_info=error)
     return 0
 
 

@@ -11,4 +11,4 @@ cdef class Deadline:
 
 
 cdef Deadline deadline_of(object timeout_millis)
-"""Of an argument of the API: an int, or None for ever. ValueError: it is neither."""
+"""The deadline of an API argument: an int, or None for ever. ValueError: it is neither."""

@@ -160,7 +160,7 @@ def faults_install() -> None:
 
 
 def faults_remove() -> None:
-    """Back to the system's table; stalled calls go on."""
+    """Go back to the system's table; stalled calls go on."""
     file_faults_remove()
 
 

@@ -1,4 +1,4 @@
-"""Work that is due a while after it was first asked for, once for all who ask meanwhile: flushes.
+"""Runs a job a while after it was first asked for, once for all that ask meanwhile: flushes.
 
 Arming is one step to a signal handler, and allowed with any mutex held.
 """

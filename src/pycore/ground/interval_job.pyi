@@ -19,4 +19,4 @@ class IntervalJob:
         """The job runs before the interval is over."""
 
     def close(self) -> None:
-        """It does not run any more."""
+        """Never run the job again."""

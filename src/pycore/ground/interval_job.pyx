@@ -40,7 +40,7 @@ cdef class IntervalJob:
             job()
 
     def close(self) -> None:
-        """It does not run any more."""
+        """Never run the job again."""
         cdef Timer timer = self.timer
         self.timer = None
         self.job = None

@@ -24,7 +24,7 @@ cdef enum JobQueueState:
 
 cdef class JobQueue:
     cdef object __weakref__
-    cdef object jobs                     # SimpleQueue: its put is one step, whoever calls
+    cdef object jobs                     # SimpleQueue: its put is one step
     cdef readonly str name               # of the thread
     cdef WaitEvent progress              # a job has run
     cdef uint64_t put_count

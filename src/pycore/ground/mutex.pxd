@@ -1,7 +1,7 @@
-"""The mutexes of producers and dispatchers, taken by code that holds the GIL. Everybody in pycore.
+"""The mutexes of producers and dispatchers, taken by code that holds the GIL. For all of pycore.
 
-One rule keeps GIL and mutexes free of deadlock: nobody sleeps on a mutex with the GIL in hand. So
-whoever holds a mutex can always get the GIL back, and may call Python.
+A rule keeps GIL and mutexes free of deadlock: no thread sleeps on a mutex with the GIL in hand. So
+the holder of a mutex can always get the GIL back, and may call Python.
 
 What Python calls may come back here: a signal handler, a schema, a finalizer that uses the object
 whose mutex its thread holds. That would wait for itself; it raises NotAllowedError instead.
@@ -22,7 +22,7 @@ cdef extern from "Python.h":
 
 cdef struct OwnedMutex:
     pthread_mutex_t mutex
-    unsigned long owner              # the thread that holds it; 0: nobody
+    unsigned long owner              # the thread that holds it; 0: none
 
 
 cdef inline void mutex_init(OwnedMutex* self) noexcept:

@@ -1,4 +1,4 @@
-"""Whether something may still be used. Everybody; any thread.
+"""Says whether an object may still be used. Any module; any thread.
 
   state    means                                     left by
   OPEN     use it                                    close, a fork

@@ -1,4 +1,4 @@
-"""Turns a status of the core into an exception. Everybody in pycore may call; needs the GIL."""
+"""Turns a status of the core into an exception. All of pycore may call; needs the GIL."""
 
 cdef int raise_status(int status, int error, object what) except -1
 """status: from the core; STATUS_OK raises nothing and returns 0. error: errno where there was one,

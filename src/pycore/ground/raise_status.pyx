@@ -1,4 +1,4 @@
-"""One table from status to exception class."""
+"""Body of raise_status.pxd: the table from status to exception class."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The one place that reads a clock of the system. Everybody in pycore may use it.
+"""The one place that reads a clock of the system. All of pycore may use it.
 
 What the broker decides runs on the clock a client was given (clock_core); how long a caller waits
 is monotonic time.

@@ -1,4 +1,4 @@
-"""Threads of the house, started so that no signal can interrupt the start. Everybody in pycore."""
+"""Starts the threads of PulsarX so that no signal can interrupt the start. For all of pycore."""
 
 cdef int thread_start(object run, str name) except -1
 """Run run() in a daemon thread of this name. RuntimeError: the system, or the interpreter that

@@ -1,4 +1,4 @@
-"""A list of what is called when messages may have come. Everybody in pycore; no lock.
+"""A list of what is called when messages may have come. For all of pycore; no lock.
 
 Changed by steps that neither allocate nor let another thread run: a finalizer that unwatches may
 come in the middle of anything that does.
@@ -6,7 +6,7 @@ come in the middle of anything that does.
 
 
 cdef int watchers_call(list watchers) except -1
-"""Call all that are there; who comes meanwhile looks for itself."""
+"""Call all that are there; a watcher that comes meanwhile looks for itself."""
 
 cdef int watchers_remove(list watchers, object notify) except -1
 """Nothing happens when it is not there."""

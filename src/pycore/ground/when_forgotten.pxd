@@ -1,4 +1,4 @@
-"""What is to be done when something is forgotten that its user should have closed.
+"""Posts a job when an object is deallocated that its user should have closed.
 
 Deallocation runs anywhere: in the middle of a call that holds a mutex, between two lines of any
 thread. So nothing is done there but to post a job, in one step.
@@ -12,6 +12,6 @@ cdef class WhenForgotten:
 
 
 cdef class PostLater:
-    """As a callback of weak references: posts a job, whatever it is called with."""
+    """A callback of weak references: posts a job, whatever it is called with."""
     cdef object post
     cdef object job

@@ -9,7 +9,7 @@ class WhenForgotten:
         """post: of a JobQueue, or of the control plane."""
 
     def cancel(self) -> None:
-        """It was closed."""
+        """Forget the job, because the object was closed."""
 
 class PostLater:
     """As a callback of weak references: posts a job, whatever it is called with."""

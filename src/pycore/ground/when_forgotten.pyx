@@ -18,7 +18,7 @@ cdef class WhenForgotten:
             self.post(self.job)
 
     def cancel(self) -> None:
-        """It was closed."""
+        """Forget the job, because the object was closed."""
         self.job = None
 
 

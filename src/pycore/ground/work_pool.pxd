@@ -13,7 +13,7 @@ from pulsarx._pycore.ground.deadline cimport Deadline
 
 cdef class WorkPool:
     cdef object __weakref__
-    cdef object jobs                     # SimpleQueue: its put is one step, whoever calls
+    cdef object jobs                     # SimpleQueue: its put is one step
     cdef WaitEvent progress              # a job has run
     cdef uint64_t put_count
     cdef uint64_t done_count

@@ -9,7 +9,7 @@ class WorkPool:
     size: int
     started: int
     def grow(self) -> None:
-        """Somebody else will post jobs: one more thread, up to the size."""
+        """Get ready for one more consumer that posts jobs: a thread more, up to the size."""
 
     def post(self, job: Callable[[], object]) -> None:
         """Run job in a thread of the pool, at any moment and with whatever mutex held."""

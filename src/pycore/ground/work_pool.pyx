@@ -38,7 +38,7 @@ cdef class WorkPool:
         self.put(job)
 
     def grow(self) -> None:
-        """Somebody else will post jobs: one more thread, up to the size."""
+        """Get ready for one more consumer that posts jobs: a thread more, up to the size."""
         if self.closed or self.started == self.size:
             return
         self.started += 1

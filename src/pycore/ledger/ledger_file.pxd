@@ -1,5 +1,5 @@
-"""A ledger file mapped to be read. Whoever points into the mapping holds the object. Needs the GIL
-unless it says nogil."""
+"""A ledger file mapped to be read. An object that points into the mapping holds the LedgerFile.
+Needs the GIL unless it says nogil."""
 
 from libc.stdint cimport uint8_t, uint64_t
 

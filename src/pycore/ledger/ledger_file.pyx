@@ -34,7 +34,7 @@ cdef uint64_t GROWING_SIZE = <uint64_t>65 << 30
 
 
 cdef class LedgerFile:
-    """One ledger file, mapped read-only. Any number of threads may read; unmapped when the last
+    """A ledger file, mapped read-only. Any number of threads may read; unmapped when the last
     reference goes."""
 
     def __cinit__(self):
@@ -84,7 +84,7 @@ cdef class LedgerFile:
 
     @property
     def folder_id(self) -> str:
-        """Of the data directory it was written for, 32 hex digits; empty: the file does not say."""
+        """The id of its data directory, 32 hex digits; empty: the file does not say."""
         cdef bytes found = PyBytes_FromStringAndSize(<char*>self.c_header.folder_id, 16)
         return found.hex() if any(found) else ""
 

@@ -1,9 +1,9 @@
 """A place in the ledgers of a topic from which entries are read one after the other.
 
 Belongs to one dispatcher, which calls it with its mutex held; no call sleeps. What an entry pointer
-points into stays mapped as long as `span` is the same, or whoever pins `span.file`.
+points into stays mapped as long as `span` is the same, or while `span.file` is held.
 
-The reader knows which entry and message come next, so nothing is passed over in silence: not a
+The reader knows which entry and message come next, so nothing is skipped in silence: not a
 damaged entry, not one that is missing where reading began, not the end of a ledger that was cut,
 not a ledger whose file does not open, not an entry whose frame lies about its place.
 """

@@ -44,7 +44,7 @@ cdef class LedgerReader:
             if ledger_id:
                 span = self.tail.span_of(ledger_id)
         except errors.CorruptDataError:
-            pass  # whoever reads it is told
+            pass  # its readers are told
         if span is not None and not find_in(span, message, &offset, &entry_id):
             span = None
         return span, offset, entry_id
@@ -209,7 +209,7 @@ cdef class LedgerReader:
         if frame.entry_id <= self.next_entry_id or frame.first_message <= self.next_message:
             return frame.entry_id == self.next_entry_id and (
                 frame.first_message <= self.next_message)
-        # Each entry that is passed over has a message, and none has more than can be.
+        # Each entry that is skipped has a message, and none has more than can be.
         entries = frame.entry_id - self.next_entry_id
         messages = frame.first_message - self.next_message
         return (entries <= messages or self.inside) and messages // ENTRY_MESSAGES_MAX < entries
@@ -331,7 +331,7 @@ cdef bint find_in(LedgerSpan span, uint64_t message, uint64_t* offset,
 
 
 cdef str entries_between(uint64_t first, uint64_t following):
-    """The entries that are passed over, as far as they are known: first is the one expected,
+    """The entries that are skipped, as far as they are known: first is the one expected,
     following the next one that can be read."""
     if first == ENTRY_UNKNOWN or first + 1 >= following:
         return f"entry {following - 1 if following else 0}"

@@ -92,7 +92,7 @@ cdef class LedgerRecovery:
 
     @property
     def digest(self) -> int:
-        """Of the intact entries; as in the footer."""
+        """The digest of the intact entries, as in the footer."""
         return self.c_recover.digest
 
     def __repr__(self) -> str:

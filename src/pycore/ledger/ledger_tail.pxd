@@ -2,8 +2,8 @@
 touch.
 
 LedgerTail is one per topic, shared by its producers, dispatchers and the managed ledger above,
-which alone may
-switch it. LedgerSpan is one ledger as a reader sees it: its mapping and how far it may be read.
+which alone may switch it. LedgerSpan is one ledger as a reader sees it: its mapping and how far it
+may be read.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -31,7 +31,7 @@ cdef class LedgerTail:
     cdef uint64_t changes                # of the list of ledgers, counted
     # what to call when messages became visible, besides waking c_event
     cdef list watchers
-    # above 0: nobody wakes c_event, so whoever waits looks again after so long
+    # above 0: c_event is not woken, so a waiting reader looks again after so long
     cdef public int poll_ms
 
     cdef int notify(self) except -1

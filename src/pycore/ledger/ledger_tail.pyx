@@ -57,7 +57,7 @@ cdef class LedgerTail:
             self.attached.remove(writer)
 
     def wake(self) -> None:
-        """Make everybody who waits for messages of this topic look again."""
+        """Make all that wait for messages of this topic look again."""
         self.changes += 1
         wait_event_wake(self.c_event)
         self.notify()
@@ -71,7 +71,7 @@ cdef class LedgerTail:
         watchers_remove(self.watchers, notify)
 
     cdef int notify(self) except -1:
-        """Tell the watchers; who publishes does it after the messages became visible."""
+        """Tell the watchers; a publisher does it after the messages became visible."""
         return watchers_call(self.watchers)
 
     cdef int open_next(self) except -1:
@@ -83,7 +83,7 @@ cdef class LedgerTail:
         return 0
 
     cdef bint is_same(self, uint64_t changes) noexcept:
-        # Of what another process changes nobody here is told.
+        # Changes of another process are not counted here.
         return changes == self.changes and self.event_owner is None and self.poll_ms == 0
 
     cdef LedgerSpan span_of(self, uint64_t ledger_id):
@@ -112,7 +112,7 @@ cdef class LedgerTail:
 
 
 cdef class LedgerSpan:
-    """One ledger as a reader sees it. Immutable but for its end."""
+    """A ledger as a reader sees it. Immutable but for its end."""
 
     @staticmethod
     def sealed(uint64_t ledger_id, LedgerFile file not None, uint64_t end, uint64_t entry_count,

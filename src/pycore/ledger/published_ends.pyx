@@ -53,8 +53,8 @@ cdef class PublishedEnds:
 
     @staticmethod
     def create(path: str, epoch: int) -> PublishedEnds:
-        """Start the file anew, as the owner with this epoch. Nobody reads up to the ends that
-        earlier owners published; they are kept for `left`."""
+        """Start the file anew, as the owner with this epoch. No reader reads up to the ends
+        that earlier owners published; they are kept for `left`."""
         return _start(PublishedEnds.__new__(PublishedEnds), path, epoch)
 
     @staticmethod
@@ -168,7 +168,7 @@ cdef class PublishedEnds:
 
     def left(self, ledger_id: int) -> tuple[int, int, int]:
         """(end, entry_count, message_count) that an owner published of a ledger before it died;
-        zeros when nobody knows. No end to read up to, but evidence of what there was."""
+        zeros when it is unknown. No end to read up to, but evidence of what there was."""
         cdef uint64_t slot
         if ledger_id not in self.left_slots:
             return 0, 0, 0
@@ -188,7 +188,7 @@ cdef class PublishedEnds:
                 self.free.append(slot)
 
     def published(self, slot: int, ledger_id: int) -> tuple[int, int, int]:
-        """As left, for who opened the file of another owner, dead or alive."""
+        """As left, when the file was opened of another owner, dead or alive."""
         cdef PublishedEnd* at
         cdef uint64_t wanted = ledger_id
         if slot < 1:
@@ -331,8 +331,8 @@ cdef PublishedEnds _start(PublishedEnds self, object path, uint64_t epoch):
                      f"create {path or 'the table of open ledgers'}")
     _map(self)
     self.c_count = size // SLOT_SIZE
-    # The new epoch first: who looks on sees that the old slots are not to be trusted before they
-    # vanish.
+    # The new epoch first: a reader in another process sees that the old slots are not to be
+    # trusted before they vanish.
     self.c_epoch = epoch
     atomic_store_u64(<uint64_t*>(<char*>self.c_slots + 8), epoch)
     for slot in range(1, self.c_count):

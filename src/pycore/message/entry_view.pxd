@@ -1,9 +1,8 @@
-"""One delivered entry: where its bytes are and what its frame said. Made by the dispatcher, pinned
+"""A delivered entry: where its bytes are and what its frame said. Made by the dispatcher, pinned
 by messages.
 
 An EntryView keeps the mapping (or the decompressed bytes) alive, so a message stays readable when
-its ledger is
-trimmed, sealed or closed. Immutable once made.
+its ledger is trimmed, sealed or closed. Immutable once made.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t

@@ -27,7 +27,7 @@ cdef class EntryContext:
 @cython.no_gc
 @cython.freelist(64)
 cdef class EntryView:
-    """One delivered entry. Only the core makes it."""
+    """A delivered entry. Only dispatchers make it."""
 
     def __init__(self):
         raise TypeError("an EntryView is made by a consumer or a reader")

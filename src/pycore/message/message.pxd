@@ -1,6 +1,5 @@
 """A received message. 48 bytes and a share of its EntryView: payload, key and properties stay in
-the ledger's mapping
-until they are asked for.
+the ledger's mapping until they are asked for.
 """
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t

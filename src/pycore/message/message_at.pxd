@@ -1,4 +1,4 @@
-"""One message by its place, for what is delivered again: found in its entry, wherever that is."""
+"""Finds a single message in its entry by its place, for redelivery."""
 
 from libc.stdint cimport uint32_t, uint64_t
 

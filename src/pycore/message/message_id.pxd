@@ -1,4 +1,4 @@
-"""Where a message is. Immutable; any thread may use it, and everybody may make one."""
+"""Where a message is. Immutable; any thread may use it, and any module may make one."""
 
 from libc.stdint cimport int32_t, int64_t
 

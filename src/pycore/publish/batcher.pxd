@@ -35,7 +35,7 @@ cdef class Batcher:
     cdef object compress                 # (kind, bytes) -> bytes
     cdef Timer timer                     # of the open batch's deadline; None: not armed
     cdef BatchDue batch_due_call
-    cdef object failure                  # of a batch nobody waited for; raised by the next flush
+    cdef object failure                  # of a batch no send waited for; raised by the next flush
     cdef bytes name_utf8
     cdef PropertyScratch scratch         # for the properties of one message
     cdef uint64_t next_sequence_id

@@ -255,7 +255,7 @@ cdef class Batcher:
     cdef int give_up(self, list callbacks, uint32_t message_count, bint awaited,
                      object error) except -1:
         """The entry will not be published: tell its callbacks, and the next flush when there are
-        messages nobody else is told about. A batch's own send is told by the error itself."""
+        messages without a callback. The send that closed the batch gets the error itself."""
         cdef uint32_t told = 1 if awaited else 0
         if callbacks:
             told += <uint32_t>len(callbacks)

@@ -1,5 +1,5 @@
 """Tells asynchronous sends how they ended: flushes what they stored, then runs their callbacks, in
-one thread of its own. One a broker; any thread may call, at any moment.
+a thread of its own. A broker has one; any thread may call, at any moment.
 
 Callbacks never run in the thread that sends, so a callback may take the locks its sender holds.
 """
@@ -25,4 +25,4 @@ cdef class CompletionQueue:
     other any more. No mutex held."""
 
     cdef int expect(self, object publisher) except -1
-    """Flush what the publisher stored, for nobody waits for it."""
+    """Flush what the publisher stored, because no caller waits for it."""

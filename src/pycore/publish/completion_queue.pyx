@@ -36,7 +36,7 @@ cdef class CallbackJob:
 
 
 cdef class FlushJob:
-    """A flush that nobody waits for, as a job."""
+    """A flush that no caller waits for, as a job."""
     cdef CompletionQueue queue
     cdef object publisher
 

@@ -42,7 +42,7 @@ cdef class EntryPublisher:
 
     entry: with ENTRY_FRAME_SIZE bytes before it and 8 behind that may be overwritten. receipt:
     told where it went; it is confirmed after `wait`. callbacks: of (batch index, callback), or
-    None. awaited: somebody will wait for the receipt, nobody needs to confirm it besides.
+    None. awaited: a caller will wait for the receipt, so it need not be confirmed besides.
     Interrupted, and what is no Exception: nothing was published, the entry may be published again.
     Any other error: it never will be.
     """
@@ -71,7 +71,7 @@ cdef class LedgerPublisher(EntryPublisher):
     cdef readonly str topic_name
     # deque of (receipt, callbacks): stored, not yet known durable, oldest first
     cdef object pending
-    cdef object failure                  # of a flush nobody waited for; told by the next one
+    cdef object failure                  # of a flush no caller waited for; told by the next one
     cdef uint32_t durability
     cdef bint forked                     # in a child: nothing is touched
 

@@ -64,7 +64,7 @@ cdef class EntryPublisher:
         return 0
 
     def flush_expected(self) -> None:
-        """What `CompletionQueue.expect` asked for: a flush that nobody waits for."""
+        """What `CompletionQueue.expect` asked for: a flush that no caller waits for."""
         raise NotImplementedError
 
     def abandon(self) -> None:
@@ -198,7 +198,7 @@ cdef class LedgerPublisher(EntryPublisher):
         return 0
 
     cdef int make_durable(self, LedgerWriter writer, uint64_t entry_count) except -1:
-        """Return when so many entries are flushed; the first to come flushes for all who wait.
+        """Return when so many entries are flushed; the first to come flushes for all that wait.
         With the mutex or without."""
         cdef int64_t sleep_ns = signals_sleep_ns(-1)
         cdef int status
@@ -223,8 +223,8 @@ cdef class LedgerPublisher(EntryPublisher):
         return 0
 
     cdef bint fail(self, object error) except -1:
-        """The flush failed: who gave a callback is told, nothing stays pending. True: there were
-        messages without a callback, which somebody else must be told about."""
+        """The flush failed: callbacks are told, nothing stays pending. True: there were messages
+        without a callback, which the caller must tell."""
         cdef Receipt receipt
         cdef bint untold = False
         while self.pending:

@@ -18,7 +18,7 @@ from pulsarx._pycore.publish.entry_publisher cimport Receipt
 cdef class OpenBatch:
     cdef BatchEncode batch
     cdef list callbacks                  # of (batch index, callback); None: there is none
-    cdef Receipt receipt                 # who waits looks at it when the batch is published
+    cdef Receipt receipt                 # a waiting send looks at it when the batch is published
     cdef int64_t publish_ms              # when it was begun
     cdef EntryFrame frame                # once encoded
     cdef uint8_t* entry                  # once encoded: inside the buffer of batch; else NULL

@@ -88,7 +88,7 @@ cdef class PartitionRouter:
         return self.take_turn()
 
     cdef ProducerCore at(self, Py_ssize_t index):
-        """That of a partition."""
+        """The producer of a partition."""
         if index < len(self.producers):
             found = <object>PyList_GET_ITEM(self.producers, index)
             if found is not None:

@@ -9,7 +9,7 @@ from pulsarx._pycore.publish.entry_publisher cimport Receipt
 
 cdef class ProducerCore(Batcher):
     cdef JobQueue background             # where one that was forgotten is closed
-    cdef readonly bint is_forgotten      # nobody refers to it any more; it will be closed there
+    cdef readonly bint is_forgotten      # its user dropped it; it will be closed there
 
     cdef bint accept(self, object content, object callback, object properties, object partition_key,
                      object ordering_key, object sequence_id, object replication_clusters,

@@ -33,7 +33,7 @@ cdef class ProducerCore(Batcher):
 
     def __init__(self, publisher, options, name, topic_name, clock, compress, message_size_max,
                  JobQueue background not None):
-        """background: where it is closed when nobody refers to it any more."""
+        """background: where it is closed when its user has dropped it."""
         super().__init__(publisher, options, name, topic_name, clock, compress, message_size_max)
         self.background = background
 
@@ -88,7 +88,7 @@ cdef class ProducerCore(Batcher):
         return self.id_of(receipt, index)
 
     cdef object id_of(self, Receipt receipt, uint32_t index):
-        """Of the message with this index in a published entry."""
+        """The id of the message with this index in a published entry."""
         if receipt.message_count == 1:
             return message_id_new(<int64_t>receipt.ledger_id, <int64_t>receipt.entry_id,
                                   self.publisher.partition, -1, 0)
@@ -228,7 +228,7 @@ cdef class ProducerCore(Batcher):
         TypeError, ValueError: an unfit column, nothing was published. A bad row, MessageTooBig or a
         full disk leaves published what came before; a note of the error says how many rows.
         """
-        # Loaded by whoever has columns to send.
+        # Loaded with the first columns to send.
         from pulsarx._pycore.publish.producer_arrow import send_rows_of
 
         return send_rows_of(self, data, value, key, properties, event_time)

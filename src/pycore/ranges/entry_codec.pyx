@@ -124,7 +124,7 @@ cdef class MessageFields:
 
 
 cdef class EntryBuffer:
-    """One buffer of the core for one call."""
+    """A buffer of the core for one call."""
 
     cdef BatchEncode c_batch
 
@@ -163,7 +163,7 @@ def encode_entry(bytes payload not None, *, str producer_name, uint64_t sequence
                  int64_t publish_time_ms, key=None, ordering_key=None, properties=None,
                  uint64_t event_time_ms=0, int64_t deliver_at_ms=0, bytes schema_version=b"",
                  bint null_value=False, int compression=0):
-    """One message that is no batch, as the bytes of an entry."""
+    """The bytes of an entry that is one message and no batch."""
     cdef MessageFields fields = MessageFields()
     cdef EntryBuffer buffer = EntryBuffer()
     cdef MessageMetadata envelope
@@ -196,7 +196,7 @@ def encode_entry(bytes payload not None, *, str producer_name, uint64_t sequence
 
 def encode_batch(messages, *, str producer_name, int64_t publish_time_ms, bytes schema_version=b"",
                  int compression=0):
-    """One entry of (payload, fields) pairs.
+    """The bytes of an entry that is a batch of (payload, fields) pairs.
 
     fields, all optional: sequence_id (else the index in the batch), key, ordering_key, properties,
     event_time_ms, null_value. One message alone becomes a plain entry.

@@ -2,7 +2,7 @@
 range_batch.
 
 One thread fills a block; afterwards it never changes and any thread may read it, as long as it
-holds a reference. Columns that nobody named are not decoded.
+holds a reference. Columns that were not named are not decoded.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
@@ -30,7 +30,7 @@ cdef struct ColumnOrder:
     uint32_t count
     uint8_t places[RANGE_COLUMN_COUNT]   # which bit the first one is, the second ...
 
-cdef struct BytesColumn:             # all NULL: nobody asked for it
+cdef struct BytesColumn:             # all NULL: it was not asked for
     int32_t* offsets
     uint8_t* data
     int64_t size
@@ -65,14 +65,14 @@ cdef struct RangeBlock:
     TopicColumn* topic
 
 cdef TopicColumn* topic_column_new(const uint8_t* name, uint32_t size, int64_t rows) noexcept nogil
-"""NULL: no memory. One reference, the caller's."""
+"""NULL: no memory. The caller holds the one reference."""
 
 cdef void topic_column_release(TopicColumn* self) noexcept nogil
 
 cdef RangeBlock* range_block_new(const ColumnOrder* order, int64_t rows, int64_t bytes_max,
                                  int64_t bytes_expected, TopicColumn* topic) noexcept nogil
-"""Room for so many rows. topic: NULL unless it is a column; held. NULL: no memory. One reference,
-the caller's."""
+"""Room for so many rows. topic: NULL unless it is a column; held. NULL: no memory. The caller
+holds the one reference."""
 
 cdef void range_block_hold(RangeBlock* self) noexcept nogil
 cdef void range_block_release(RangeBlock* self) noexcept nogil

@@ -1,7 +1,7 @@
 """Puts messages into batches and batches into a ledger file of their own. Beneath
 pulsarx.broker.staging.sealed_writer.
 
-As producers do it, without a topic: nobody waits, nobody sees the file before it is sealed.
+It works as a producer does, without a topic: no reader sees the file before it is sealed.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t

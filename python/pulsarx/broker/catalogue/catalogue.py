@@ -125,7 +125,7 @@ class Catalogue:
         ids: Iterable[int] = (),
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> Catalogue:
-        """Commit beside the owner of this epoch, who allowed it.
+        """Commit beside the owner of this epoch, which allowed it.
 
         ids: those the owner allocated for this helper; `allocate_id` gives them out here.
         The directory may be open read-only: what a commit needs is room in catalogue/, not the
@@ -146,7 +146,7 @@ class Catalogue:
 
     @property
     def epoch(self) -> int:
-        """In which this one commits; 0: it only reads."""
+        """The epoch in which this catalogue commits; 0: it only reads."""
         return self._epoch
 
     def topic(self, name: str) -> TopicRecord | None:
@@ -193,7 +193,7 @@ class Catalogue:
 
     @property
     def outcome_unknown(self) -> bool:
-        """Whether a commit failed of which nobody knows if it was kept."""
+        """Whether a commit failed so that it is unknown if it was kept."""
         return self._poison is not None
 
     def commit(self, operations: Operations | Callable[[CatalogueState], Operations]) -> int:
@@ -245,7 +245,7 @@ class Catalogue:
             self.checkpoint_failure = None
 
     def part_with_log(self) -> CatalogueLog | None:
-        """After `close`: what it has read and written, for `keep_log`; None: not to be trusted."""
+        """Give up the log after `close`, for `keep_log`; None: it is not to be trusted."""
         return self._log if self._closed and self._poison is None else None
 
     def close(self) -> None:

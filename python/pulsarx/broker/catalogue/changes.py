@@ -1,5 +1,5 @@
 """What may be asked of the catalogue: one function an operation, which returns the operation for
-`Catalogue.commit`. Used by everybody who commits; nobody else spells an operation.
+`Catalogue.commit`. Used by all that commit; no other module spells an operation.
 
 The operations themselves, and what each checks, are in `operations`.
 """

@@ -1,6 +1,6 @@
 """Bytes of the catalogue's files: commits and checkpoints. Used by Catalogue alone; knows no disk.
 
-One line of text, then one JSON object to the end of the file:
+A file is a line of text, then a JSON object to its end:
 
   PULSARX COMMIT 1 crc32=<8 hex digits> size=<bytes of the object>
 

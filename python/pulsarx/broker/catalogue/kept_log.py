@@ -1,7 +1,8 @@
-"""What this process read last of a catalogue it does not own: a job that attaches again and again
-without an owner would else read a large one whole each time. Used by Broker and `attach`.
+"""Keeps the catalogue this process read last without owning it, for the next request.
 
-One at most. It is looked over before it is used again: the folder may be another one by then.
+A job that attaches again and again without an owner would else read a large catalogue whole each
+time. Used by Broker and `attach`. At most one log is kept, and it is checked before it is used
+again, because the path may name another folder by then.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _kept: dict[str, CatalogueLog] = {}
 
 
 def keep_log(directory: DataDirectory | MemoryDirectory, log: CatalogueLog) -> None:
-    """Nobody else uses it (any more)."""
+    """Keep the log of a broker that is closed and uses it no more."""
     _kept.clear()
     _kept[directory.catalogue_path] = log
 

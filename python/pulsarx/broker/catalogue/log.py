@@ -3,7 +3,7 @@ alone.
 
 Not thread-safe; the catalogue's lock guards it. `OSError` of the file operations passes through.
 
-A commit is won by the one who links its number first, for names are taken once on every POSIX file
+A commit is won by the writer that links its number first: names are taken once on every POSIX file
 system. Each commit names the checksum of the one before it, so a sequence put together from two
 histories is noticed. Deleted are only commits that two whole checkpoints cover.
 """
@@ -362,7 +362,7 @@ class CatalogueLog:
             self._files.link(temporary, final)
         except FileExistsError:
             # Over a network the answer to a link that worked may get lost, and the repeated one is
-            # refused because of the first. The writer's mark makes these bytes nobody else's.
+            # refused because of the first. The writer's mark makes these bytes its own.
             try:
                 return self._files.read(final) == commit.data
             except FileNotFoundError:

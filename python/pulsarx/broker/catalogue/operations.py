@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class CatalogueDraft:
-    """A state with changes on top that nobody else sees yet. One thread."""
+    """A state with changes on top that no other thread sees yet. For one thread."""
 
     __slots__ = (
         "state", "epoch", "tenants", "namespaces", "topics", "used_ids", "transactions", "leases",

@@ -1,7 +1,7 @@
 """What the catalogue knows: topics, their ledgers and subscriptions, namespaces and policies.
 
 A record never changes once it is in a CatalogueState: a change puts a new record in its place, so a
-thread that took one keeps a consistent view without a lock. Only `catalogue_operations` makes
+thread that took one keeps a consistent view without a lock. Only `catalogue/operations` makes
 changes.
 """
 
@@ -17,7 +17,7 @@ LEASED_NOTHING = 1 << 63  # greater than every ledger id
 
 
 class LedgerRecord:
-    """One ledger of a topic. Immutable by habit."""
+    """A ledger of a topic. Immutable by habit."""
 
     __slots__ = (
         "ledger_id", "uuid", "slot", "state", "entry_count", "message_count", "size",
@@ -58,7 +58,7 @@ class LedgerRecord:
 
 
 class SubscriptionRecord:
-    """One durable subscription of a topic. Immutable by habit."""
+    """A durable subscription of a topic. Immutable by habit."""
 
     __slots__ = (
         "name", "cursor_id", "type", "created_ms", "properties",
@@ -91,7 +91,7 @@ class SubscriptionRecord:
 
 
 class TopicRecord:
-    """One topic, or the number of partitions of a partitioned one. Immutable once published."""
+    """A topic, or the number of partitions of a partitioned one. Immutable once published."""
 
     __slots__ = (
         "topic_id", "name", "partition_count", "properties", "policies",
@@ -241,7 +241,7 @@ class CatalogueState:
 
     @property
     def needs_version(self) -> int:
-        """Of the checkpoint it is written to: 2 for what version 1 does not know."""
+        """The version of its checkpoint: 2 for a state that version 1 cannot express."""
         removed = any(topic.removed_ledger_id for topic in self.topics.values())
         return 2 if removed or self.transactions or self.leases else 1
 

@@ -1,6 +1,6 @@
 """Requests and answers on a control socket: four bytes of size (big endian), then one JSON object.
 
-Both ends use it. Sizes are bounded, and so is the time that one of them may take.
+The owner and the asking process use it. Sizes are bounded, and so is the time for a frame.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def frame_receive(connection: _socket.socket, deadline: Deadline) -> dict[str, A
 
 
 def _exactly(connection: _socket.socket, size: int, deadline: Deadline) -> bytes:
-    # Room is taken as bytes come, not as somebody says that they will.
+    # Memory is taken as bytes arrive, not as the size in front of them says.
     found = bytearray()
     while len(found) < size:
         _limit(connection, deadline)

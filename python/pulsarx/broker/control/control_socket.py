@@ -1,4 +1,4 @@
-"""Where the owner of a data directory listens for other processes: attach, leases, admin.
+"""The owner of a data directory listens here for requests of other processes.
 
 Made by the registry for the broker of a folder. One thread sleeps in accept and uses no CPU; each
 request has a thread of its own, a few at a time, so that none waits for another that is slow. Only
@@ -91,7 +91,7 @@ class ControlSocket:
 
     @staticmethod
     def _remove_stale(path: str) -> None:
-        """Of an owner that was killed: the lock is ours, so it listens no more."""
+        """Remove the socket of a killed owner: the lock is ours, so no owner listens there."""
         try:
             if not stat.S_ISSOCK(os.lstat(path).st_mode):
                 raise OSError(errno.EEXIST, "is no socket, and none of ours", path)
@@ -164,7 +164,7 @@ class ControlSocket:
             if user_of(connection) in (0, os.geteuid()):
                 self._answer(connection)
         except (FrameError, OSError):
-            pass  # whoever asked is gone, or knows no manners
+            pass  # the asking process is gone, or does not follow the protocol
         finally:
             connection.close()
             with self._lock:
@@ -241,7 +241,7 @@ def user_of(connection: _socket.socket) -> int:
 
 
 def shut(one: _socket.socket) -> None:
-    """Wake whoever sleeps in a call on it."""
+    """Wake the threads that sleep in a call on it."""
     try:
         one.shutdown(_socket.SHUT_RDWR)
     except OSError:

@@ -30,14 +30,14 @@ class CursorListing:
 
     def take(self, cursor_id: int) -> list[str]:
         """The names that begin with the cursor's id and a dot. They are the caller's from now on,
-        and so is what comes to them: nobody but a cursor's store makes its files."""
+        and so are later ones: only the cursor's store makes its files."""
         with self._lock:
             if self._names is None:
                 self._names = self._listed()
             return self._names.pop(str(cursor_id), [])
 
     def list_again(self) -> None:
-        """What was taken could not be opened: the next one who takes finds what is there then."""
+        """List once more at the next take, because files that were taken could not be opened."""
         with self._lock:
             self._names = None
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.folder.file_operations import FileOperations
 
 LOCK_NAME = "LOCK"
-# Stands for the control socket of who owns the folder only for one request, such as an attach.
+# Stands for the control socket of a process that owns the folder for one request only.
 BRIEF_OWNER = "-"
 _BRIEF_MS = 5000
 _BRIEF_WAIT_SECONDS = 0.005
@@ -42,7 +42,7 @@ _LEDGER_SUFFIX = ".ledger"
 
 
 class DataDirectory:
-    """One opened folder. Any thread may call; in a forked child every use raises ForkedError."""
+    """An opened folder. Any thread may call; in a forked child every use raises ForkedError."""
 
     __slots__ = (
         "path", "read_only", "files", "folder_id", "format_version", "started_ms", "epoch",
@@ -109,7 +109,7 @@ class DataDirectory:
             if marker is None:
                 marker = marker_create(files, path, random_bytes)
             else:
-                # Whoever made it may have been killed before it flushed.
+                # The process that made it may have been killed before it flushed.
                 files.flush_directory(path)
             opened = cls(path, False, files, marker)
         except OSError as error:
@@ -141,7 +141,7 @@ class DataDirectory:
             raise FolderError(f"{self.path} was opened read-only; open it for writing to change it")
 
     def owner(self) -> OwnerInfo | None:
-        """Who owns the folder now, this opening included; None: nobody."""
+        """The owner of the folder now, be it this opening; None: it has none."""
         try:
             return owner_lock_query(f"{self.path}/{LOCK_NAME}")
         except OSError:
@@ -308,8 +308,8 @@ def _check_is_folder(path: str) -> None:
 def _make_folder(files: FileOperations, path: str) -> None:
     """Make the folder and what is missing above it, each name durable before the next is made.
 
-    So at most the lowest folder there is was left without a flush by somebody who was killed; its
-    name is flushed too, unless it is a data directory already.
+    So a killed process leaves at most the lowest folder without a flush; its name is flushed too,
+    unless it is a data directory already.
     """
     missing = []
     above = path
@@ -324,7 +324,7 @@ def _make_folder(files: FileOperations, path: str) -> None:
             try:
                 files.make_directory(folder)
             except FileExistsError:
-                pass  # somebody else was faster
+                pass  # another process was faster
             files.flush_directory(os.path.dirname(folder))
     except OSError as error:
         raise FolderError(
@@ -335,7 +335,7 @@ def _make_folder(files: FileOperations, path: str) -> None:
 
 
 def _make_subdirectories(files: FileOperations, path: str) -> None:
-    """Make them if missing; whoever makes or opens the folder flushes their names."""
+    """Make them if missing; the caller flushes their names."""
     for name in _SUBDIRECTORIES:
         if not os.path.isdir(f"{path}/{name}"):
             files.make_directory(f"{path}/{name}")

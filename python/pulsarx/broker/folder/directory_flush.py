@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.folder.file_operations import FileOperations
 
-# One after another costs a device's flush each, about 3 ms; many at a time share it.
+# Flushed one after another each costs a device's flush, about 3 ms; many at a time share it.
 _THREADS_MAX = 16
 _ALONE_MAX = 3
 

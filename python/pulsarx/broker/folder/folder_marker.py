@@ -64,7 +64,7 @@ def marker_read(files: FileOperations, folder: str) -> FolderMarker | None:
 def marker_create(
     files: FileOperations, folder: str, random_bytes: Callable[[int], bytes]
 ) -> FolderMarker:
-    """Make a folder a data directory; whoever made it one first wins."""
+    """Make a folder a data directory; the first process that does so wins."""
     folder_id = random_bytes(16).hex()
     path = f"{folder}/{MARKER_NAME}"
     temporary = f"{path}.{folder_id}.tmp"

@@ -99,11 +99,11 @@ class MemoryDirectory:
         self.check_usable()
 
     def owner(self) -> OwnerInfo | None:
-        """This process, until it is closed."""
+        """The owner is this process, until it is closed."""
         return None if self._closed else OwnerInfo(self._pid, self.epoch, self.started_ms, "")
 
     def announce(self, epoch: int, control_socket: str = "") -> None:
-        """Remember the epoch; nobody else can ask for it."""
+        """Remember the epoch; no other process can ask for it."""
         self.check_writable()
         self.epoch = epoch
 

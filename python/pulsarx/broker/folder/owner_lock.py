@@ -17,12 +17,12 @@ _F_RDLCK = 0
 _F_WRLCK = 1
 _F_UNLCK = 2
 _FLOCK = "hhqqi0q"  # type, whence, start, length, pid
-# One block, written by one call: who reads beside the owner sees the old text or the new one.
+# One block, written by one call: a reader beside the owner sees the old text or the new one.
 _TEXT_SIZE = 512
 
 
 class OwnerInfo:
-    """Who holds a data directory, as it wrote itself into LOCK. Immutable by habit."""
+    """The owner of a data directory, as it wrote itself into LOCK. Immutable by habit."""
 
     __slots__ = ("pid", "epoch", "started_ms", "control_socket")
 
@@ -37,7 +37,7 @@ class OwnerInfo:
 
 
 def owner_lock_take(path: str) -> int:
-    """Descriptor of the locked file, made if missing; -1 when somebody else holds it. OSError."""
+    """Descriptor of the locked file, made if missing; -1 when another opening holds it. OSError."""
     import fcntl
     import struct
 
@@ -68,14 +68,14 @@ def owner_lock_release(descriptor: int) -> None:
 
 
 def owner_lock_write(descriptor: int, owner: OwnerInfo) -> None:
-    """Write who holds the lock. Not flushed: it says nothing once the owner is gone."""
+    """Write the owner into LOCK. Not flushed: it says nothing once the owner is gone."""
     text = f"pid {owner.pid}\nepoch {owner.epoch}\nstarted_ms {owner.started_ms}\n"
     data = f"{text}control_socket {owner.control_socket}\n".encode("utf-8", "surrogateescape")
     os.pwrite(descriptor, data.ljust(_TEXT_SIZE), 0)
 
 
 def owner_lock_query(path: str) -> OwnerInfo | None:
-    """Who holds the lock now, or None. Takes nothing, writes nothing, waits for nothing."""
+    """The holder of the lock now, or None. Takes nothing, writes nothing, waits for nothing."""
     import fcntl
     import struct
 

@@ -1,5 +1,5 @@
 """The ledgers of a topic as readers and cursors see them: positions, ids, spans. Base of the owned
-and the foreign kind.
+and the read-only kind.
 
 A position is (ledger id, ordinal): the message with that ordinal among all messages of the ledger.
 """
@@ -25,7 +25,7 @@ ENTRY_BATCH = 1  # the frame's flag: its entry is a batch
 
 
 class LedgerTrimmed(Exception):
-    """The ledger left the topic while somebody was about to read it. Never leaves this layer."""
+    """The ledger left the topic while a reader was about to open it. Never leaves this layer."""
 
 
 def ends_of(ledger: LedgerRecord) -> tuple[int, int, int]:
@@ -54,9 +54,9 @@ class LedgerList:
         self.name = name
         self.partition: int = TopicName.of(name).partition_index
         self.catalogue = catalogue
-        # Made when somebody reads: most topics of a folder are idle.
+        # Made with the first reader: most topics of a folder are idle.
         self._spans: dict[int, weakref.ref[LedgerSpan]] | None = None
-        self._spans_max = 16  # before those that nobody reads are forgotten
+        self._spans_max = 16  # before those without a reader are forgotten
         self._headless: set[int] = set()
 
     def tell_headless(self, ledger_id: int, path: str) -> None:
@@ -72,7 +72,7 @@ class LedgerList:
         )  # fmt: skip
 
     def ledgers(self) -> list[LedgerRecord]:
-        """All of them as the catalogue has them now, oldest first; the list never changes."""
+        """The ledgers as the catalogue has them now, oldest first; the list never changes."""
         record = self.catalogue.state.topics.get(self.name)
         return [] if record is None else record.ledgers
 
@@ -163,7 +163,7 @@ class LedgerList:
         return (ledgers[0].ledger_id, 0) if ledgers else (0, 0)
 
     def end_position(self) -> Position:
-        """Behind the last published message."""
+        """The position behind the last published message."""
         ledgers = self.ledgers()
         if not ledgers:
             return (0, 0)
@@ -328,7 +328,7 @@ class LedgerList:
             except LedgerTrimmed:
                 continue
             except errors.CorruptDataError:
-                pass  # whoever reads it is told
+                pass  # its readers are told
             batch_index = -1
             if frame is not None and frame["flags"] & ENTRY_BATCH:
                 batch_index = frame["message_count"] - 1

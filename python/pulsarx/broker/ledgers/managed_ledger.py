@@ -160,7 +160,7 @@ class ManagedLedger(LedgerList):
         addition = changes.add_ledger(self.name, ledger_id, identity.hex(), slot)
         try:
             writer.map()  # now, so that no reader asks for it while it is being closed
-            # Before the catalogue has it: who finds it there finds its writer.
+            # Before the catalogue has it: a reader that finds it there finds its writer.
             self._writers[ledger_id] = writer
             runtime.catalogue.commit([addition])
         except BaseException:
@@ -221,7 +221,7 @@ class ManagedLedger(LedgerList):
         return changes.seal_ledger(self.name, ledger_id, summary, sealed_ms=now_ms, damaged=damaged)
 
     def _release(self, writer: LedgerWriter) -> None:
-        """The catalogue knows the ledger as sealed or gone: nobody needs the writer or its slot."""
+        """The catalogue knows the ledger as sealed or gone: give back its writer and slot."""
         empty = writer.entry_count == 0
         self._summaries.pop(writer.ledger_id, None)
         del self._writers[writer.ledger_id]
@@ -243,7 +243,7 @@ class ManagedLedger(LedgerList):
         try:
             recovery = recover(self.name, path, ledger, self.runtime.directory.folder_id, known)
         except ForeignLedger as error:
-            # Neither sealed nor deleted: the right file may come back. Whoever reads it is told.
+            # Neither sealed nor deleted: the right file may come back. Its readers are told.
             logger().error("%s: %s", self.name, error)
             return
         if recovery is not None and recovery.entry_count:
@@ -279,12 +279,12 @@ class ManagedLedger(LedgerList):
         recovery: LedgerRecovery | None,
         known: tuple[int, int, int],
     ) -> None:
-        """No entry of an open ledger can be read. What was known of it is told to whoever would
-        have read it; no byte of the file is deleted."""
+        """Report an open ledger of which no entry can be read to the log and to those who would
+        have read it. No byte of the file is deleted."""
         _, entries, messages = known
         torn = recovery is not None
         if entries and not torn:
-            # As a sealed ledger without a file it is told to everybody, and trimmed by the rules.
+            # As a sealed ledger without a file it is told to all readers, and trimmed by the rules.
             lost = LostLedger(entries, messages, self.runtime.clock.now_ms())
             sealing = self._sealing(ledger.ledger_id, lost, damaged=True)
             self.runtime.catalogue.commit([sealing])
@@ -385,9 +385,9 @@ class ManagedLedger(LedgerList):
             raise failure
 
     def remove(self, ledger_ids: list[int]) -> list[int]:
-        """Forget sealed ledgers and unlink their files; who has one mapped keeps reading it. Those
-        that were leased meanwhile stay, and those from one on whose file is not in its place;
-        returns the others."""
+        """Forget sealed ledgers and unlink their files; a reader that has one mapped keeps reading.
+        Those that were leased meanwhile stay, and those from one on whose file is not in its
+        place; returns the others."""
         there, aside = self._removable(ledger_ids)
         removed: list[int] = []
 
@@ -453,16 +453,16 @@ class ManagedLedger(LedgerList):
             try:
                 self.runtime.files.unlink(path)
             except FileNotFoundError:
-                continue  # somebody else did, or a power cut took its name
+                continue  # it is gone already, or a power cut took its name
             except OSError as error:
-                logger().warning("%s: a ledger nobody needs stays on disk: %s", self.name, error)
+                logger().warning("%s: a removed ledger stays on disk: %s", self.name, error)
                 continue
             folders.append(os.path.dirname(path))
         try:
             flush_directories(self.runtime.files, folders)
         except OSError as error:
             logger().warning(
-                "%s: after a power cut a ledger nobody needs may be there again: %s",
+                "%s: after a power cut a removed ledger may be there again: %s",
                 self.name, error,
             )  # fmt: skip
 
@@ -482,7 +482,7 @@ class ManagedLedger(LedgerList):
                     self.runtime.catalogue.commit(self._seal(writer))
                     self._release(writer)
                 except Exception as error:
-                    # It stays open in the catalogue and is recovered by who opens the folder next.
+                    # It stays open in the catalogue and is recovered by the next owner.
                     failure = error
             if failure is not None:
                 raise failure
@@ -572,7 +572,7 @@ def report_recovery(
     for entry_id, count, offset, _ in recovery.damage:
         logger().error(
             "%s: ledger %d is damaged: %d entries from %d on, at offset %d, cannot be read; "
-            "the others can, and who comes to them is told",
+            "the others can; each reader and subscription is told when it comes there",
             topic, ledger_id, count, entry_id, offset,
         )  # fmt: skip
 

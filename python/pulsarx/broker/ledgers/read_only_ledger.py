@@ -1,5 +1,5 @@
-"""The ledgers of a topic of a folder that another process owns, or nobody: readable up to the
-published end, nothing else."""
+"""The ledgers of a topic of a folder opened read-only: readable up to the published end, nothing
+else."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ReadOnlyLedger(LedgerList):
         and again."""
         ends = self.broker.ends
         self.tail.poll_ms = POLL_MS
-        # A table that may not be written cannot count who sleeps on it.
+        # A table that may not be written cannot count its sleepers.
         if ends is None or not ends.writable:
             return
         for ledger in self.ledgers():

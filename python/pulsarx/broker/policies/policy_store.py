@@ -20,7 +20,7 @@ class TopicPolicies:
     __slots__ = ("retention", "retention_is_set", "version")
 
     def __init__(self, version: int, retention: RetentionPolicy, retention_is_set: bool) -> None:
-        """retention_is_set: somebody chose it, be it by an option."""
+        """retention_is_set: it was chosen, be it by an option."""
         self.version = version
         self.retention = retention
         self.retention_is_set = retention_is_set
@@ -29,8 +29,8 @@ class TopicPolicies:
 class PolicyStore:
     """Reads policies out of the catalogue and changes them. Any thread may call.
 
-    Whoever keeps a TopicPolicies compares its version with `version`, and asks again when that is
-    another.
+    A caller that keeps a TopicPolicies compares its version with `version`, and asks again when
+    they differ.
     """
 
     def __init__(self, catalogue: Catalogue, options: BrokerOptions) -> None:

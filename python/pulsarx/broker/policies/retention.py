@@ -1,5 +1,5 @@
-"""Which ledgers may go: whole, sealed ones that every durable subscription has acknowledged and no
-policy keeps."""
+"""Decides which ledgers may go: whole, sealed ones that every durable subscription has acknowledged
+and no policy keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ask_owner: have something done by whoever owns a data directory, or by its owner for a moment.
+"""ask_owner: have the owner of a data directory perform a verb.
 
 For every process that can reach the folder. In this order: the broker of this very process, the
 owner over its control socket, this process itself as the owner for just this request.
@@ -74,7 +74,7 @@ def _ask_until_answered(
         try:
             return _ask_once(path, verb, arguments, deadline, known)
         except _Unanswered as error:
-            # Whoever was asked is gone. The next one knows what it has done.
+            # The owner that was asked is gone. The next one knows what it has done.
             found = str(error)
             unanswered = True
             patience = Deadline(_PATIENCE_MS)
@@ -90,7 +90,7 @@ def _ask_until_answered(
 
 
 def check_owner(folder: str | os.PathLike[str]) -> None:
-    """FolderOwnedError: somebody owns the folder who cannot be asked from here."""
+    """FolderOwnedError: the folder has an owner that cannot be asked from here."""
     directory = DataDirectory.open(os.path.realpath(folder), files=FileSystem(), read_only=True)
     try:
         owned = directory.owner() is not None
@@ -105,7 +105,7 @@ class _Unanswered(Exception):
 
 
 class _NotNow(Exception):
-    """Nobody was asked: owners come and go, or cannot be reached. Never leaves this module."""
+    """No owner was asked: they come and go, or cannot be reached. Never leaves this module."""
 
 
 def _ask_once(
@@ -115,7 +115,7 @@ def _ask_once(
     deadline: Deadline,
     known: Callable[[], Arguments | None] | None,
 ) -> Any:
-    """The answer of whoever owns the folder now, be it this process."""
+    """The answer of the process that owns the folder now, be it this one."""
     mine = registry.lend(path)
     if mine is not None:
         try:
@@ -211,7 +211,7 @@ def _ask_over_socket(
 
 
 def _check_is_owner(directory: DataDirectory, owner: OwnerInfo, connection: _socket.socket) -> None:
-    """A name without a file can be taken by anybody: only who may write LOCK is believed."""
+    """Refuse a listener that may not write LOCK: any user can take a name without a file."""
     if owner.control_socket.startswith("@"):
         expected = os.stat(f"{directory.path}/{LOCK_NAME}").st_uid
         if user_of(connection) not in (0, os.geteuid(), expected):

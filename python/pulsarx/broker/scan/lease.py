@@ -1,6 +1,6 @@
 """Leases: ledgers that a job reads are not trimmed until it gives them back, or is overdue.
 
-Ranges that were leased (`lease_ranges`) bear their lease wherever they go, and a reader of one
+Ranges that were leased (`lease_ranges`) name their lease wherever they go, and a reader of one
 renews it meanwhile. So a lease need only be as long as the longest time in which nothing is read.
 A reader that comes when it is over takes a new one on what is still there.
 
@@ -64,7 +64,7 @@ def bear_lease(ranges: Iterable[LedgerRange], job: str, ttl_ms: int, expires_ms:
 
 
 def lowest_ledgers(ranges: Iterable[LedgerRange]) -> dict[str, int]:
-    """By topic the ledger that is enough to lease: trimming spares those behind it, too."""
+    """The ledger to lease for each topic: trimming spares those behind it, too."""
     found: dict[str, int] = {}
     for each in ranges:
         found[each.topic] = min(each.ledger_id, found.get(each.topic, each.ledger_id))

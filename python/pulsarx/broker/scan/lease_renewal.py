@@ -137,7 +137,7 @@ class LeaseRenewals:
                 renew_lease(lease.folder, lease.job, lease.ttl_ms, timeout_ms=_TIMEOUT_MS)
                 return
             except errors.NotAllowedError:
-                # Of this process alone: another one may read other topics of the job.
+                # A lease of this process alone: another one may read other topics of the job.
                 lease.own_job = f"{lease.job}-{uuid.uuid4().hex[:12]}"
         with self._lock:
             lease.has_grown = False

@@ -49,7 +49,7 @@ class LedgerRange:
         self.offset = offset  # in the file, of the entry with the first message
         self.end = end  # in the file, behind the entry with the last one or further on
         self.columns = columns
-        # Of its messages only those published from then on, and before (milliseconds since 1970).
+        # Only messages published from then on, and before, are read (milliseconds since 1970).
         self.from_ms = from_ms
         self.until_ms = until_ms
         # (job, ttl_ms, expires_ms, lowest ledger of the topic in it): a reader renews it.

@@ -56,7 +56,7 @@ class Planner:
         self._sealed_only = sealed_only
         self._number = -1  # of the catalogue's last commit that the tails are from
         self._tails: list[PlannedTopic] = []
-        self._lost_slots: set[int] = set()  # ledgers whose end nobody publishes
+        self._lost_slots: set[int] = set()  # ledgers whose end is not published
         self._broker.state.require_open()
         if not self._broker.directory.ledger_path(1):
             raise errors.OperationNotSupported(
@@ -74,17 +74,17 @@ class Planner:
     # Offsets --------------------------------------------------------------------------------------
 
     def earliest(self) -> Offsets:
-        """Behind the last message that retention removed."""
+        """Offsets behind the last message that retention removed."""
         self._load()
         return {tail.name: self._removed(tail.name) for tail in self._tails}
 
     def latest(self) -> Offsets:
-        """Behind the last published message. Costs microseconds while nothing changes."""
+        """Offsets behind the last published message. Costs microseconds while nothing changes."""
         return self._steadily(lambda: {tail.name: self._end_of(tail) for tail in self._tails})
 
     def at_time(self, publish_time_ms: int) -> Offsets:
-        """In front of the first message published at this time or later (milliseconds since 1970);
-        the end where there is none."""
+        """Offsets in front of the first message published at this time or later (milliseconds since
+        1970); the end where there is none."""
 
         def look() -> Offsets:
             return {tail.name: self._at_time(tail, publish_time_ms) for tail in self._tails}
@@ -179,7 +179,7 @@ class Planner:
         return removed
 
     def _position_of_id(self, ledgers: LedgerList, text: str, fail_on_data_loss: bool) -> Position:
-        """In front of the message with this id."""
+        """The position in front of the message with this id."""
         from pulsarx._pycore.message.message_id import MessageId
 
         identity = MessageId.from_text(text)
@@ -193,7 +193,7 @@ class Planner:
         return ledger_id, ordinal
 
     def _one_form(self, ledgers: LedgerList, position: Position) -> Position:
-        """Behind the message before it, in whichever ledger that is."""
+        """The position in its one form: behind the message before it, in the ledger of that one."""
         ledger_id, count = position
         if count:
             return position
@@ -266,7 +266,7 @@ class Planner:
         self._number = number if number == self._broker.catalogue.state.number else -1
 
     def _steadily(self, look: Callable[[], Found]) -> Found:
-        """What a look at the topics finds; again when the owner changed them meanwhile."""
+        """Look at the topics, and again when the owner changed them meanwhile."""
         failure: Exception | None = None
         for _ in range(_ATTEMPTS_MAX):
             self._load()

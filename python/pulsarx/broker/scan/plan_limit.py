@@ -1,5 +1,5 @@
-"""How much lies between two offsets, and how far a limited amount of it reaches. Used by Planner
-alone.
+"""Measures what lies between two offsets, and how far a limited amount of it reaches. Used by
+Planner alone.
 
 A limit is shared among topics by what each has waiting, so that none is starved: each that has
 something advances by one entry or message at least, and together they may pass the limit by that.

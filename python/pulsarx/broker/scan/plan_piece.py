@@ -1,5 +1,4 @@
-"""Pieces of ledgers on their way to become ranges: found in the file, cut to size. Used by Planner
-alone."""
+"""Finds pieces of ledgers in their files and cuts them to size. Used by Planner alone."""
 
 from __future__ import annotations
 
@@ -104,7 +103,7 @@ class Piece:
         return first if first > self.first else ordinal
 
     def first_entry_end(self) -> int:
-        """Behind the messages of its first entry."""
+        """The ordinal behind the messages of its first entry."""
         frame = self.file.frame(self.file.find_message(self.first, self.end), self.end)
         if frame is None:
             return self.until
@@ -152,7 +151,7 @@ class Piece:
         return [*parts, rest]
 
     def _split(self, ordinal: int) -> tuple[Piece, Piece]:
-        """Two parts; cut at the beginning of the entry with this message, unless that leaves
+        """Cut it in two at the beginning of the entry with this message, unless that leaves
         nothing in front of the cut."""
         offset, first, span = self._place(ordinal)
         if first > self.first:

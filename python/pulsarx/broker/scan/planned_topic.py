@@ -1,4 +1,4 @@
-"""A topic that is being planned, and what may come in between. Used by Planner alone."""
+"""A topic as the planner sees it, and the changes it may meet. Used by Planner alone."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The list of an attach whose files are too many for one request: a file in the staging area, which
 the request names. Written by the process that asks, read once by the owner.
 
-One line a file, the JSON of `StagedFile.document`. The request says how many lines there are and
-their checksum, so a list that is not whole attaches nothing.
+Each line is a file, the JSON of `StagedFile.document`. The request says how many lines there are
+and their checksum, so a list that is not whole attaches nothing.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def listed_files(
 
 
 def _write(path: str, files: Sequence[StagedFile]) -> int:
-    """Not flushed: a power cut takes the request, too."""
+    """Write the list without a flush, for a power cut takes the request, too. Its checksum."""
     checksum = 0
     with open(path, "xb", _BUFFER_SIZE) as opened:
         for file in files:

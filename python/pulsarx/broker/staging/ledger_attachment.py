@@ -5,7 +5,7 @@ In this order, so that a kill between any two steps leaves all of the ledgers or
   1  is the batch attached already?             then its record is the answer
   2  check every staged file                    nothing was touched until here
   3  close the open ledger of each topic        the next publish opens one behind the new ledgers
-  4  link the files to their ledger names       a name nobody knows yet: an orphan after a kill
+  4  link the files to their ledger names       a name not committed yet: an orphan after a kill
   5  flush the folders of those names, and see that the names mean what was checked
   6  one commit of the catalogue                from here on all of it is there
   7  wake consumers, seal what was closed, take the staged names away
@@ -96,7 +96,7 @@ def attach_ledgers(
 
 
 class _Attachment:
-    """One attach on its way. One thread."""
+    """An attach on its way. For one thread."""
 
     def __init__(
         self, broker: Broker, application: str, batch_id: int, files: list[StagedFile]
@@ -110,7 +110,7 @@ class _Attachment:
         self.checked: list[tuple[int, ...]] = []  # what each file was when it was checked
 
     def check(self, thorough: bool) -> None:
-        """Everything about the files that can be told without a lock."""
+        """Check everything about the files that can be told without a lock."""
         self._check_named_once()
         directory = self.broker.directory
         path, store_id = directory.path, directory.folder_id
@@ -200,7 +200,7 @@ class _Attachment:
             logging.getLogger("pulsarx").exception("%s: tell of attached ledgers", topic.name)
 
     def _may_have_come(self) -> bool:
-        """After an error: whether the commit was kept, as far as can be told."""
+        """Whether the commit was kept after an error, as far as can be told."""
         catalogue = self.broker.catalogue
         try:
             catalogue.refresh()

@@ -1,5 +1,5 @@
-"""Which partition of a topic a key belongs to, for those who write its ledgers without a producer.
-Anybody may call it."""
+"""Chooses the partition of a key for jobs that write ledgers without a producer. Any thread may
+call."""
 
 from __future__ import annotations
 

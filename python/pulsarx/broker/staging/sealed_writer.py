@@ -158,7 +158,7 @@ class SealedLedgerWriter:
             raise
 
     def _create_file(self, now_ms: int) -> LedgerWriter:
-        slots = PublishedEnds.memory()  # its end concerns nobody else
+        slots = PublishedEnds.memory()  # its end concerns no reader
         return LedgerWriter.create(
             self._temporary,
             ledger_id=0,
@@ -191,7 +191,7 @@ class SealedLedgerWriter:
         properties: dict[str, str] | None = None,
         event_timestamp: int | None = None,
     ) -> None:
-        """One message. MessageTooBig, ValueError, TypeError name its row; nothing was taken."""
+        """Add a message. MessageTooBig, ValueError, TypeError name its row; nothing was taken."""
         self._check_open()
         self._batches.add(value, key, properties, event_timestamp)
 
@@ -244,7 +244,7 @@ class SealedLedgerWriter:
         except OSError as error:
             raise errors.StorageError(
                 f"give {self._temporary} its name {self.path}: {error.strerror}. A file of that "
-                "name is never replaced, and nobody takes this one away while it is being written"
+                "name is never replaced, and this one must not be removed while it is being written"
                 if self.state == "OPEN"
                 else f"make the name {self.path} durable: {error.strerror}. It must not be attached"
             ) from error

@@ -1,7 +1,7 @@
 """StagedFile: a sealed ledger that waits in the staging area, as its writer describes it.
 
-The writer makes it on whatever host, it travels as JSON or pickle, and whoever attaches the file
-compares every word with what lies there. Made by writers, read by `attach`.
+The writer makes it on any host, it travels as JSON or pickle, and `attach` compares every field
+with what lies there.
 
 It lies at staging/<job>/<name> in the data directory; job and name are plain names.
 """
@@ -301,8 +301,8 @@ _MOUNT = "Every host must have the same data directory mounted under the path it
 
 
 def identity(path: str) -> tuple[int, ...]:
-    """What stays the same of a file that nobody changes, under all its names. OSError; a link or a
-    folder is FileNotFoundError."""
+    """What stays the same of an unchanged file under all its names. OSError; a link or a folder is
+    FileNotFoundError."""
     status = os.lstat(path)
     if not stat.S_ISREG(status.st_mode):
         raise FileNotFoundError(2, "is no regular file", path)

@@ -1,8 +1,8 @@
 """The staging area of a data directory: `staging/<job>/`, where writers put ledgers to be attached.
 
-For any process that can reach the folder. Files go away when they are attached; those that never
-are go by age, so that nobody has to know which job is dead: who makes an area for a new job takes
-away what nobody touched for a week.
+For any process that can reach the folder. Files go away when they are attached. Those of dead jobs
+go by age, because no process knows which job is dead: a writer that makes an area for a new job
+removes areas that were not touched for a week.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def make_staging(folder: str | os.PathLike[str], job: str) -> str:
 
 
 def collect_abandoned(folder: str) -> None:
-    """Remove the areas nobody touched for a week, as far as that is possible now."""
+    """Remove the areas that were not touched for a week, as far as that is possible now."""
     try:
         collect_staging(folder, _KEPT_MS)
     except (OSError, errors.PulsarException):
@@ -75,7 +75,7 @@ def folder_id_of(folder: str | os.PathLike[str]) -> str:
 def collect_staging(
     folder: str | os.PathLike[str], older_than_ms: int, *, now_ms: int | None = None
 ) -> list[str]:
-    """Remove the areas of jobs where nobody wrote for older_than_ms, unless the job holds a lease.
+    """Remove the areas of jobs not written for older_than_ms, unless the job holds a lease.
     Returns the paths of the removed files.
 
     What was attached is a ledger under a name of its own; taking the staged one away loses nothing.
@@ -132,7 +132,7 @@ def _is_old(path: str, before_ms: int) -> bool:
 
 
 def _names(files: FileOperations, folder: str) -> list[str]:
-    """Of a folder; none of anything else, were it a link to one."""
+    """The names in a folder; none when it is anything else, such as a link to one."""
     try:
         return sorted(files.list(folder)) if stat.S_ISDIR(os.lstat(folder).st_mode) else []
     except (FileNotFoundError, NotADirectoryError):

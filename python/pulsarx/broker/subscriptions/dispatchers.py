@@ -1,4 +1,4 @@
-"""Which dispatcher a subscription needs, by the type its consumers ask for."""
+"""Makes the dispatcher of a subscription, by the type its consumers ask for."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class ReceiverSettings:
 
 
 class SubscribeRequest:
-    """One consumer of one topic. A value."""
+    """What one consumer of one topic asks for. A value."""
 
     __slots__ = (
         "subscription_name", "type", "durable", "start", "schema", "consumer_name", "settings",

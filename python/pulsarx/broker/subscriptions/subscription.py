@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class Subscription:
-    """One subscription of a topic. Any thread may call; topic.lock orders who comes and goes."""
+    """A subscription of a topic. Any thread may call; topic.lock orders attaching and leaving."""
 
     __slots__ = (
         "__weakref__", "_consumers", "_kind", "_partition_index", "core", "dispatcher", "flush",
@@ -72,7 +72,7 @@ class Subscription:
         self._partition_index = TopicName.of(topic.name).partition_index
         self.dispatcher = self._make_dispatcher()
         self.core.start()
-        self.dispatcher.deadlines_due()  # of what fell due while nobody was here
+        self.dispatcher.deadlines_due()  # deadlines that fell due while the topic was closed
         self._consumers: dict[Receiver, weakref.ref[ConsumerCore]] = {}
         self.removed = False
 
@@ -83,7 +83,7 @@ class Subscription:
     # Consumers ------------------------------------------------------------------------------------
 
     def consumers(self) -> list[ConsumerCore]:
-        """Who is attached, in the order they came."""
+        """The attached consumers, in the order they came."""
         found = [reference() for reference in list(self._consumers.values())]
         return [each for each in found if each is not None and each.is_open]
 
@@ -127,12 +127,12 @@ class Subscription:
             self.core, self.topic.ledger.tail, self.topic.name, self.runtime, self._kind,
             self._partition_index,
         )  # fmt: skip
-        # It has read what is kept; whether anybody will acknowledge something is not known.
+        # It has read what is kept; whether anything will be acknowledged is not known.
         self.core.locked(self.tracker.rest)
         return made
 
     def detach_forgotten(self) -> None:
-        """Let go of consumers nobody refers to any more; a non-durable one may go with them."""
+        """Detach consumers that were forgotten; a non-durable subscription may go with them."""
         for receiver, reference in list(self._consumers.items()):
             if reference() is None:
                 self.detach(receiver)
@@ -156,8 +156,8 @@ class Subscription:
     # Positions ------------------------------------------------------------------------------------
 
     def seek(self, find: Callable[[], Position]) -> None:
-        """Everything before the position found counts as acknowledged, everything from it on as
-        not. Durable on return."""
+        """Move to the position found: everything before counts as acknowledged, everything from it
+        on as not. Durable on return."""
         with self.topic.lock:  # so that the position is not trimmed before it is taken
             position = find()
             self.ledger_changed()  # it may be in a ledger that came a moment ago
@@ -171,13 +171,13 @@ class Subscription:
                 self.topic.ledger.tail.wake()
 
     def acknowledge_before(self, position: Position) -> bool:
-        """Everything before the position counts as acknowledged, durably; False: it did already.
+        """Acknowledge everything before the position, durably; False: it was before.
 
         For a subscription without consumers. NotAllowedError: a position the topic has not.
         """
         ledger_id, ordinal = position
         record = self.runtime.catalogue.state.topics[self.topic.name]
-        # What retention removed needs nobody's acknowledgement.
+        # Messages that retention removed need no acknowledgement.
         gone = (record.removed_ledger_id, record.removed_messages)
         if position <= self.mark_delete() or position <= gone:
             return False
@@ -207,7 +207,7 @@ class Subscription:
         self.topic.ledger.tail.wake()  # what was trimmed away may have kept others waiting
 
     def expect_ledgers(self, ledger_ids: list[int]) -> None:
-        """These are about to come, whole; what is read of them may be acknowledged at once."""
+        """Add ledgers that are about to be attached: their messages may be acknowledged at once."""
 
         def add() -> None:
             for ledger_id in () if self.tracker.closed else ledger_ids:
@@ -216,7 +216,7 @@ class Subscription:
         self.core.locked(add)
 
     def expect_no_more(self, ledger_ids: list[int]) -> None:
-        """They never will: nothing of them is waited for."""
+        """Forget expected ledgers, which were not attached after all."""
 
         def end() -> None:
             known = () if self.tracker.closed else set(self.tracker.ledger_ids)
@@ -303,7 +303,7 @@ class Subscription:
 
 
 def detach_one(reference: weakref.ref[Subscription], receiver: Receiver) -> None:
-    """A consumer that nobody refers to any more leaves; a job of the background."""
+    """Detach a consumer that was forgotten; a job of the background."""
     found = reference()
     # In a forked child nothing of it may be touched.
     if found is not None and found.runtime.state.is_open and receiver in found._consumers:

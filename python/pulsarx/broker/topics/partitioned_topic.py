@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class PartitionedTopic:
-    """One partitioned topic of an owned data directory. Any thread may call. The broker has one
+    """A partitioned topic of an owned data directory. Any thread may call. The broker has one
     object a topic, and `partition_count` grows with it."""
 
     def __init__(self, record: TopicRecord, topic: Callable[[TopicName], Topic]) -> None:
@@ -40,7 +40,7 @@ class PartitionedTopic:
         self._watchers = WeakList()  # with grown(partition count)
 
     def partition(self, index: int) -> Topic:
-        """One partition; TopicNotFound when there are not so many."""
+        """The topic of a partition; TopicNotFound when there are not so many."""
         return self._topic(self.topic_name.partition(index))
 
     def watch(self, watcher: Any) -> None:
@@ -53,7 +53,7 @@ class PartitionedTopic:
     def has_grown(self, partition_count: int) -> None:
         """Told by the directory of topics."""
         with self._lock:
-            # Two that let it grow may come here in the other order.
+            # Two calls that let it grow may come here in the other order.
             self.partition_count = max(self.partition_count, partition_count)
         for watcher in self._watchers.members():
             watcher.grown(partition_count)
@@ -70,7 +70,7 @@ def partition_count_of(state: CatalogueState, name: TopicName) -> int:
 
 
 def check_partition_count(partitions: object, name: TopicName) -> int:
-    """A number of partitions somebody asks for, if it is one."""
+    """A number of partitions that a caller asks for, if it is one."""
     if not isinstance(partitions, int) or isinstance(partitions, bool):
         raise ValueError(f"partitions must be int, not {type(partitions).__name__}")
     if not 1 <= partitions <= PARTITION_COUNT_MAX:

@@ -1,4 +1,4 @@
-"""A topic of a folder that another process owns, or nobody: what a reader needs of it."""
+"""A topic of a folder opened read-only: what a reader needs of it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ReadOnlyTopic:
             cursor.abandon()
 
     def publisher_count(self) -> None:
-        """Only the owner knows."""
+        """None: only the owner knows."""
 
     def subscription_statistics(self) -> dict[str, dict[str, Any]]:
         """Of the durable ones, from their cursors' files; only the owner knows the others, and who

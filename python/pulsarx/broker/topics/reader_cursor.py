@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ReaderCursor:
-    """One reader's position on a topic. Any thread may call."""
+    """The position of a reader on a topic. Any thread may call."""
 
     def __init__(self, topic: TopicView, schema: object) -> None:
         self.topic = topic

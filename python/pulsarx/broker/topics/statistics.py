@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def topic_statistics(topic: TopicView) -> dict[str, Any]:
-    """storage_size: bytes of the ledgers up to their published ends. A foreign topic has no live
+    """storage_size: bytes of the ledgers up to their published ends. A read-only topic has no live
     counts: None there."""
     ledgers = []
     for ledger in topic.ledger.ledgers():

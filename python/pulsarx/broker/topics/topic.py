@@ -1,4 +1,4 @@
-"""One topic of an owned data directory: its ledgers, its producers, its subscriptions."""
+"""A topic of an owned data directory: its ledgers, its producers, its subscriptions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 
 class Topic:
-    """The lock orders who comes and goes. Calls of the control plane; hot calls pass by."""
+    """Opens ledgers and cursors, attaches producers and consumers; its lock orders that. Calls of
+    the control plane; hot calls do not come here."""
 
     def __init__(self, runtime: BrokerRuntime, record: TopicRecord) -> None:
         self.runtime = runtime
@@ -68,7 +69,7 @@ class Topic:
     def subscribe(self, request: SubscribeRequest, make: MakeConsumer) -> ConsumerCore:
         """Attach a consumer to a subscription, which is made when it does not exist."""
         with self.lock:
-            self.runtime.state.require_open()  # closed meanwhile: nobody would close this consumer
+            self.runtime.state.require_open()  # else this consumer would never be closed
             name = request.subscription_name
             if request.durable:
                 subscription = self.subscriptions.get(name)
@@ -196,7 +197,7 @@ class Topic:
             subscription.expect_ledgers(ledger_ids)
 
     def ledgers_came(self, ledger_ids: list[int], came: bool) -> None:
-        """They did; or they never will."""
+        """Tell the subscriptions that expected ledgers have come, or never will."""
         if not came:
             for subscription in self.all_subscriptions():
                 subscription.expect_no_more(ledger_ids)
@@ -209,7 +210,7 @@ class Topic:
         self.trimming.soon()
 
     def trim(self) -> list[int]:
-        """Remove the ledgers nobody needs any more; returns their ids."""
+        """Remove ledgers that are not needed any more; returns their ids."""
         return self.trimming.run()
 
     # Statistics -----------------------------------------------------------------------------------
@@ -218,7 +219,8 @@ class Topic:
         return len(self.producers.open_producers())
 
     def subscription_statistics(self) -> dict[str, dict[str, Any]]:
-        """By name; `name (non-durable)` where a durable one has the name too."""
+        """The statistics of the subscriptions by name; `name (non-durable)` where a durable one has
+        the name too."""
         for each in self.all_subscriptions():
             each.detach_forgotten()
         found = {}

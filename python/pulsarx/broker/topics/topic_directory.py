@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class TopicDirectory:
-    """The lock orders who opens and creates. Calls of the control plane."""
+    """Finds, opens and creates topics; its lock orders that. Calls of the control plane."""
 
     def __init__(self, runtime: BrokerRuntime) -> None:
         self._runtime = runtime
@@ -72,7 +72,7 @@ class TopicDirectory:
         return self.topic(name, create=False)
 
     def open_topic(self, full_name: str) -> Topic | None:
-        """The topic if somebody uses it in this process."""
+        """The topic if it is open in this process."""
         return self._topics.get(full_name)
 
     def open_topics(self) -> list[Topic]:
@@ -94,7 +94,7 @@ class TopicDirectory:
     # Creating -------------------------------------------------------------------------------------
 
     def _create(self, name: TopicName, create: bool) -> TopicRecord:
-        """Create what somebody names, as the options say that a topic is to be."""
+        """Create a topic that a client named, of the kind that the options say."""
         self._check_namespace(name)
         options = self._runtime.options
         if create:

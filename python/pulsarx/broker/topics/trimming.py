@@ -1,4 +1,4 @@
-"""Removes the ledgers of one topic that nobody needs any more."""
+"""Removes the ledgers of a topic that are not needed any more."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Trimming:
         self._runtime.background.post(self.run)
 
     def run(self) -> list[int]:
-        """Remove the ledgers nobody needs any more; returns their ids."""
+        """Remove ledgers that are not needed any more; returns their ids."""
         self._ledger.seal_again()
         with self._lock:
             policies = self._runtime.policies.of_topic(self._topic)
             subscriptions = self._durable()
-            # A topic nobody ever subscribed to keeps its messages unless a policy says otherwise:
+            # A topic without a subscription keeps its messages unless a policy says otherwise:
             # a log written today and read tomorrow is an ordinary use in process.
             if not subscriptions and not policies.retention_is_set:
                 return []
@@ -69,7 +69,7 @@ class Trimming:
             return removed
 
     def _look_again(self, something_expires: bool) -> None:
-        """After the retention interval, while a time limit or a lease may expire."""
+        """Arm a look after the retention interval, while a time limit or a lease may expire."""
         sealed = any(each.state == "sealed" for each in self._ledger.ledgers())
         if self._timer is None and sealed and something_expires:
             interval_ms = self._runtime.options.retention_check_interval_in_seconds * 1000

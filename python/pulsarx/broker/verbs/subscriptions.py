@@ -1,4 +1,4 @@
-"""Verbs about subscriptions: creating them, moving them while nobody consumes."""
+"""Verbs about subscriptions: creating them, moving them while they have no consumer."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 
 def create(broker: Broker, topics: list[Any], name: str, position: str) -> Arguments:
-    """position: earliest or latest. Of a partitioned topic: on all partitions. One that exists
-    stays where it is, and the answer says where: its first message that is not acknowledged."""
+    """Create a subscription on topics, and on all partitions of partitioned ones.
+
+    position: earliest or latest. A subscription that exists stays where it is, and the answer says
+    where: its first message that is not acknowledged."""
     check_subscription_name(name)
     if position not in ("earliest", "latest"):
         raise ValueError(f"subscriptions.create: position {position!r:.100}: earliest or latest")

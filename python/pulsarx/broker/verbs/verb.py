@@ -1,4 +1,4 @@
-"""One thing that can be asked of an opened folder, by whatever way."""
+"""A verb: something a caller can ask of an opened folder, in process or over a channel."""
 
 from __future__ import annotations
 
