@@ -514,3 +514,10 @@ cdef inline Message take_settled(ConsumerCore self, bint once):
         if self.dispatcher.wakes or self.dispatcher.dead is not None:
             self.dispatcher.settle()
     return message
+
+
+cdef inline bint has_crossed(AckTracker tracker) noexcept:
+    """Whether the ledger acknowledged last is a sealed one with nothing left: it may be time to
+    trim."""
+    cdef LedgerAcks* ledger = tracker.c_state.last
+    return ledger != NULL and ledger.sealed and ledger.bits.contiguous == ledger.message_count
