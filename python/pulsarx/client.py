@@ -411,10 +411,14 @@ class Client:
     def admin(self) -> Admin:
         """What pulsar-admin does: namespaces, topics. It keeps the client open as long as it is
         used."""
+        self._require_open()
+        return control_plane.perform(self._make_admin)
+
+    def _make_admin(self) -> Admin:
+        # An interrupted import may leave the lock of its module taken, for other threads.
         from pulsarx.admin import Admin
         from pulsarx.admin.channel import ClientChannel
 
-        self._require_open()
         assert self._broker is not None
         return Admin(ClientChannel(self._require_open, self._broker, self.read_only))
 

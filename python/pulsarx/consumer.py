@@ -149,19 +149,27 @@ class Consumer:
         the consumer closes, futures that wait get AlreadyClosed.
         """
         self.require_open()
-        from pulsarx._pycore.consume.pending_receives import ReceiveQueue
-        from pulsarx.listening.pending_receives import MessageFuture, serve
-
         receives = self._receives
         if receives is None:
-            # Concurrent first calls agree on one of them.
-            receives = ReceiveQueue(self, self._begin_work())
-            receives = self._receives = self.__dict__.setdefault("_receives", receives)
+            receives = control_plane.perform(self._begin_receives)
+        from pulsarx.listening.pending_receives import MessageFuture, serve
+
         future = MessageFuture(receives)
         receives.add(future)
         if not self.is_open:  # closed meanwhile, perhaps with the threads that would tell it
             serve(receives)
         return future
+
+    def _begin_receives(self) -> ReceiveQueue:
+        # The modules are loaded here: an interrupted import may leave a lock taken.
+        import pulsarx.listening.pending_receives  # noqa: F401
+        from pulsarx._pycore.consume.pending_receives import ReceiveQueue
+
+        # Concurrent first calls agree on one of them.
+        made = ReceiveQueue(self, self._begin_work())
+        found: ReceiveQueue = self.__dict__.setdefault("_receives", made)
+        self._receives = found
+        return found
 
     def batch_receive(self) -> list[Message]:
         """Messages until a bound of the batch receive policy is reached: number, bytes or time
