@@ -10,7 +10,7 @@ from topic_reading import OpenClient, numbers, payloads
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, SubscriptionMode, errors
-from pulsarx.broker.subscriptions import subscription as subscription_module
+from pulsarx.broker.subscriptions import backlog as backlog_module
 
 
 def subscribe(client: pulsarx.Client, **options: Any) -> Any:
@@ -77,14 +77,14 @@ def test_a_ledger_that_comes_while_it_is_made_is_its_own(
     memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Messages of that ledger could not be acknowledged: it did not know it."""
-    original = subscription_module.sync_tracker
+    original = backlog_module.sync_tracker
 
     def sync_then_open(tracker: Any, ledger: Any) -> None:
         original(tracker, ledger)
         monkeypatch.undo()
         ledger.open_writer()
 
-    monkeypatch.setattr(subscription_module, "sync_tracker", sync_then_open)
+    monkeypatch.setattr(backlog_module, "sync_tracker", sync_then_open)
     consumer = subscribe(memory_client)
     publish_plain(memory_client, 2)
     for message in consumer.receive_many(2, 1000):
