@@ -168,7 +168,6 @@ class Consumer:
         # Concurrent first calls agree on one of them.
         made = ReceiveQueue(self, self._begin_work())
         found: ReceiveQueue = self.__dict__.setdefault("_receives", made)
-        self._receives = found
         return found
 
     def batch_receive(self) -> list[Message]:

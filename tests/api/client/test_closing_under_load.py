@@ -64,6 +64,12 @@ def test_a_client_closes_while_all_its_calls_are_running(
                 confirmed.append(payload)
 
         batched.send_async(payload, told)
+        if not batched.is_connected():  # the callback was told
+            raise errors.AlreadyClosed("producer")
+
+    def redeliver() -> None:
+        consumer.redeliver_unacknowledged_messages()
+        consumer.has_message()  # says when the consumer is closed
 
     def send_many() -> None:
         payloads = [b"many %d" % next(counts) for _ in range(30)]
@@ -77,7 +83,7 @@ def test_a_client_closes_while_all_its_calls_are_running(
         batched.flush,
         lambda: consumer.acknowledge(consumer.receive()),
         lambda: consumer.acknowledge_many(consumer.receive_many(10, 5)),
-        consumer.redeliver_unacknowledged_messages,
+        redeliver,
         lambda: several.acknowledge(several.receive()),
         lambda: several.acknowledge_many(several.receive_many(10, 5)),
         lambda: several.negative_acknowledge(several.receive_async().result(30)),

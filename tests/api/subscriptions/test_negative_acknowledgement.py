@@ -277,16 +277,6 @@ def test_of_what_is_no_message_it_is_refused(
         consumer.negative_acknowledge(wrong)
 
 
-@every_kind
-def test_after_close_it_is_refused(clocked_client: pulsarx.Client, kind: ConsumerType) -> None:
-    consumer = join(clocked_client, kind)
-    publish(clocked_client, 1)
-    message = consumer.receive()
-    consumer.close()
-    with pytest.raises(errors.AlreadyClosed):
-        consumer.negative_acknowledge(message)
-
-
 @sharing
 def test_the_id_of_a_batch_means_all_of_it(
     clocked_client: pulsarx.Client, manual_clock: ManualClock, kind: ConsumerType

@@ -16,7 +16,7 @@ from flow_steps import (
 from topic_reading import drain, numbers, payloads
 
 import pulsarx
-from pulsarx import ConsumerType, ManualClock, errors
+from pulsarx import ConsumerType, ManualClock
 
 
 @every_kind
@@ -127,14 +127,6 @@ def test_what_is_acknowledged_meanwhile_does_not_come_to_sharers(
     consumer.acknowledge(messages[6])
     assert counted(drain(consumer)) == [(b"5", 1), (b"7", 1)]
     assert statistics(clocked_client)["msg_backlog"] == 2
-
-
-@every_kind
-def test_after_close_it_is_refused(clocked_client: pulsarx.Client, kind: ConsumerType) -> None:
-    consumer = join(clocked_client, kind)
-    consumer.close()
-    with pytest.raises(errors.AlreadyClosed):
-        consumer.redeliver_unacknowledged_messages()
 
 
 @every_kind
