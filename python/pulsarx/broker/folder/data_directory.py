@@ -8,7 +8,10 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from functools import partial
 
+from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx.broker.folder.folder_marker import (
     MARKER_NAME,
     FolderMarker,
@@ -47,7 +50,8 @@ class DataDirectory:
     __slots__ = (
         "path", "read_only", "files", "folder_id", "format_version", "started_ms", "epoch",
         "catalogue_path", "ends_path", "orphans_path",
-        "_durable", "_control_socket", "_lock_descriptor", "_closed", "_forked", "__weakref__",
+        "_durable", "_control_socket", "_lock_descriptor", "_when_forgotten", "_closed", "_forked",
+        "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +71,7 @@ class DataDirectory:
         self._durable: set[str] = set()  # folders whose name this opening flushed
         self._control_socket = ""
         self._lock_descriptor = -1
+        self._when_forgotten: WhenForgotten | None = None
         self._closed = False
         self._forked = False
 
@@ -119,6 +124,8 @@ class DataDirectory:
             owner_lock_release(descriptor)
             raise
         opened._lock_descriptor = descriptor
+        release = partial(owner_lock_release, descriptor)
+        opened._when_forgotten = WhenForgotten(control_plane.post, release)
         opened._control_socket = BRIEF_OWNER if brief else ""
         opened.started_ms = now_ms
         _opened.add(opened)
@@ -244,15 +251,15 @@ class DataDirectory:
     def close(self) -> None:
         """Give the folder up. May be called twice, and in a forked child, where it does nothing."""
         self._closed = True
-        descriptor, self._lock_descriptor = self._lock_descriptor, -1
+        descriptor = self._take_descriptor()
         if descriptor >= 0:
             owner_lock_release(descriptor)
 
-    def __del__(self) -> None:
-        try:
-            self.close()
-        except (AttributeError, ImportError, OSError):
-            pass  # never opened, or the interpreter is leaving
+    def _take_descriptor(self) -> int:
+        descriptor, self._lock_descriptor = self._lock_descriptor, -1
+        if self._when_forgotten is not None:
+            self._when_forgotten.cancel()
+        return descriptor
 
     def _names(self, folder: str) -> list[str]:
         try:
@@ -276,7 +283,7 @@ class DataDirectory:
         self._durable.add(path)
 
     def _forget_in_child(self) -> None:
-        descriptor, self._lock_descriptor = self._lock_descriptor, -1
+        descriptor = self._take_descriptor()
         self._forked = True
         if descriptor >= 0:
             os.close(descriptor)  # never unlocked: the lock is the parent's
