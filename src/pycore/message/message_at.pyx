@@ -9,11 +9,8 @@ from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView, entry_view_new
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
-from pulsarx._pycore.message.message cimport Message, message_new
+from pulsarx._pycore.message.message cimport REDELIVERY_SHIFT, Message, message_new
 from pulsarx._pycore.ground.raise_status cimport raise_status
-
-cdef enum:
-    REDELIVERY_SHIFT = 16
 
 
 cdef Message message_at(LedgerReader reader, EntryContext context, uint64_t ledger_id,
