@@ -16,45 +16,50 @@ Names, arguments, defaults and exceptions are those of the official `pulsar-clie
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker_options import BrokerOptions
-from pulsarx.client import Client
-from pulsarx.clock import ManualClock, SystemClock
-from pulsarx.consumer import Consumer
-from pulsarx.enumerations import (
-    BatchingType,
-    CompressionType,
-    ConsumerCryptoFailureAction,
-    ConsumerType,
-    HashingScheme,
-    InitialPosition,
-    KeySharedMode,
-    LoggerLevel,
-    PartitionsRoutingMode,
-    ProducerAccessMode,
-    RegexSubscriptionMode,
-    Result,
-    SubscriptionMode,
-)
 from pulsarx.errors import *  # noqa: F403
-from pulsarx.message import ArrowMessages, Message
-from pulsarx.message_id import MessageId
-from pulsarx.options.authentication import (
-    Authentication,
-    AuthenticationAthenz,
-    AuthenticationBasic,
-    AuthenticationOauth2,
-    AuthenticationTLS,
-    AuthenticationToken,
-)
-from pulsarx.options.consumer_policies import (
-    ConsumerBatchReceivePolicy,
-    ConsumerDeadLetterPolicy,
-    ConsumerKeySharedPolicy,
-)
-from pulsarx.options.loggers import ConsoleLogger, FileLogger
-from pulsarx.options.redelivery_backoff import MultiplierRedeliveryBackoff
-from pulsarx.producer import Producer
-from pulsarx.reader import Reader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.broker_options import BrokerOptions
+    from pulsarx.client import Client
+    from pulsarx.clock import ManualClock, SystemClock
+    from pulsarx.consumer import Consumer
+    from pulsarx.enumerations import (
+        BatchingType,
+        CompressionType,
+        ConsumerCryptoFailureAction,
+        ConsumerType,
+        HashingScheme,
+        InitialPosition,
+        KeySharedMode,
+        LoggerLevel,
+        PartitionsRoutingMode,
+        ProducerAccessMode,
+        RegexSubscriptionMode,
+        Result,
+        SubscriptionMode,
+    )
+    from pulsarx.message import ArrowMessages, Message
+    from pulsarx.message_id import MessageId
+    from pulsarx.options.authentication import (
+        Authentication,
+        AuthenticationAthenz,
+        AuthenticationBasic,
+        AuthenticationOauth2,
+        AuthenticationTLS,
+        AuthenticationToken,
+    )
+    from pulsarx.options.consumer_policies import (
+        ConsumerBatchReceivePolicy,
+        ConsumerDeadLetterPolicy,
+        ConsumerKeySharedPolicy,
+    )
+    from pulsarx.options.loggers import ConsoleLogger, FileLogger
+    from pulsarx.options.redelivery_backoff import MultiplierRedeliveryBackoff
+    from pulsarx.producer import Producer
+    from pulsarx.reader import Reader
 
 __version__ = "0.1.0"
 
@@ -97,3 +102,70 @@ __all__ = [
     "__version__",
 ]
 __all__ += errors.__all__
+
+# A program pays for what it uses: most of a start is loading modules.
+_HOMES = {  # module: the public names that are loaded from it when they are asked for
+    "pulsarx.broker_options": ("BrokerOptions",),
+    "pulsarx.client": ("Client",),
+    "pulsarx.clock": (
+        "ManualClock",
+        "SystemClock",
+    ),
+    "pulsarx.consumer": ("Consumer",),
+    "pulsarx.enumerations": (
+        "BatchingType",
+        "CompressionType",
+        "ConsumerCryptoFailureAction",
+        "ConsumerType",
+        "HashingScheme",
+        "InitialPosition",
+        "KeySharedMode",
+        "LoggerLevel",
+        "PartitionsRoutingMode",
+        "ProducerAccessMode",
+        "RegexSubscriptionMode",
+        "Result",
+        "SubscriptionMode",
+    ),
+    "pulsarx.message": (
+        "ArrowMessages",
+        "Message",
+    ),
+    "pulsarx.message_id": ("MessageId",),
+    "pulsarx.options.authentication": (
+        "Authentication",
+        "AuthenticationAthenz",
+        "AuthenticationBasic",
+        "AuthenticationOauth2",
+        "AuthenticationTLS",
+        "AuthenticationToken",
+    ),
+    "pulsarx.options.consumer_policies": (
+        "ConsumerBatchReceivePolicy",
+        "ConsumerDeadLetterPolicy",
+        "ConsumerKeySharedPolicy",
+    ),
+    "pulsarx.options.loggers": (
+        "ConsoleLogger",
+        "FileLogger",
+    ),
+    "pulsarx.options.redelivery_backoff": ("MultiplierRedeliveryBackoff",),
+    "pulsarx.producer": ("Producer",),
+    "pulsarx.reader": ("Reader",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None and name != "schema":
+        raise AttributeError(f"module 'pulsarx' has no attribute {name!r}")
+    from importlib import import_module
+
+    found = import_module(f"pulsarx.{name}") if home is None else getattr(import_module(home), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "schema"})

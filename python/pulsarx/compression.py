@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pulsarx.errors import CorruptDataError, InvalidConfiguration
+from pulsarx.errors import CorruptDataError, InvalidConfiguration, UnreadableEntryError
 
 NAMES = ("NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY")
 
@@ -27,12 +27,16 @@ def compress(kind: int, data: bytes | memoryview) -> bytes:
 def decompress(kind: int, data: bytes | memoryview, uncompressed_size: int, limit: int) -> bytes:
     """Undo `compress`; never makes more than uncompressed_size bytes, nor more than limit.
 
-    `CorruptDataError` when that is not exactly what the data holds.
+    `CorruptDataError` when that is not exactly what the data holds; `UnreadableEntryError` when
+    another version, or a client with another limit, may read it.
     """
     if not 0 <= kind < len(NAMES):
-        raise CorruptDataError(f"compression kind {kind} is unknown to this version")
+        raise UnreadableEntryError(f"compression kind {kind} is unknown to this version")
     if not 0 <= uncompressed_size <= limit:
-        raise _wrong(kind, data, f"{uncompressed_size} bytes are claimed, {limit} are allowed")
+        raise UnreadableEntryError(
+            f"decompress {len(data)} bytes of {NAMES[kind]}: {uncompressed_size} bytes are "
+            f"claimed, {limit} are allowed"
+        )
     result = _DECOMPRESS[kind](data, uncompressed_size)
     if len(result) != uncompressed_size:
         found = f"more than {uncompressed_size}" if len(result) > uncompressed_size else len(result)

@@ -19,6 +19,11 @@ class PulsarException(Exception):
         super().__init__(text if not detail else f"{text}: {detail}")
 
 
+def detail_of(error: Exception) -> str:
+    """What an error says, to be put into another: without the words each of ours begins with."""
+    return str(error).removeprefix(f"Pulsar error: {getattr(error, '_result', '')}: ")
+
+
 def _official(name: str, result: str | None = None) -> type[PulsarException]:
     made = type(name, (PulsarException,), {"_result": result or name, "__module__": __name__})
     return made
@@ -198,6 +203,11 @@ class LedgerPoisonedError(StorageError):
 
 class CorruptDataError(StorageError, ChecksumError):
     """A file is not what was written. The text names file or ledger, entry and offset."""
+
+
+class UnreadableEntryError(CorruptDataError):
+    """An entry would be larger than this client allows, or is compressed in a way this version does
+    not know. Its messages stay unacknowledged."""
 
 
 class DataLossError(StorageError):

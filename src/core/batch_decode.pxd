@@ -2,6 +2,7 @@
 
 from libc.stdint cimport uint8_t, uint32_t
 
+from pulsarx._core.message_metadata cimport EntryParts
 from pulsarx._core.single_metadata cimport METADATA_SEQUENCE_ID, SingleMetadata
 
 cdef struct BatchMessage:
@@ -20,6 +21,10 @@ demand.
 Tuned for headers as our own encoder writes them. STATUS_END at the end of the payload; at is
 unmoved on failure.
 """
+
+cdef int entry_check(const EntryParts* parts, uint32_t message_count) noexcept nogil
+"""Whether an entry holds so many messages, every one looked at; those of a compressed batch, which
+would have to be decompressed first, as far as sizes tell. CORRUPT, TRUNCATED."""
 
 
 cdef inline bint batch_decode_plain(const uint8_t* data, uint32_t size, uint32_t* at,

@@ -5,8 +5,11 @@ from libc.stdint cimport uint8_t, uint32_t
 from pulsarx._core.byte_reader cimport (
     ByteReader, byte_reader_left, byte_reader_start, byte_reader_take, byte_reader_u32_be,
 )
+from pulsarx._core.message_metadata cimport EntryParts, entry_count_holds
 from pulsarx._core.single_metadata cimport *
-from pulsarx._core.status cimport STATUS_END, STATUS_OK, STATUS_OUT_OF_RANGE, STATUS_TRUNCATED
+from pulsarx._core.status cimport (
+    STATUS_CORRUPT, STATUS_END, STATUS_OK, STATUS_OUT_OF_RANGE, STATUS_TRUNCATED,
+)
 
 cdef enum:
     TAG_PARTITION_KEY = 0x12
@@ -87,3 +90,20 @@ cdef int batch_decode_next(const uint8_t* data, uint32_t size, uint32_t* at,
     message[0] = taken
     at[0] = <uint32_t>(reader.at - data) + taken.payload_size
     return STATUS_OK
+
+
+cdef int entry_check(const EntryParts* parts, uint32_t message_count) noexcept nogil:
+    cdef BatchMessage message
+    cdef uint32_t at = 0
+    cdef uint32_t left = message_count
+    cdef int status
+    if not entry_count_holds(parts, message_count):
+        return STATUS_CORRUPT
+    if parts.metadata.flags & METADATA_BATCH == 0 or parts.metadata.compression:
+        return STATUS_OK
+    while left:
+        status = batch_decode_next(parts.payload, parts.payload_size, &at, &message)
+        if status != STATUS_OK:
+            return STATUS_CORRUPT if status == STATUS_END else status
+        left -= 1
+    return STATUS_OK if at == parts.payload_size else STATUS_CORRUPT

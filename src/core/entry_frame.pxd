@@ -19,6 +19,8 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
+from pulsarx._core.limits cimport ENTRY_MESSAGE_SIZE_MIN, ENTRY_SIZE_MAX, LEDGER_MESSAGES_END
+
 cdef enum EntryFlags:
     ENTRY_BATCH = 1           # the payload is a batch
     ENTRY_COMPRESSED = 2
@@ -36,6 +38,18 @@ cdef struct EntryFrame:
     int64_t deliver_at_ms
     uint32_t sticky_hash
     uint32_t flags
+
+cdef inline bint entry_frame_count_holds(const EntryFrame* frame) noexcept nogil:
+    """Whether an entry of this size can hold so many messages."""
+    cdef uint64_t size = ENTRY_SIZE_MAX if frame.flags & ENTRY_COMPRESSED else frame.entry_size
+    return frame.message_count <= 1 or (
+        <uint64_t>frame.message_count * ENTRY_MESSAGE_SIZE_MIN <= size)
+
+
+cdef inline bint entry_frame_place_holds(const EntryFrame* frame) noexcept nogil:
+    """Whether a ledger can have so many messages."""
+    return frame.first_message <= LEDGER_MESSAGES_END - frame.message_count
+
 
 cdef void entry_frame_encode(const EntryFrame* frame, uint32_t seed, uint64_t offset,
                              uint8_t* room) noexcept nogil

@@ -84,4 +84,6 @@ cdef int entry_frame_decode(const uint8_t* data, uint32_t seed, uint64_t offset,
     frame.deliver_at_ms = found.deliver_at_ms
     frame.sticky_hash = found.sticky_hash
     frame.flags = found.flags
+    if not entry_frame_count_holds(frame) or not entry_frame_place_holds(frame):
+        return STATUS_CORRUPT
     return STATUS_OK

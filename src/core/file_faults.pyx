@@ -144,9 +144,10 @@ cdef int faulty_size(int fd, uint64_t* size) noexcept nogil:
     return error if error else file_ops_system().size(fd, size)
 
 
-cdef int faulty_map(int fd, uint64_t size, bint writable, uint8_t** base) noexcept nogil:
+cdef int faulty_map(int fd, uint64_t offset, uint64_t size, bint writable,
+                    uint8_t** base) noexcept nogil:
     cdef int error = plain_fault(FILE_OP_MAP)
-    return error if error else file_ops_system().map(fd, size, writable, base)
+    return error if error else file_ops_system().map(fd, offset, size, writable, base)
 
 
 cdef int faulty_unmap(uint8_t* base, uint64_t size) noexcept nogil:

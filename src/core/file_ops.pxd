@@ -47,7 +47,8 @@ cdef struct FileOps:
     int (*unlink)(const char* path) noexcept nogil
     int (*make_directory)(const char* path) noexcept nogil
     int (*size)(int fd, uint64_t* size) noexcept nogil
-    int (*map)(int fd, uint64_t size, bint writable, uint8_t** base) noexcept nogil
+    int (*map)(int fd, uint64_t offset, uint64_t size, bint writable,
+               uint8_t** base) noexcept nogil
     int (*unmap)(uint8_t* base, uint64_t size) noexcept nogil
     int (*populate)(const uint8_t* base, uint64_t size) noexcept nogil
     int (*punch_hole)(int fd, uint64_t offset, uint64_t size) noexcept nogil
@@ -84,9 +85,10 @@ cdef int file_link(const char* source, const char* target) noexcept nogil
 cdef int file_unlink(const char* path) noexcept nogil
 cdef int file_make_directory(const char* path) noexcept nogil
 cdef int file_size(int fd, uint64_t* size) noexcept nogil
-cdef int file_map(int fd, uint64_t size, bint writable, uint8_t** base) noexcept nogil
-"""Shared. May reach past the end of the file; such bytes may only be touched once the file has
-them."""
+cdef int file_map(int fd, uint64_t offset, uint64_t size, bint writable,
+                  uint8_t** base) noexcept nogil
+"""Shared; offset lies on a page. May reach past the end of the file; such bytes may only be touched
+once the file has them."""
 
 cdef int file_unmap(uint8_t* base, uint64_t size) noexcept nogil
 cdef int file_populate(const uint8_t* base, uint64_t size) noexcept nogil

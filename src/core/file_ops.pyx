@@ -166,11 +166,13 @@ cdef int system_size(int fd, uint64_t* size) noexcept nogil:
     return 0
 
 
-cdef int system_map(int fd, uint64_t size, bint writable, uint8_t** base) noexcept nogil:
+cdef int system_map(int fd, uint64_t offset, uint64_t size, bint writable,
+                    uint8_t** base) noexcept nogil:
     cdef int protection = PROT_READ
     if writable:
         protection |= PROT_WRITE
-    cdef void* mapped = mmap(NULL, size, protection, MAP_SHARED | MAP_NORESERVE, fd, 0)
+    cdef void* mapped = mmap(NULL, size, protection, MAP_SHARED | MAP_NORESERVE, fd,
+                             <int64_t>offset)
     if mapped == MAP_FAILED:
         return errno
     base[0] = <uint8_t*>mapped
@@ -276,8 +278,9 @@ cdef int file_size(int fd, uint64_t* size) noexcept nogil:
     return IN_FORCE.size(fd, size)
 
 
-cdef int file_map(int fd, uint64_t size, bint writable, uint8_t** base) noexcept nogil:
-    return IN_FORCE.map(fd, size, writable, base)
+cdef int file_map(int fd, uint64_t offset, uint64_t size, bint writable,
+                  uint8_t** base) noexcept nogil:
+    return IN_FORCE.map(fd, offset, size, writable, base)
 
 
 cdef int file_unmap(uint8_t* base, uint64_t size) noexcept nogil:

@@ -7,7 +7,10 @@ from libc.string cimport memcpy, memset, strlen
 
 from pulsarx._core.atomic cimport *
 from pulsarx._core.crc32c cimport crc32c_u64
-from pulsarx._core.entry_frame cimport EntryFrame, entry_frame_encode, entry_frame_span
+from pulsarx._core.entry_frame cimport (
+    EntryFrame, entry_frame_count_holds, entry_frame_encode, entry_frame_place_holds,
+    entry_frame_span,
+)
 from pulsarx._core.file_ops cimport *
 from pulsarx._core.invariant cimport invariant
 from pulsarx._core.ledger_flush cimport *
@@ -186,6 +189,8 @@ cdef int append_locked(LedgerAppend* self, EntryFrame* frame, uint8_t* room, uin
     frame.entry_id = self.entry_count
     frame.first_message = self.message_count
     frame.durable_count = atomic_load_u64(&self.durable_count)
+    if not entry_frame_place_holds(frame):
+        return STATUS_LEDGER_FULL
     entry_frame_encode(frame, self.seed, at, room)
     error = file_write(self.fd, room, span, at)
     if error:
@@ -209,7 +214,7 @@ cdef int ledger_append_entry(LedgerAppend* self, EntryFrame* frame, uint8_t* ent
         return STATUS_TOO_LARGE
     if frame.message_count == 0 or frame.entry_size < ENTRY_SIZE_MIN:
         return STATUS_OUT_OF_RANGE
-    if entry[0] != 0x0E or entry[1] != 0x01:
+    if entry[0] != 0x0E or entry[1] != 0x01 or not entry_frame_count_holds(frame):
         return STATUS_OUT_OF_RANGE
     # Looked at before the lock too: in a forked child the mutex may be locked for ever, and the
     # state is CLOSED.

@@ -118,4 +118,4 @@ cdef void ledger_footer_encode(const LedgerFooter* footer, uint32_t seed,
 cdef int ledger_footer_decode(const uint8_t* base, uint64_t size, const LedgerHeader* header,
                               LedgerFooter* footer) noexcept nogil
 """The footer of a sealed file of size bytes mapped at base, with index and damage records
-verified."""
+verified: their checksum, and that counts, index and end can be of one file."""

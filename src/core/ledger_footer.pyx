@@ -5,7 +5,9 @@ from libc.string cimport memcmp, memcpy, memset
 
 from pulsarx._core.crc32c cimport crc32c
 from pulsarx._core.ledger_index cimport INDEX_RECORD_SIZE
-from pulsarx._core.limits cimport LEDGER_HEADER_SIZE
+from pulsarx._core.limits cimport (
+    ENTRY_ALIGNMENT, ENTRY_MESSAGES_MAX, ENTRY_SPAN_MIN, LEDGER_HEADER_SIZE, LEDGER_MESSAGES_END,
+)
 from pulsarx._core.status cimport *
 
 cdef extern from *:
@@ -208,5 +210,45 @@ cdef int ledger_footer_decode(const uint8_t* base, uint64_t size, const LedgerHe
     records_size = header.footer_offset - found.index_offset
     if crc32c(header.seed, base + found.index_offset, records_size) != found.index_checksum:
         return STATUS_CORRUPT
+    if not counts_hold(&found) or not index_holds(base + found.index_offset, &found):
+        return STATUS_CORRUPT
     footer[0] = found
     return STATUS_OK
+
+
+cdef bint counts_hold(const LedgerFooter* footer) noexcept nogil:
+    """Whether there is room for what the footer counts. Of damaged entries at the end none may be
+    left."""
+    if footer.end < LEDGER_HEADER_SIZE or footer.message_count > LEDGER_MESSAGES_END:
+        return False
+    if footer.damage_count == 0 and footer.entry_count > (
+            footer.end - LEDGER_HEADER_SIZE) // ENTRY_SPAN_MIN:
+        return False
+    return footer.message_count // ENTRY_MESSAGES_MAX <= footer.entry_count
+
+
+cdef bint index_holds(const uint8_t* records, const LedgerFooter* footer) noexcept nogil:
+    """Whether each record may name a frame, and they are in order."""
+    cdef uint64_t position
+    cdef uint64_t offset
+    cdef uint64_t entry_id
+    cdef uint64_t first_message
+    cdef uint64_t offset_before = 0
+    cdef uint64_t entry_before = 0
+    cdef uint64_t message_before = 0
+    for position in range(footer.index_count):
+        offset = get_u64(records)
+        entry_id = get_u64(records + 8)
+        first_message = get_u64(records + 16)
+        if offset < LEDGER_HEADER_SIZE or offset >= footer.end or offset % ENTRY_ALIGNMENT:
+            return False
+        if entry_id >= footer.entry_count or first_message >= footer.message_count:
+            return False
+        if position and (entry_id <= entry_before or first_message <= message_before
+                         or offset < offset_before + ENTRY_SPAN_MIN):
+            return False
+        offset_before = offset
+        entry_before = entry_id
+        message_before = first_message
+        records += INDEX_RECORD_SIZE
+    return True

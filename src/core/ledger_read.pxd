@@ -12,6 +12,11 @@ cdef struct LedgerRead:
     uint32_t seed
     uint64_t populated_end            # private: pages asked for ahead
 
+cdef struct LedgerGap:                # a place that cannot be read
+    uint64_t offset                   # where it begins; 0: there is none
+    uint64_t entry_id                 # of the entry that belongs there
+    uint64_t first_message            # of that entry
+
 cdef int ledger_read_frame(const LedgerRead* self, uint64_t offset, uint64_t end,
                            EntryFrame* frame) noexcept nogil
 """The frame alone, verified. STATUS_END at offset == end."""
@@ -25,14 +30,15 @@ that a caller may
 pass over a damaged entry and go on with the next.
 """
 
-cdef int ledger_read_find(LedgerRead* self, int kind, uint64_t value, uint64_t end,
-                          const LedgerIndex* index,
-                          uint64_t* offset) noexcept nogil
+cdef int ledger_read_find(const LedgerRead* self, int kind, uint64_t value, uint64_t end,
+                          const LedgerIndex* index, uint64_t* offset,
+                          LedgerGap* gap) noexcept nogil
 """Where the entry looked for (LedgerFind) begins; frames alone are verified. STATUS_END: it is not
 below end.
 
 index: may be NULL, then every frame is passed. Damaged entries are passed over: the answer may
-then be a later one.
+then be a later one. gap: set by STATUS_OK and STATUS_END; the damaged place right in front of the
+answer, or of end, in which what is looked for may have been. May be NULL.
 """
 
 cdef int ledger_read_pass(const LedgerRead* self, uint64_t offset, uint64_t end,

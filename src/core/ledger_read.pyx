@@ -111,27 +111,67 @@ cdef inline bint frame_answers(const EntryFrame* frame, int kind, uint64_t value
     return frame.publish_time_ms >= <int64_t>value
 
 
-cdef int ledger_read_find(LedgerRead* self, int kind, uint64_t value, uint64_t end,
-                          const LedgerIndex* index,
-                          uint64_t* offset) noexcept nogil:
+cdef inline bint frame_is_behind(const EntryFrame* frame, int kind, uint64_t value) noexcept nogil:
+    """Whether what is looked for may have been in front of the frame, which answers."""
+    if kind == FIND_ENTRY:
+        return frame.entry_id > value
+    if kind == FIND_MESSAGE:
+        return frame.first_message > value
+    return True
+
+
+cdef inline bint frame_is_recorded(const EntryFrame* frame,
+                                   const IndexRecord* record) noexcept nogil:
+    return frame.entry_id == record.entry_id and frame.first_message == record.first_message
+
+
+cdef int ledger_read_find(const LedgerRead* self, int kind, uint64_t value, uint64_t end,
+                          const LedgerIndex* index, uint64_t* offset,
+                          LedgerGap* gap) noexcept nogil:
     cdef EntryFrame frame
     cdef IndexRecord record
+    cdef LedgerGap passed
     cdef uint64_t at = LEDGER_HEADER_SIZE
+    cdef bint indexed = False
     cdef int status
+    if gap != NULL:
+        gap.offset = 0
     if end > self.mapped_size:
         return STATUS_OUT_OF_RANGE
+    if end <= LEDGER_HEADER_SIZE:
+        return STATUS_END
+    passed.offset = passed.entry_id = passed.first_message = 0
     if index != NULL and ledger_index_before(index, kind, value, end, &record):
-        if record.offset >= LEDGER_HEADER_SIZE:
-            at = record.offset
+        indexed = record.offset > LEDGER_HEADER_SIZE and record.offset % ENTRY_ALIGNMENT == 0
+    if indexed:
+        at = record.offset
+        passed.entry_id = record.entry_id
+        passed.first_message = record.first_message
     while True:
         status = ledger_read_frame(self, at, end, &frame)
+        if status == STATUS_OK and indexed and at == record.offset and (
+                not frame_is_recorded(&frame, &record)):
+            # The index is not of these entries: they are passed one by one.
+            indexed = False
+            at = LEDGER_HEADER_SIZE
+            passed.entry_id = passed.first_message = 0
+            continue
         if status == STATUS_CORRUPT:
+            if passed.offset == 0:
+                passed.offset = at
             status = ledger_read_pass(self, at, end, &at)
             if status == STATUS_OK:
                 continue
+        if status == STATUS_END and gap != NULL:
+            gap[0] = passed
         if status != STATUS_OK:
             return status
         if frame_answers(&frame, kind, value):
+            if gap != NULL and passed.offset and frame_is_behind(&frame, kind, value):
+                gap[0] = passed
             offset[0] = at
             return STATUS_OK
         at += entry_frame_span(frame.entry_size)
+        passed.offset = 0
+        passed.entry_id = frame.entry_id + 1
+        passed.first_message = frame.first_message + frame.message_count

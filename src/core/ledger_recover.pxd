@@ -2,7 +2,8 @@
 nobody appends.
 
 What does not hold is either a torn tail, cut off, or damage, reported and kept:
-  entry id below the greatest durable_count in a valid frame      damage: it was flushed
+  entry id below the greatest durable_count in a valid frame,
+  or, durability sync, below what was published                   damage: it was flushed
   at or above it, and there are zeros where its frame belongs     torn
   ... or no valid frame follows                                   torn
   otherwise                                                       damage
@@ -17,9 +18,16 @@ from pulsarx._core.ledger_index cimport LedgerIndex
 cdef enum LedgerRecoverSizes:
     LEDGER_DAMAGE_MAX = 1024         # as many are kept; all are counted
 
+cdef struct LedgerPublished:          # what readers are known to have seen; zeros: nothing
+    uint64_t end
+    uint64_t entry_count
+    uint64_t message_count
+
 cdef struct LedgerRecover:
     LedgerHeader header
     bint unborn                      # no entries, no uuid
+    bint headless                    # the header block is not in the file; header was made up
+    LedgerPublished published        # beyond doubt, in durability sync
     uint64_t end                     # frames lie in 4096..end
     uint64_t entry_count             # damaged ones included
     uint64_t message_count           # damaged ones included
@@ -33,9 +41,15 @@ cdef struct LedgerRecover:
     LedgerDamage damage[LEDGER_DAMAGE_MAX]
     LedgerIndex index                # owned
 
-cdef int ledger_recover_scan(LedgerRecover* self, const uint8_t* base, uint64_t size) noexcept nogil
-"""Look through the size bytes of the mapped file. FOREIGN, UNSUPPORTED, TRUNCATED, CORRUPT: by its
-header.
+cdef int ledger_recover_header(const uint8_t* base, uint64_t size, const uint8_t* uuid,
+                               const uint8_t* folder_id, LedgerHeader* header) noexcept nogil
+"""Make up the header of a file of size bytes that has none which holds, though its entries are
+summed with this uuid. UNBORN: no frame is."""
+
+cdef int ledger_recover_scan(LedgerRecover* self, const LedgerHeader* header, bint unborn,
+                             const uint8_t* base, uint64_t size,
+                             const LedgerPublished* published) noexcept nogil
+"""Look through the size bytes of the mapped file of this header.
 
 Reads only; the same bytes give the same answer. Afterwards ledger_recover_free, whatever the
 answer.
@@ -43,8 +57,8 @@ answer.
 
 cdef int ledger_recover_seal(LedgerRecover* self, int fd, uint64_t size, LedgerFooter* footer,
                              int* error) noexcept nogil
-"""Write the cut record, then index and footer at end, then the seal record, each flushed before
-the next.
+"""Write the header if the file has none, the cut record, then index and footer at end, then the
+seal record, each flushed before the next.
 
 footer: what was written. Dying in between changes nothing: the next scan finds the same entries.
 UNBORN: there is nothing to seal.

@@ -3,7 +3,7 @@
 from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from pulsarx._core.crc32c cimport crc32c_u64
+from pulsarx._core.crc32c cimport crc32c, crc32c_u64
 from pulsarx._core.entry_frame cimport EntryFrame, entry_frame_span
 from pulsarx._core.file_ops cimport file_flush, file_punch_hole, file_write
 from pulsarx._core.ledger_footer cimport *
@@ -82,6 +82,8 @@ cdef uint64_t durable_count_find(const LedgerRecover* self, const uint8_t* base,
         return UINT64_MAX
     if self.header.cut:
         durable = self.header.cut_durable_count
+    if self.published.entry_count > durable:
+        durable = self.published.entry_count
     scan_start(&scan, self, base, size)
     while True:
         if not frame_expected(&scan, &frame):
@@ -150,9 +152,11 @@ cdef bint frame_step(LedgerRecover* self, Scan* scan) noexcept nogil:
         return False
     if not follows:
         # Known to have been there, but nothing behind it says how many.
-        damage_note(self, scan.entry_id, tail_count(self, scan), scan.offset, scan.limit)
+        offset = tail_end(self, scan)
+        damage_note(self, scan.entry_id, tail_count(self, scan), scan.offset, offset)
+        scan.message_count += tail_messages(self, scan)
         scan.entry_id += tail_count(self, scan)
-        scan.offset = scan.limit if self.header.sealed or self.header.cut else scan.offset
+        scan.offset = offset
         return False
     damage_note(self, scan.entry_id, frame.entry_id - scan.entry_id, scan.offset, offset)
     scan.entry_id = frame.entry_id
@@ -167,6 +171,38 @@ cdef uint64_t tail_count(const LedgerRecover* self, const Scan* scan) noexcept n
     if not self.header.sealed and self.durable_count > scan.entry_id:
         return self.durable_count - scan.entry_id
     return 1
+
+
+cdef uint64_t torn_find(const uint8_t* base, uint64_t end, uint64_t size) noexcept nogil:
+    cdef uint64_t last = size
+    while last > end and (last & 7) and base[last - 1] == 0:
+        last -= 1
+    while last >= end + 8 and (last & 7) == 0 and (<const uint64_t*>(base + last - 8))[0] == 0:
+        last -= 8
+    while last > end and base[last - 1] == 0:
+        last -= 1
+    return last - end
+
+
+cdef uint64_t tail_messages(const LedgerRecover* self, const Scan* scan) noexcept nogil:
+    """Where nobody knows better: one an entry."""
+    cdef uint64_t count = tail_count(self, scan)
+    if self.published.entry_count == scan.entry_id + count and (
+            self.published.message_count > scan.message_count + count):
+        return self.published.message_count - scan.message_count
+    return count
+
+
+cdef uint64_t tail_end(const LedgerRecover* self, const Scan* scan) noexcept nogil:
+    """Where the damaged end of the data ends: its bytes are kept."""
+    cdef uint64_t end
+    if self.header.sealed or self.header.cut:
+        return scan.limit
+    end = scan.offset + torn_find(scan.read.base, scan.offset, scan.limit)
+    if self.published.end > end:
+        end = self.published.end
+    end = (end + ENTRY_ALIGNMENT - 1) & ~<uint64_t>(ENTRY_ALIGNMENT - 1)
+    return end if end < scan.limit else scan.limit
 
 
 cdef void scan_judge(LedgerRecover* self, Scan* scan) noexcept nogil:
@@ -192,32 +228,50 @@ cdef void scan_judge(LedgerRecover* self, Scan* scan) noexcept nogil:
         scan.entry_id += 1
         scan.message_count += frame.message_count
         scan.offset = behind
+    if not self.header.sealed and scan.entry_id < self.durable_count:
+        # The file ends in front of what was flushed.
+        damage_note(self, scan.entry_id, tail_count(self, scan), scan.offset, scan.offset)
+        scan.message_count += tail_messages(self, scan)
+        scan.entry_id = self.durable_count
 
 
-cdef uint64_t torn_find(const uint8_t* base, uint64_t end, uint64_t size) noexcept nogil:
-    cdef uint64_t last = size
-    while last > end and (last & 7) and base[last - 1] == 0:
-        last -= 1
-    while last >= end + 8 and (last & 7) == 0 and (<const uint64_t*>(base + last - 8))[0] == 0:
-        last -= 8
-    while last > end and base[last - 1] == 0:
-        last -= 1
-    return last - end
+cdef int ledger_recover_header(const uint8_t* base, uint64_t size, const uint8_t* uuid,
+                               const uint8_t* folder_id, LedgerHeader* header) noexcept nogil:
+    cdef LedgerRead read
+    cdef EntryFrame frame
+    cdef uint64_t offset = LEDGER_HEADER_SIZE
+    memset(&read, 0, sizeof(read))
+    read.base = base
+    read.mapped_size = size & ~<uint64_t>(ENTRY_ALIGNMENT - 1)
+    read.seed = crc32c(0, uuid, 16)
+    if read.mapped_size <= LEDGER_HEADER_SIZE:
+        return STATUS_UNBORN
+    if ledger_read_frame(&read, offset, read.mapped_size, &frame) != STATUS_OK and (
+            ledger_read_pass(&read, offset, read.mapped_size, &offset) != STATUS_OK):
+        return STATUS_UNBORN
+    memset(header, 0, sizeof(LedgerHeader))
+    memcpy(header.uuid, uuid, 16)
+    memcpy(header.folder_id, folder_id, 16)
+    header.seed = read.seed
+    # Of its durability nothing is known: what was published is taken for flushed.
+    header.flags = LEDGER_SYNC
+    header.damaged = True
+    return STATUS_OK
 
 
-cdef int ledger_recover_scan(LedgerRecover* self, const uint8_t* base,
-                             uint64_t size) noexcept nogil:
+cdef int ledger_recover_scan(LedgerRecover* self, const LedgerHeader* header, bint unborn,
+                             const uint8_t* base, uint64_t size,
+                             const LedgerPublished* published) noexcept nogil:
     cdef Scan scan
-    cdef int status
     memset(self, 0, sizeof(LedgerRecover))
     ledger_index_init(&self.index)
-    status = ledger_header_decode(base, size, &self.header)
-    if status == STATUS_UNBORN:
-        self.unborn = True
+    self.unborn = unborn
+    if unborn:
         self.end = LEDGER_HEADER_SIZE
         return STATUS_OK
-    if status != STATUS_OK:
-        return status
+    self.header = header[0]
+    if header.flags & LEDGER_SYNC:
+        self.published = published[0]
     self.durable_count = durable_count_find(self, base, size)
     scan_start(&scan, self, base, size)
     scan_judge(self, &scan)
@@ -226,7 +280,32 @@ cdef int ledger_recover_scan(LedgerRecover* self, const uint8_t* base,
     self.message_count = scan.message_count
     if not self.header.sealed:
         self.torn_size = torn_find(base, self.end, size)
+    else:
+        footer_take(self, base, size)
     return STATUS_OK
+
+
+cdef void footer_take(LedgerRecover* self, const uint8_t* base, uint64_t size) noexcept nogil:
+    """What the footer of a sealed file counts and its entries do not show is damage, too."""
+    cdef LedgerFooter footer
+    if ledger_footer_decode(base, size, &self.header, &footer) != STATUS_OK:
+        return
+    if footer.entry_count > self.entry_count:
+        damage_note(self, self.entry_count, footer.entry_count - self.entry_count, self.end,
+                    self.end)
+        self.entry_count = footer.entry_count
+    if footer.message_count > self.message_count:
+        self.message_count = footer.message_count
+
+
+cdef int header_write(LedgerRecover* self, int fd, int* error) noexcept nogil:
+    cdef uint8_t block[LEDGER_HEADER_SIZE]
+    ledger_header_encode(&self.header, block)
+    error[0] = file_write(fd, block, LEDGER_HEADER_SIZE, 0)
+    if error[0]:
+        return STATUS_IO
+    error[0] = file_flush(fd)
+    return STATUS_POISONED if error[0] else STATUS_OK
 
 
 cdef int cut_write(LedgerRecover* self, int fd, int* error) noexcept nogil:
@@ -262,6 +341,10 @@ cdef int ledger_recover_seal(LedgerRecover* self, int fd, uint64_t size, LedgerF
     footer_fill(self, footer)
     if self.header.sealed:
         return STATUS_DUPLICATE
+    if self.headless:
+        status = header_write(self, fd, error)
+        if status != STATUS_OK:
+            return status
     if not self.header.cut:
         status = cut_write(self, fd, error)
         if status != STATUS_OK:

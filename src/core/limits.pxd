@@ -6,6 +6,10 @@ cdef enum Limits:
     ENTRY_ALIGNMENT = 8                 # frames start on it; the padding between is zero
     LEDGER_HEADER_SIZE = 4096           # a block of its own: sealing rewrites it, never an entry's
                                         # sector
+    ENTRY_SPAN_MIN = 72                 # a frame and the least entry, padded
     ENTRY_SIZE_MAX = 1073741824         # 1 GiB, far above max_message_size: what a frame may claim
+    ENTRY_MESSAGE_SIZE_MIN = 6          # of a message in a batch, before compression
+    ENTRY_MESSAGES_MAX = 178956970      # ENTRY_SIZE_MAX / ENTRY_MESSAGE_SIZE_MIN
+    LEDGER_MESSAGES_END = 137438953472  # 2^37: ordinals of messages are below
     CURSOR_HEADER_SIZE = 4096
     METADATA_SIZE_MAX = 67108864        # 64 MiB of properties is already absurd

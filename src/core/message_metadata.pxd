@@ -7,7 +7,8 @@ endian; the checksum covers everything after itself and may be absent (then no 0
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx._core.byte_writer cimport ByteWriter
-from pulsarx._core.single_metadata cimport PropertyView
+from pulsarx._core.limits cimport ENTRY_MESSAGE_SIZE_MIN
+from pulsarx._core.single_metadata cimport METADATA_BATCH, PropertyView
 
 cdef struct MessageMetadata:
     uint32_t flags                   # MetadataFlags
@@ -47,3 +48,13 @@ cdef int message_metadata_decode(const uint8_t* data, uint32_t size,
 cdef int entry_decode(const uint8_t* entry, uint32_t size, bint verify,
                       EntryParts* parts) noexcept nogil
 """Take an entry apart. verify: check its checksum too (STATUS_CORRUPT when it does not hold)."""
+
+cdef inline bint entry_count_holds(const EntryParts* parts, uint32_t message_count) noexcept nogil:
+    """Whether the entry holds so many messages, as far as its metadata and sizes tell."""
+    cdef uint32_t size = parts.payload_size
+    if parts.metadata.flags & METADATA_BATCH == 0:
+        return message_count == 1
+    if parts.metadata.compression:
+        size = parts.metadata.uncompressed_size
+    return parts.metadata.message_count == message_count and (
+        <uint64_t>message_count * ENTRY_MESSAGE_SIZE_MIN <= size)

@@ -9,7 +9,8 @@ read.
       32     8  message_count   below end
       40     8  event, waiters  WaitEvent: moves at each publish somebody waits for
       48     8  state           1 open, 2 sealed (look the ledger up in the catalogue), 0 free
-      56     8  unused          zero
+      56     8  left_ledger_id  of a slot that a dead owner left: whose end, entry_count and
+                                message_count these are, until that ledger is recovered; else 0
 """
 
 from libc.stdint cimport uint64_t
@@ -29,4 +30,4 @@ cdef struct PublishedEnd:
     uint64_t message_count
     WaitEvent event
     uint64_t state
-    uint64_t unused
+    uint64_t left_ledger_id

@@ -14,7 +14,7 @@ cdef EntryFrame sample() noexcept:
     frame.message_count = 7
     frame.entry_id = 1 << 40
     frame.durable_count = 99
-    frame.first_message = 1 << 50
+    frame.first_message = 1 << 36
     frame.publish_time_ms = 1700000000000
     frame.deliver_at_ms = -5
     frame.sticky_hash = 0xDEADBEEF
@@ -43,6 +43,29 @@ def test_every_flipped_bit_other_seed_and_other_offset_are_noticed():
         room[bit // 8] ^= 1 << (bit % 8)
     assert entry_frame_decode(room, 78, 4096, &found) == STATUS_CORRUPT
     assert entry_frame_decode(room, 77, 4104, &found) == STATUS_CORRUPT
+
+
+def decoded(uint64_t first_message, uint32_t message_count, uint32_t flags):
+    cdef EntryFrame frame = sample()
+    cdef EntryFrame found
+    cdef uint8_t room[64]
+    frame.first_message = first_message
+    frame.message_count = message_count
+    frame.flags = flags
+    entry_frame_encode(&frame, 77, 4096, room)
+    return entry_frame_decode(room, 77, 4096, &found)
+
+
+def test_a_count_that_cannot_be_is_no_frame_although_its_checksum_holds():
+    """An entry of 1234 bytes has no room for more, and ordinals are below 2^37."""
+    assert decoded(0, 205, ENTRY_BATCH) == STATUS_OK
+    assert decoded(0, 206, ENTRY_BATCH) == STATUS_CORRUPT
+    assert decoded(0, 206, ENTRY_BATCH | ENTRY_COMPRESSED) == STATUS_OK
+    assert decoded(0, 0x7FFFFFFF, ENTRY_BATCH | ENTRY_COMPRESSED) == STATUS_CORRUPT
+    assert decoded((<uint64_t>1 << 37) - 1, 1, 0) == STATUS_OK
+    assert decoded((<uint64_t>1 << 37) - 1, 2, ENTRY_BATCH) == STATUS_CORRUPT
+    assert decoded(<uint64_t>1 << 50, 1, 0) == STATUS_CORRUPT
+    assert decoded(<uint64_t>-1, 1, 0) == STATUS_CORRUPT
 
 
 def test_zeros_are_no_frame_and_not_damage():

@@ -96,7 +96,7 @@ cdef uint64_t read_all(uint64_t end, uint64_t* messages) noexcept nogil:
     cdef uint8_t* base = NULL
     cdef uint64_t offset = 4096
     cdef uint64_t count = 0
-    if file_map(LEDGER.fd, 1 << 28, False, &base):
+    if file_map(LEDGER.fd, 0, 1 << 28, False, &base):
         return 0
     memset(&reader, 0, sizeof(reader))
     reader.base = base

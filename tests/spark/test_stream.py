@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -34,22 +33,22 @@ from pulsarx.testing import inspect
 
 
 @contextmanager
-def trimming(folder: Path, count: int = 5) -> Iterator[Any]:
-    """A consumer of a topic `t` of so many messages, two a ledger; its owner lives."""
+def trimming(folder: Path, count: int = 5) -> Iterator[Callable[[int], None]]:
+    """Have retention remove messages of a topic `t` of five, two a ledger; its owner lives."""
     two_a_ledger = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2)
     with pulsarx.Client(folder, broker_options=two_a_ledger) as client:
         consumer = client.subscribe("t", "s")
         producer = client.create_producer("t")
         for number in range(count):
             producer.send(b"%d" % number)
-        yield consumer
 
+        def acknowledge(count: int) -> None:
+            """And wait until retention has removed what it may."""
+            for _ in range(count):
+                consumer.acknowledge(consumer.receive(1000))
+            inspect(client).settle()
 
-def acknowledge(consumer: Any, count: int) -> None:
-    """And wait until retention has removed what it may."""
-    for _ in range(count):
-        consumer.acknowledge(consumer.receive(1000))
-    inspect(consumer._client).settle()
+        yield acknowledge
 
 
 # How far at once ----------------------------------------------------------------------------------
@@ -191,10 +190,10 @@ def test_a_first_batch_is_repeated_from_where_it_began(folder: Path, start: str)
 
 
 def test_a_first_batch_that_was_trimmed_meanwhile_is_not_skipped(folder: Path) -> None:
-    with trimming(folder) as consumer:
+    with trimming(folder) as acknowledge:
         steps = Steps(folder, topic="t", leaseSeconds="0", **EARLIEST)
         end = steps.reader.latestOffset(steps.offset, steps.limit)
-        acknowledge(consumer, 4)
+        acknowledge(4)
         again = Steps(folder, topic="t", **EARLIEST)
         with pytest.raises(errors.DataLossError, match="failOnDataLoss"):
             again.read(again.offset, end)
@@ -251,14 +250,14 @@ def test_offsets_of_other_topics_or_beyond_retention_stop_the_stream(folder: Pat
         steps.batch()
 
 
-def test_what_is_lost_is_told_to_the_log(folder: Path, caplog: Any) -> None:
-    with trimming(folder) as consumer:
+def test_what_is_lost_is_told_to_the_log(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with trimming(folder) as acknowledge:
         options = {"topic": "t", "leaseSeconds": "0", "failOnDataLoss": "false", **EARLIEST}
         steps = Steps(folder, **options)
         steps.offset = to_spark(of_spark(steps.offset))
         again = Steps(folder, **options)
         again.offset = steps.offset
-        acknowledge(consumer, 4)
+        acknowledge(4)
         with caplog.at_level(logging.WARNING, "pulsarx"):
             found = steps.batch()
     assert found == numbers(5)[-len(found) :] and len(found) < 5

@@ -24,6 +24,7 @@ from pulsarx.broker.staging.staging import make_staging
 from pulsarx.spark import commit_write
 from pulsarx.spark.data_source import PulsarxDataSource
 from pulsarx.spark.stream_writer import _check_mounted
+from pulsarx.testing import inspect
 
 ROWS = StructType([StructField("value", BinaryType()), StructField("__key", StringType())])
 Rows = list[tuple[str, bytes]]
@@ -217,7 +218,7 @@ def trim(folder: Path, topic: str) -> None:
     with pulsarx.Client(folder, durability="os") as client:
         client.subscribe(topic, "s").close()
         client.create_producer(topic).send(b"last")
-        client._broker.background.wait()  # type: ignore[union-attr]
+        inspect(client).settle()
         client.subscribe(topic, "s").unsubscribe()
 
 

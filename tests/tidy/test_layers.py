@@ -322,3 +322,13 @@ def test_a_forbidden_import_is_found(module: str, suffix: str, text: str):
 )
 def test_a_permitted_import_is_let_through(module: str, suffix: str, text: str):
     assert not complaints(module, imports(text, module, suffix, KNOWN))
+
+
+def test_only_the_catalogue_spells_an_operation():
+    """Everybody else makes one with a function of `catalogue/changes`."""
+    wrong = [
+        str(path.relative_to(ROOT))
+        for path in files(("python", "spark"), {".py"})
+        if '"op"' in path.read_text() and path.parent.name != "catalogue"
+    ]
+    assert not wrong, "\n".join(wrong)

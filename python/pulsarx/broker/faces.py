@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.ledger.ledger_tail import LedgerTail
     from pulsarx._pycore.ledger.published_ends import PublishedEnds
     from pulsarx.broker.catalogue.catalogue import Catalogue
+    from pulsarx.broker.catalogue.state import LedgerRecord
     from pulsarx.broker.folder.data_directory import DataDirectory
     from pulsarx.broker.folder.memory_directory import MemoryDirectory
     from pulsarx.broker.ledgers.ledger_list import LedgerList
@@ -64,6 +65,10 @@ if TYPE_CHECKING:
 
         def refresh(self) -> bool:
             """Read what the owner committed since; whether there was anything."""
+
+        def published(self, ledger: LedgerRecord) -> tuple[int, int, int]:
+            """Bytes, entries and messages of an open ledger that are published; zeros when nobody
+            knows."""
 
     class OpenFolder(Protocol):
         """An opened folder: of a broker that owns it, or read beside its owner."""

@@ -25,6 +25,7 @@ from pulsarx.broker_options import BrokerOptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pulsarx.broker.catalogue.state import LedgerRecord
     from pulsarx.topic_name import TopicName
 
 
@@ -55,6 +56,17 @@ class ReadOnlyBroker:
             self.ends = None
         elif self.ends is None:
             self.ends = PublishedEnds.open(self.directory.ends_path)
+
+    def published(self, ledger: LedgerRecord) -> tuple[int, int, int]:
+        """The end, entries and messages of an open ledger that its owner, who may be dead, has
+        published; zeros when nobody knows."""
+        path = self.directory.ends_path
+        try:
+            ends = self.ends or PublishedEnds.open(path)
+            found: tuple[int, int, int] = ends.published(ledger.slot, ledger.ledger_id)
+            return found
+        except errors.PulsarException:
+            return (0, 0, 0)  # there is no such file, or it has no such slot
 
     def refresh(self) -> bool:
         """Read what the owner committed since; whether there was anything."""

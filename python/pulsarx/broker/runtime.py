@@ -80,7 +80,10 @@ class BrokerRuntime:
         self.directory = directory
         self.files = directory.files
         self.catalogue = Catalogue.open(directory, log=log)
+        if any(topic.ledgers for topic in self.catalogue.state.topics.values()):
+            directory.check_mounted()
         self.ends = self._open_ends()
+        self._forget_ends()
         self.policies = PolicyStore(self.catalogue, settings.options)
         self.state = OpenState("client")
         self.background = JobQueue("pulsarx-background")
@@ -99,6 +102,20 @@ class BrokerRuntime:
         if path is None:
             return PublishedEnds.memory(epoch)
         return PublishedEnds.create(path, epoch)
+
+    def _forget_ends(self) -> None:
+        """Of what dead owners published, keep the ends of ledgers that are to be recovered."""
+        left = self.ends.left_ids()
+        topics = self.catalogue.state.topics.values() if left else ()
+        unsealed = {
+            ledger.ledger_id
+            for topic in topics
+            for ledger in topic.ledgers
+            if ledger.state == "open"
+        }
+        for ledger_id in left:
+            if ledger_id not in unsealed:
+                self.ends.forget_left(ledger_id)
 
     def _let_clock_wait_for(self, jobs: JobQueue) -> None:
         if isinstance(self.clock, ManualClock):
@@ -128,28 +145,64 @@ class BrokerRuntime:
             self._producer_count += 1
             return f"standalone-{self.catalogue.epoch}-{self._producer_count - 1}"
 
-    def open_tracker(self, record: SubscriptionRecord) -> AckTracker:
-        """The cursor of a subscription as it was left; a new one begins where its record says."""
-        from pulsarx._pycore.cursor.ack_tracker import AckTracker
-        from pulsarx._pycore.cursor.cursor_store import CursorStore
-        from pulsarx.broker.folder.cursor_listing import CursorListing
+    # Cursors --------------------------------------------------------------------------------------
 
-        if self.directory.ends_path is None:  # in memory
-            return AckTracker(None)
-        with self._lock:
-            if self._cursors is None:
-                self._cursors = CursorListing(self.files, f"{self.directory.path}/cursors")
-        prefix = f"{self.directory.path}/cursors/{record.cursor_id}"
-        identity = (
-            record.cursor_id.to_bytes(8, "little") + bytes.fromhex(self.directory.folder_id)[:8]
-        )
-        names = self._cursors.names_of(record.cursor_id)
-        tracker = AckTracker(CursorStore(self.files, prefix, identity, names))
+    @property
+    def keeps_cursors(self) -> bool:
+        """Whether subscriptions have files."""
+        return self.directory.ends_path is not None
+
+    def open_tracker(self, record: SubscriptionRecord) -> AckTracker:
+        """The cursor of a subscription as it was left; one without a file is not kept yet."""
+        if not self.keeps_cursors:
+            return self._tracker(record.cursor_id, [])
+        tracker = self._tracker(record.cursor_id, self._listing().take(record.cursor_id))
         for text in tracker.damage:
             import logging
 
             logging.getLogger("pulsarx").error("subscription %s: %s", record.name, text)
         return tracker
+
+    def allocate_cursor_id(self) -> int:
+        """A fresh id, of which no cursor file is left."""
+        cursor_id: int = self.catalogue.allocate_id()
+        if self.keeps_cursors:
+            for name in self._listing().take(cursor_id):
+                # Its owner died before the catalogue knew it, so the id is given out again. Unless
+                # there is another owner by now, on a file system whose locks do not hold.
+                self.catalogue.refresh()
+                self.directory.set_aside(f"{self.directory.path}/cursors/{name}")
+        return cursor_id
+
+    def new_tracker(self, cursor_id: int) -> AckTracker:
+        """The cursor of an id that allocate_cursor_id gave, without a file yet."""
+        return self._tracker(cursor_id, [])
+
+    def list_cursors_again(self) -> None:
+        """A topic could not be opened: whoever opens it next finds its cursors as they are then."""
+        if self._cursors is not None:
+            self._cursors.list_again()
+
+    def _listing(self) -> CursorListing:
+        from pulsarx.broker.folder.cursor_listing import CursorListing
+
+        with self._lock:
+            if self._cursors is None:
+                self._cursors = CursorListing(self.files, f"{self.directory.path}/cursors")
+            return self._cursors
+
+    def _tracker(self, cursor_id: int, names: list[str]) -> AckTracker:
+        from pulsarx._pycore.cursor.ack_tracker import AckTracker
+
+        if not self.keeps_cursors:
+            return AckTracker(None)
+        from pulsarx._pycore.cursor.cursor_store import CursorStore
+
+        prefix = f"{self.directory.path}/cursors/{cursor_id}"
+        identity = cursor_id.to_bytes(8, "little") + bytes.fromhex(self.directory.folder_id)[:8]
+        return AckTracker(CursorStore(self.files, prefix, identity, names))
+
+    # Time -----------------------------------------------------------------------------------------
 
     def after_flush_interval(self, flush: Callable[[], object]) -> IntervalJob:
         """A flush that runs within the interval after it was asked for, in real time whatever clock

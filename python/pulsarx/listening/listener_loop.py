@@ -50,8 +50,9 @@ class ListenerLoop:
                 message = self._source.take_now()
             except errors.AlreadyClosed:
                 raise
-            except errors.CorruptDataError:
-                log_exception("%s: a damaged entry was passed over", owner.topic())
+            except errors.CorruptDataError as error:
+                if not getattr(error, "logged", False):
+                    log_exception("%s: damage was passed over", owner.topic())
                 continue
             except Exception:
                 # Not passed over, so it would be met again at once, and again.

@@ -12,7 +12,7 @@ from pulsarx._pycore.arrow.arrow_block cimport (
     arrow_block_reserve, arrow_block_take_batch, arrow_block_take_single,
 )
 from pulsarx._pycore.arrow.arrow_export cimport ArrowMessages, arrow_messages_new
-from pulsarx._pycore.consume.consumer_core cimport CONSUMER_OPEN, ConsumerCore, log_damage
+from pulsarx._pycore.consume.consumer_core cimport CONSUMER_OPEN, ConsumerCore
 from pulsarx._pycore.message.entry_view cimport EntryView
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
@@ -49,14 +49,12 @@ def receive_arrow_of(ConsumerCore consumer not None, max_messages, timeout_milli
                 collector.collect(block, wanted)
             except errors.CorruptDataError as error:
                 # What was taken before the damage must not be lost, as in receive_many.
-                if not block.row_count:
-                    raise
                 damage = error
             finally:
                 mutex_unlock(&consumer.core.mutex)
-            if damage is not None:
-                log_damage(consumer.dispatcher.topic_name, damage)
             consumer.after()
+            if damage is not None:
+                consumer.tell(damage, block.row_count != 0)
             if block.row_count:
                 break
             if deadline is None:
@@ -142,16 +140,37 @@ cdef class Collector:
             receiver.view_at = at
             receiver.view_index = index if view.metadata_flags & METADATA_BATCH else 0
             return STOP
-        if status != STATUS_OK:
-            if status != STATUS_NO_MEMORY:
-                receiver.drop_view()
+        if status == STATUS_NO_MEMORY:
             raise_status(status, 0, f"read message {index} of entry {view.entry_id} "
                                     f"of ledger {view.ledger_id}")
         receiver.view_at = at
         receiver.view_index = index
+        if status != STATUS_OK:
+            return self.pass_message(view, at, index, status)
         if index == receiver.view_end:
             receiver.drop_view()
         return 0
+
+    cdef int pass_message(self, EntryView view, uint32_t at, uint32_t index,
+                          int status) except -1:
+        """A message, at offset at, does not fit into columns: go behind it and raise. Damage is
+        told once; what is behind is read on, if its place can be found."""
+        cdef EntrySink receiver = self.receiver
+        cdef BatchMessage passed
+        cdef bint walked = view.metadata_flags & METADATA_BATCH == 0
+        if not walked:
+            walked = batch_decode_next(view.c_payload, view.payload_size, &at,
+                                       &passed) == STATUS_OK
+        else:
+            index = 0
+        if not walked:
+            receiver.drop_view()
+            return self.dispatcher.lose_rest(view, index, status)
+        receiver.step(at, index)
+        if status == STATUS_TOO_LARGE:
+            raise_status(status, 0, f"read message {index} of entry {view.entry_id} "
+                                    f"of ledger {view.ledger_id}")
+        return self.dispatcher.lose_one(view, index, status)
 
     cdef int collect_claimed(self, ArrowBlock* block, const BlockEntry* entry,
                              int64_t wanted) except -1:
@@ -185,13 +204,12 @@ cdef class Collector:
                 status = STATUS_OK
             if status == STATUS_NO_MEMORY:
                 self.dispatcher.unclaim(receiver, view, here)
-            elif status != STATUS_OK:
-                if claimed:
-                    self.dispatcher.pass_over(receiver, view, here)
-                self.dispatcher.lose(receiver, view)
-                receiver.drop_view()
-            if status != STATUS_OK:
                 raise_status(status, 0, f"read message {here} of entry {view.entry_id} "
                                         f"of ledger {view.ledger_id}")
+            if status == STATUS_TOO_LARGE:
+                self.dispatcher.pass_over(receiver, view, here)
+            if status != STATUS_OK:
+                self.pass_message(view, at, here, status)
+                continue
             receiver.step(at, here)
         return 0

@@ -31,6 +31,7 @@ cdef class ConsumerCore:
     cdef int stop_asking(self) except -1
     cdef bint settle(self, int status, uint64_t ledger_id, uint64_t message) except -1
     cdef int after(self) except -1
+    cdef int tell(self, object damage, bint passed) except -1
     cdef int refuse(self, object message, int64_t delay_ms) except -1
     cdef int refuse_later(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1
     cdef int refuse_foreign(self, Message message) except -1
@@ -39,7 +40,3 @@ cdef class ConsumerCore:
     cdef int record(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1
     cdef int find(self, object message, uint64_t* ledger_id, uint64_t* first,
                   uint64_t* count) except -1
-
-
-cdef int log_damage(str topic_name, object damage) except -1
-"""Say in the log what a call passed over that returned what it had taken before."""

@@ -51,13 +51,7 @@ cdef class ConsumerCore:
             self.check_open()
         if timeout_millis is not None and self.zero_queue:
             raise errors.InvalidConfiguration("receive with a timeout needs a receiver queue")
-        mutex_lock(&self.core.mutex)
-        try:
-            message = self.receiver.take()
-        finally:
-            mutex_unlock(&self.core.mutex)
-        if self.dispatcher.wakes or self.dispatcher.dead is not None:
-            self.dispatcher.settle()
+        message = take_settled(self, False)
         if message is not None:
             return message
         return self.receive_later(timeout_millis)
@@ -67,13 +61,7 @@ cdef class ConsumerCore:
         cdef Deadline deadline = deadline_of(timeout_millis)
         try:
             while self.wait(deadline):
-                mutex_lock(&self.core.mutex)
-                try:
-                    message = self.receiver.take()
-                finally:
-                    mutex_unlock(&self.core.mutex)
-                if self.dispatcher.wakes or self.dispatcher.dead is not None:
-                    self.dispatcher.settle()
+                message = take_settled(self, False)
                 if message is not None:
                     return message
         finally:
@@ -85,17 +73,7 @@ cdef class ConsumerCore:
         """The next message, None when there is none: receive that never waits."""
         if self.state != CONSUMER_OPEN:
             self.check_open()
-        cdef Message message
-        mutex_lock(&self.core.mutex)
-        try:
-            message = self.receiver.take()
-            if message is None:
-                self.receiver.stop_asking()
-        finally:
-            mutex_unlock(&self.core.mutex)
-        if self.dispatcher.wakes or self.dispatcher.dead is not None:
-            self.dispatcher.settle()
-        return message
+        return take_settled(self, True)
 
     def give_back(self, list messages not None) -> None:
         """Messages that were taken, in this order, and shown to nobody: they come again, as if
@@ -149,17 +127,13 @@ cdef class ConsumerCore:
                     found.append(message)
                     wanted -= 1
             except errors.CorruptDataError as error:
-                # What was taken before the damage must not be lost; the damage was passed over and
-                # is in the log.
-                if not found:
-                    raise
+                # What was taken before the damage must not be lost.
                 damage = error
             finally:
                 mutex_unlock(&self.core.mutex)
+            self.after()
             if damage is not None:
-                log_damage(self.dispatcher.topic_name, damage)
-            if self.dispatcher.wakes or self.dispatcher.dead is not None:
-                self.dispatcher.settle()
+                self.tell(damage, bool(found))
             if found:
                 break
             if deadline is None:
@@ -195,11 +169,25 @@ cdef class ConsumerCore:
             self.check_open()
         mutex_lock(&self.core.mutex)
         try:
-            found = self.dispatcher.is_ready(self.receiver)
-        finally:
-            mutex_unlock(&self.core.mutex)
+            try:
+                found = self.dispatcher.is_ready(self.receiver)
+            finally:
+                mutex_unlock(&self.core.mutex)
+        except errors.CorruptDataError:
+            self.after()
+            raise
         self.after()
         return found
+
+    cdef int tell(self, object damage, bint passed) except -1:
+        """Raise what was found damaged, or say it in the log when there are messages to return."""
+        if not passed:
+            raise damage
+        if not getattr(damage, "logged", False):
+            import logging
+
+            logging.getLogger("pulsarx").error("%s: %s", self.dispatcher.topic_name, damage)
+        return 0
 
     cdef int stop_asking(self) except -1:
         if self.zero_queue:
@@ -508,11 +496,24 @@ cdef class ConsumerCore:
         return self.state == CONSUMER_OPEN
 
 
-cdef int log_damage(str topic_name, object damage) except -1:
-    import logging
-
-    logging.getLogger("pulsarx").error("%s: %s", topic_name, damage)
-    return 0
+cdef inline Message take_settled(ConsumerCore self, bint once):
+    """The next message, None when there is none; what that left to be done without the mutex is
+    done. once: nobody asks again soon."""
+    cdef Message message
+    try:
+        mutex_lock(&self.core.mutex)
+        try:
+            message = self.receiver.take()
+            if once and message is None:
+                self.receiver.stop_asking()
+        finally:
+            mutex_unlock(&self.core.mutex)
+    except errors.CorruptDataError:
+        self.after()
+        raise
+    if self.dispatcher.wakes or self.dispatcher.dead is not None:
+        self.dispatcher.settle()
+    return message
 
 
 cdef inline bint has_crossed(AckTracker tracker) noexcept:

@@ -188,9 +188,13 @@ cdef class AckTracker:
         if cursor_state_add(&self.c_state, ledger_id) == NULL:
             raise MemoryError(f"add ledger {ledger_id}: out of memory")
 
-    def seal_ledger(self, ledger_id: int, message_count: int) -> None:
-        """The ledger holds message_count messages for good; acknowledgements above are dropped."""
-        cursor_state_seal(&self.c_state, self.found(ledger_id), message_count)
+    def seal_ledger(self, ledger_id: int, message_count: int) -> int:
+        """The ledger holds message_count messages for good; acknowledgements above are dropped.
+        How many that were."""
+        cdef LedgerAcks* ledger = self.found(ledger_id)
+        cdef uint64_t before = ack_bits_count(&ledger.bits)
+        cursor_state_seal(&self.c_state, ledger, message_count)
+        return before - min(before, ack_bits_count(&ledger.bits))
 
     def forget_ledgers(self, below_ledger_id: int) -> None:
         """The topic has no ledger below this one: whatever is below counts as acknowledged."""
@@ -460,10 +464,8 @@ cdef class AckTracker:
         cdef bytes ledgers
         cdef bytes snapshot = self.store.load()
         if snapshot is None:
-            # No file yet: whoever knows where the subscription begins writes the first one, so that
-            # a crash before leaves it as new as it was.
-            if self.store.newest:
-                self.fold()
+            # No file (any more) that holds: whoever knows where the subscription begins writes the
+            # first one, so that a crash before leaves it as new as it was.
             return 0
         ledgers = self.kept.load(snapshot, self.store.path)
         if ledgers is not None:

@@ -22,6 +22,7 @@ cdef class CursorStore:
     cdef str directory
     cdef str name
     cdef list names                     # until loaded
+    cdef list extras                    # paths of this cursor that may be there besides; None: no
     cdef bytes identity
     cdef list damage_texts              # None: nothing is damaged
     cdef readonly uint64_t generation   # 0: nothing is on disk yet
@@ -38,6 +39,8 @@ cdef class CursorStore:
     cdef int note_damage(self, str text) except -1
     cdef str path_of(self, uint64_t generation)
     cdef list generations(self)
+    cdef int extra(self, str path) except -1
+    cdef int keep_damaged(self, str path) except -1
     cdef object load_generation(self, uint64_t generation)
     cdef int check(self, bytes data, const CursorHeader* header, uint64_t generation)
     cdef int map_existing(self, str path, bytes data, const CursorHeader* header) except -1

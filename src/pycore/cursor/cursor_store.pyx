@@ -19,12 +19,10 @@ import os
 from sys import intern
 
 from cpython.bytes cimport PyBytes_AS_STRING
-from libc.errno cimport ENOSPC, EDQUOT, errno
+from libc.errno cimport ENOSPC, EDQUOT
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
-from posix.fcntl cimport O_CLOEXEC, O_RDWR, open as posix_open, posix_fallocate
-from posix.mman cimport MAP_FAILED, MAP_SHARED, PROT_READ, PROT_WRITE, madvise, mmap, munmap
-from posix.unistd cimport close as posix_close, fdatasync
+from posix.mman cimport madvise
 
 from pulsarx import errors
 from pulsarx._core.atomic cimport (
@@ -35,6 +33,9 @@ from pulsarx._core.cursor_record cimport (
     CURSOR_BLOCK_SIZE, CURSOR_IDENTITY_SIZE, CURSOR_SLOT_SIZE, CursorHeader, CursorTail,
     cursor_header_decode,
     cursor_header_encode, cursor_tail_end, cursor_tail_start,
+)
+from pulsarx._core.file_ops cimport (
+    FILE_WRITE, file_allocate, file_close, file_flush, file_map, file_open, file_unmap,
 )
 from pulsarx._core.limits cimport CURSOR_HEADER_SIZE
 from pulsarx._core.status cimport (
@@ -81,29 +82,26 @@ cdef int map_tail(const char* path, uint64_t offset, uint64_t size, int* file,
 
     A full disk is met here, never by a store.
     """
-    cdef int error
-    cdef void* mapped
-    file[0] = posix_open(path, O_RDWR | O_CLOEXEC)
-    if file[0] < 0:
-        return errno
-    error = posix_fallocate(file[0], <long long>offset, <long long>size)
+    cdef int error = file_open(path, FILE_WRITE, file)
+    if error:
+        file[0] = -1
+        return error
+    error = file_allocate(file[0], offset, size)
     if error == 0:
-        mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file[0], <long long>offset)
-        if mapped != MAP_FAILED:
-            room[0] = <uint8_t*>mapped
-            fault_in(room[0], size)
-            return 0
-        error = errno
-    posix_close(file[0])
+        error = file_map(file[0], offset, size, True, room)
+    if error == 0:
+        fault_in(room[0], size)
+        return 0
+    file_close(file[0])
     file[0] = -1
     return error
 
 
-cdef int refuse(object problem, str path) except -1:
+cdef int refuse(object problem, str what, str path) except -1:
     """Raise what the operating system refused as ours; let anything else pass."""
     if isinstance(problem, OSError):
         error = problem.errno or 0
-        raise_status(status_of(error) or STATUS_IO, error, f"write cursor file {path}")
+        raise_status(status_of(error) or STATUS_IO, error, f"{what} cursor file {path}")
     return 0
 
 
@@ -154,40 +152,68 @@ cdef class CursorStore:
         return 0
 
     cdef list generations(self):
-        """Generations on disk, newest first."""
+        """Generations on disk, newest first; remembers what else there is."""
         prefix = self.name + "."
         found = []
-        names = self.names if self.names is not None else self.files.list(self.directory)
+        names, self.names = self.names, None
+        if names is None:
+            names = self.files.list(self.directory)
         for name in names:
-            if name.startswith(prefix) and name[len(prefix):].isdecimal():
+            if not name.startswith(prefix):
+                continue
+            if name[len(prefix):].isdecimal():
                 found.append(int(name[len(prefix):]))
+            elif name[len(prefix):].split(".")[0].isdecimal():
+                self.extra(os.path.join(self.directory, name))
         return sorted(found, reverse=True)
+
+    cdef int extra(self, str path) except -1:
+        """There may be this file of the cursor, besides its generation."""
+        if self.extras is None:
+            self.extras = []
+        if path not in self.extras:
+            self.extras.append(path)
+        return 0
 
     cdef object load(self):
         """Open the newest whole generation and answer its snapshot; None: there is none."""
         cdef list found = self.generations()
-        self.names = None
         snapshot = None
         damaged = []
         for generation in found:
             if snapshot is not None:
-                self.files.unlink(self.path_of(generation))
+                self.discard(self.path_of(generation))
                 continue
             snapshot = self.load_generation(generation)
             if snapshot is None:
                 damaged.append(generation)
         for generation in damaged:
-            path = self.path_of(generation)
-            self.files.rename(path, path + ".damaged")
-            self.note_damage(
-                f"It is kept as {path}.damaged; what was acknowledged in it is delivered again.")
+            self.keep_damaged(self.path_of(generation))
         if found:
             self.newest = found[0]
         return snapshot
 
+    cdef int keep_damaged(self, str path) except -1:
+        try:
+            self.files.rename(path, path + ".damaged")
+        except FileNotFoundError:
+            return 0                       # it was gone when it was to be read
+        except OSError as problem:
+            refuse(problem, "keep", path)
+        self.extra(path + ".damaged")
+        return self.note_damage(
+            f"It is kept as {path}.damaged; what was acknowledged in it is delivered again.")
+
     cdef object load_generation(self, uint64_t generation):
         path = self.path_of(generation)
-        cdef bytes data = self.files.read(path)
+        cdef bytes data
+        try:
+            data = self.files.read(path)
+        except OSError as problem:
+            if os.path.exists(path) or not isinstance(problem, FileNotFoundError):
+                refuse(problem, "read", path)
+            self.note_damage(f"Cursor file {path} is gone.")
+            return None
         cdef CursorHeader header
         cdef int status = cursor_header_decode(<const uint8_t*>PyBytes_AS_STRING(data), len(data),
                                                &header)
@@ -245,9 +271,9 @@ cdef class CursorStore:
             cursor_tail_start(&self.c_tail, header, <uint64_t*>room,
                               header.tail_size // CURSOR_SLOT_SIZE)
             if old_map != NULL:
-                munmap(old_map, old_size)
+                file_unmap(old_map, old_size)
             if old_file >= 0:
-                posix_close(old_file)
+                file_close(old_file)
         self.generation = header.generation
         if self.newest < header.generation:
             self.newest = header.generation
@@ -276,24 +302,26 @@ cdef class CursorStore:
             self.files.create(unfinished, data, True)
             with nogil:
                 error = map_tail(c_path, header.tail_offset, header.tail_size, &file, &room)
-                if error == 0 and fdatasync(file) != 0:
-                    error = errno
+                if error == 0:
+                    error = file_flush(file)
             if error:
                 raise_status(status_of(error), error, f"write cursor file {path}")
             self.files.rename(unfinished, path)
         except BaseException as problem:
             if file >= 0:
-                munmap(room, header.tail_size)
-                posix_close(file)
+                file_unmap(room, header.tail_size)
+                file_close(file)
             self.discard(unfinished)
-            refuse(problem, path)
+            refuse(problem, "write", path)
             raise
         self.take_over(&header, file, room)
         try:
             self.files.flush_directory(self.directory)
         except BaseException as problem:
             self.c_poisoned = 1
-            refuse(problem, path)
+            if old:
+                self.extra(self.path_of(old))
+            refuse(problem, "write", path)
             raise
         if old:
             self.discard(self.path_of(old))
@@ -322,13 +350,15 @@ cdef class CursorStore:
         return bytes(head) + snapshot + bytes(blocks * CURSOR_BLOCK_SIZE - header.snapshot_size)
 
     cdef int discard(self, str path) except -1:
-        """Unlink what is not needed; the next open does it otherwise."""
+        """Unlink what is not needed; the next open does it otherwise, or delete."""
         try:
             self.files.unlink(path)
+        except FileNotFoundError:
+            pass
         except OSError:
-            pass
-        except errors.PulsarException:
-            pass
+            return self.extra(path)
+        if self.extras is not None and path in self.extras:
+            self.extras.remove(path)
         return 0
 
     cdef int flush(self) except -1:
@@ -338,8 +368,9 @@ cdef class CursorStore:
         with nogil:
             pthread_mutex_lock(&self.c_flush_mutex)
             poisoned = self.c_poisoned
-            if not poisoned and self.c_file >= 0 and fdatasync(self.c_file) != 0:
-                error = errno
+            if not poisoned and self.c_file >= 0:
+                error = file_flush(self.c_file)
+            if error:
                 self.c_poisoned = 1
             pthread_mutex_unlock(&self.c_flush_mutex)
         if poisoned:
@@ -365,9 +396,9 @@ cdef class CursorStore:
             pthread_mutex_unlock(&self.c_flush_mutex)
             cursor_tail_end(&self.c_tail)
             if old_map != NULL:
-                munmap(old_map, self.c_map_size)
+                file_unmap(old_map, self.c_map_size)
             if old_file >= 0:
-                posix_close(old_file)
+                file_close(old_file)
 
     cdef void abandon(self) noexcept:
         """In a forked child: never touch the mapping again. No lock: its holder may be gone."""
@@ -381,11 +412,22 @@ cdef class CursorStore:
         return 0
 
     cdef int delete(self) except -1:
-        """Close, and remove every file of this cursor."""
+        """Close, and remove every file of this cursor. StorageError: some stay."""
         self.close()
-        prefix = self.name + "."
-        for name in self.files.list(self.directory):
-            if name.startswith(prefix) and name[len(prefix):].split(".")[0].isdecimal():
-                self.files.unlink(os.path.join(self.directory, name))
-        self.files.flush_directory(self.directory)
-        return 0
+        failure = None
+        paths = self.extras or []
+        if self.generation:
+            paths = [*paths, self.path]
+        try:
+            for path in paths:
+                try:
+                    self.files.unlink(path)
+                except FileNotFoundError:
+                    pass
+                except OSError as problem:
+                    failure = problem
+            if paths:
+                self.files.flush_directory(self.directory)
+        except OSError as problem:
+            failure = problem
+        return refuse(failure, "remove", self.path) if failure is not None else 0

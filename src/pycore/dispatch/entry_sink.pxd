@@ -15,6 +15,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.work_pool cimport SerialWork
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
+from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message.message cimport Message
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
@@ -187,6 +188,7 @@ cdef class Dispatcher:
     # stale
     cdef bint shares                     # messages are tracked one by one in core.pending
     cdef bint wakes                      # something became receivable: tell who waits, unlocked
+    cdef bint loss_kept                  # the messages lost last count as acknowledged
     cdef list dead                       # (receiver, message) to be given up, unlocked; or None
     cdef list told                       # (receiver, active) to be told, unlocked; or None
     cdef list overdue                    # (receiver, ledger id, message, redeliveries): whose
@@ -208,8 +210,36 @@ cdef class Dispatcher:
     cdef int pass_over(self, EntrySink receiver, EntryView view, uint32_t index) except -1
     """A claimed message is nothing to hand out, and never will be."""
 
-    cdef int lose(self, EntrySink receiver, EntryView view) except -1
-    """The current slice is damaged: nothing of it that is still queued can be handed out."""
+    cdef int lose_rest(self, EntryView view, uint32_t index, int status) except -1
+    """The batch cannot be read from this message on: its other messages are lost. Raises
+    CorruptDataError, unless that was told before."""
+
+    cdef int lose_one(self, EntryView view, uint32_t index, int status) except -1
+    """As lose_rest, of this message alone."""
+
+    cdef str count_rest(self, EntryView view, uint32_t index, uint32_t end, int status)
+    """What messages index .. end - 1 of a batch cost that cannot be read, in words; None: nobody
+    misses them."""
+
+    cdef int lose_entry(self, LedgerReader reader, object error) except -1
+    """As lose_rest, of the entry the reader read last, which cannot be taken apart."""
+
+    cdef int tell_damage(self, LedgerReader reader) except -1
+    """As lose_rest, of what the reader found damaged."""
+
+    cdef str count_damage(self, LedgerReader reader)
+    """What the reader found damaged, in words; None: nobody misses anything of it."""
+
+    cdef str count_text(self, uint64_t missing)
+    cdef int raise_loss(self, str text) except -1
+    cdef object loss(self, kind, str text)
+    cdef uint64_t lose_messages(self, uint64_t ledger_id, uint64_t first,
+                                uint64_t end) except? 18446744073709551615
+    """Messages first .. end - 1 will never be delivered: they count as acknowledged, so that
+    backlog, mark-delete position and trimming go on. How many of them were not acknowledged."""
+
+    cdef int report_loss(self, str text) except -1
+    """Have the subscription say in the log what was lost."""
 
     cdef int64_t bytes_ahead(self) noexcept
     """About how much is published behind the current slice; 0: unknown."""

@@ -9,14 +9,20 @@ from cpython.ref cimport Py_DECREF
 from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint32_t, uint64_t
 
 from pulsarx import errors
+from pulsarx._core.ack_bits cimport ack_bits_count_below
+from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
 from pulsarx._core.pending_acks cimport (
     PENDING_DELAYED, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY, PendingAck, pending_acks_find,
 )
+from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_END, STATUS_OK
 from pulsarx._core.timer_wheel cimport TIMER_NONE, TimerNode, timer_wheel_pop
-from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
+from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
+from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView, entry_view_offset
+from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message.message cimport REDELIVERY_SHIFT, Message, message_ordinal
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
+from pulsarx._pycore.ground.raise_status cimport status_reason
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 
 cdef enum:
@@ -264,8 +270,93 @@ cdef class Dispatcher:
     cdef int pass_over(self, EntrySink receiver, EntryView view, uint32_t index) except -1:
         return 0
 
-    cdef int lose(self, EntrySink receiver, EntryView view) except -1:
-        return 0
+    # Damage ---------------------------------------------------------------------------------------
+
+    cdef int lose_rest(self, EntryView view, uint32_t index, int status) except -1:
+        text = self.count_rest(view, index, view.message_count, status)
+        return self.raise_loss(text) if text is not None else 0
+
+    cdef int lose_one(self, EntryView view, uint32_t index, int status) except -1:
+        text = self.count_rest(view, index, index + 1, status)
+        return self.raise_loss(text) if text is not None else 0
+
+    cdef str count_rest(self, EntryView view, uint32_t index, uint32_t end, int status):
+        cdef uint64_t missing = self.lose_messages(
+            view.ledger_id, view.first_message + index, view.first_message + end)
+        if missing == 0:
+            return None
+        # The end of the payload, where the entry claims another message, is damage too.
+        why = status_reason(status if status != STATUS_END else <int>STATUS_CORRUPT)
+        return (f"read message {index} of entry {view.entry_id} at offset "
+                f"{entry_view_offset(view)} of ledger {view.ledger_id} of {self.topic_name}: {why};"
+                f" {self.count_text(missing)}; reading goes on behind")
+
+    cdef str count_text(self, uint64_t missing):
+        kept = "s are missing" if missing != 1 else " is missing"
+        if self.loss_kept:
+            kept += " and count as acknowledged" if missing != 1 else " and counts as acknowledged"
+        return f"{missing} message{kept}"
+
+    cdef int lose_entry(self, LedgerReader reader, object error) except -1:
+        reader.lose_entry(errors.detail_of(error))
+        if not isinstance(error, errors.UnreadableEntryError):
+            return self.tell_damage(reader)
+        text = (f"{reader.lost_what}: {reader.lost_why}; its "
+                f"{reader.lost_end - reader.lost_first} messages stay unacknowledged; reading goes "
+                f"on {reader.lost_next}")
+        self.report_loss(text)
+        raise self.loss(errors.UnreadableEntryError, text)
+
+    cdef int tell_damage(self, LedgerReader reader) except -1:
+        text = self.count_damage(reader)
+        return self.raise_loss(text) if text is not None else 0
+
+    cdef str count_damage(self, LedgerReader reader):
+        cdef uint64_t missing = self.lose_messages(reader.lost_ledger_id, reader.lost_first,
+                                                   reader.lost_end)
+        if reader.lost_end == reader.lost_first:
+            # How much it is cannot be acknowledged, so it is remembered that it was told.
+            if self.core.was_told(reader.lost_ledger_id):
+                return None
+        elif missing == 0:
+            return None
+        return reader.damage_text(self.count_text(missing))
+
+    cdef int raise_loss(self, str text) except -1:
+        self.report_loss(text)
+        raise self.loss(errors.CorruptDataError, text)
+
+    cdef object loss(self, kind, str text):
+        made = kind(text)
+        # So that the library, where it takes the exception, does not say it once more.
+        made.logged = self.core.tracker is not None
+        return made
+
+    cdef int report_loss(self, str text) except -1:
+        return self.core.losses.tell(text) if self.core.losses is not None else 0
+
+    cdef uint64_t lose_messages(self, uint64_t ledger_id, uint64_t first,
+                                uint64_t end) except? 18446744073709551615:
+        cdef AckTracker tracker = self.core.tracker
+        cdef LedgerAcks* acks
+        cdef uint64_t missing
+        self.loss_kept = False
+        if end <= first or tracker is None:
+            return end - first if end > first else 0
+        if ledger_id < tracker.c_state.acknowledged_below:
+            return 0
+        acks = cursor_state_find(&tracker.c_state, ledger_id)
+        if acks == NULL:
+            return end - first
+        end = min(end, acks.message_count)
+        if end <= first:
+            return 0
+        missing = end - first - (ack_bits_count_below(&acks.bits, end)
+                                 - ack_bits_count_below(&acks.bits, first))
+        if missing:
+            self.loss_kept = self.core.acknowledge_lost(ledger_id, first, end)
+            self.acknowledged(ledger_id, first, end - first)
+        return missing
 
     def release(self) -> None:
         """Nothing more is received: let go of the entries in hand. The collector cannot see through

@@ -26,7 +26,6 @@ from pulsarx._core.sticky_key cimport sticky_key_of_encoded
 from pulsarx._pycore.message.entry_view cimport EntryView
 from pulsarx._pycore.dispatch.hash_range_selector cimport HashRangeSelector
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
-from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.dispatch.entry_sink cimport EntrySink, Slice, SliceItem
 from pulsarx._pycore.dispatch.shared_dispatcher cimport (
     SharedDispatcher, count_queued, is_acknowledged, queue_for,
@@ -156,6 +155,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         cdef PendingAck* ack
         self.last_tag += 1
         self.item_count = 0
+        self.unsaid = None
         while self.item_count < room and key_order_peek(&self.c_keys, receiver.index, &ledger_id,
                                                         &message):
             if self.item_count and (ledger_id != of_ledger or message >= end
@@ -165,15 +165,15 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                 break
             ack = pending_acks_find(&self.core.pending, ledger_id, message)
             if not self.find_again(receiver.context, ledger_id, message):
-                self.push_items(receiver, self.again_view, self.last_tag)
-                self.lost(ledger_id, message)
-                return True
+                break
             of_ledger = ledger_id
             end = self.again_view.first_message + self.again_view.message_count
             key_order_delivered(&self.c_keys, key_order_take(&self.c_keys, receiver.index))
             self.enqueue(receiver, ledger_id, message, ack, ack.key_hash, self.last_tag)
             self.add_item(self.again_at, self.again_index)
-        return self.push_items(receiver, self.again_view, self.last_tag) == 0
+        self.push_items(receiver, self.again_view, self.last_tag)
+        self.say_loss()
+        return True
 
     cdef bint route(self) except -1:
         """Send the messages of the next entry to the owners of their keys."""
@@ -238,8 +238,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
             self.route_some(first, found, count, tag)
             first += count
         self.push_lists(view, tag)
-        return raise_status(status, 0, f"read message {first} of entry {view.entry_id} of ledger "
-                                       f"{view.ledger_id}") if status != STATUS_OK else 0
+        return self.lose_rest(view, first, status) if status != STATUS_OK else 0
 
     cdef int route_some(self, uint32_t first, const RoutedMessage* found, uint32_t count,
                         uint32_t tag) except -1:
@@ -367,12 +366,12 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         if ack == NULL or ack.state != PENDING_DEAD:
             return 0
         # Who gave it up may have been of another type, and known nothing of keys.
-        if not self.again.read_message(ledger_id, message):
+        if not self.frame_again(ledger_id, message):
             return self.lost(ledger_id, message)
         ack.key_hash = self.again.c_frame.sticky_hash
         if self.again.c_frame.flags & ENTRY_MIXED_KEYS:
             if not self.find_again(receiver.context, ledger_id, message):
-                return self.lost(ledger_id, message)
+                return 0
             at = self.again_at
             if read_keys(self.again_view, &at, &found, &count) != STATUS_OK:
                 return self.lost(ledger_id, message)

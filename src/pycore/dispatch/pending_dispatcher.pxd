@@ -9,6 +9,7 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from pulsarx._core.pending_acks cimport PendingAck
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
+from pulsarx._pycore.message.message cimport Message
 from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink, SliceItem
 
 
@@ -27,6 +28,8 @@ cdef class PendingDispatcher(Dispatcher):
     cdef EntryView again_view
     cdef uint32_t again_at
     cdef uint32_t again_index
+
+    cdef str unsaid                      # a loss that the log tells, and a consumer may be told
 
     cdef SliceItem* c_items              # owned: a slice being put together
     cdef uint32_t item_count
@@ -57,7 +60,20 @@ cdef class PendingDispatcher(Dispatcher):
     """It was trimmed, or cannot be read any more."""
 
     cdef bint find_again(self, EntryContext context, uint64_t ledger_id, uint64_t message) except -1
-    """Make again_view the entry that holds a message, walked to it; False: it is gone."""
+    """Make again_view the entry that holds a message, walked to it. False: it is gone, or cannot be
+    read, which the log tells; nothing is known of it any more."""
+
+    cdef bint read_again(self, EntryContext context, uint64_t ledger_id,
+                         uint64_t message) except -1
+    """Make again_view the entry that holds a message; False: as find_again, but what is known of
+    the message stays."""
+
+    cdef bint frame_again(self, uint64_t ledger_id, uint64_t message) except -1
+    """Read the frame of the entry that holds a message; False: as read_again."""
+
+    cdef int note_loss(self, str text) except -1
+    cdef int say_loss(self) except -1
+    cdef Message found_message(self, EntryContext context, uint32_t redelivery_count)
 
     cdef int add_item(self, uint32_t at, uint32_t index) except -1
     cdef int push_items(self, EntrySink receiver, EntryView view, uint32_t tag) except -1

@@ -8,25 +8,30 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from pulsarx import errors
+from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.pending_acks cimport (
     PENDING_DEAD, PENDING_DELAYED, PENDING_DUE, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY,
     PENDING_NONE, PENDING_QUEUED, PendingAck, pending_acks_find, pending_acks_next,
     pending_acks_remove, pending_acks_set_state,
 )
 from pulsarx._core.single_metadata cimport METADATA_BATCH
+from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.timer_wheel cimport TIMER_NONE
 from pulsarx._pycore.message.entry_view cimport (
     EntryContext, EntryView, entry_view_new, entry_view_share,
 )
-from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
+from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_DAMAGE, READ_ENTRY
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
-from pulsarx._pycore.message.message cimport Message, message_ordinal
-from pulsarx._pycore.message.message_at cimport message_at, message_place
+from pulsarx._pycore.message.message cimport Message, message_new, message_ordinal
+from pulsarx._pycore.message.message_at cimport message_place
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.dispatch.entry_sink cimport (
     CLAIM_STALE, Dispatcher, EntrySink, Slice, SliceItem,
 )
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
+
+cdef enum:
+    REDELIVERY_SHIFT = 16        # Message.flags holds the redelivery count above the others
 
 
 cdef inline int let_go_of(PendingDispatcher self, PendingAck* ack) except -1:
@@ -121,19 +126,6 @@ cdef class PendingDispatcher(Dispatcher):
 
     cdef int pass_over(self, EntrySink receiver, EntryView view, uint32_t index) except -1:
         return self.lost(view.ledger_id, view.first_message + index)
-
-    cdef int lose(self, EntrySink receiver, EntryView view) except -1:
-        cdef uint64_t message
-        cdef PendingAck* ack
-        for message in range(view.first_message, view.first_message + view.message_count):
-            ack = pending_acks_find(&self.core.pending, view.ledger_id, message)
-            if ack != NULL and ack.state == PENDING_QUEUED and ack.tag == receiver.tag and (
-                    ack.consumer == receiver.index):
-                self.drop(view.ledger_id, message, ack)
-        if self.wakes:
-            self.wakes = False
-            self.tail.wake()       # now: the caller raises
-        return 0
 
     cdef int lost(self, uint64_t ledger_id, uint64_t message) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
@@ -274,9 +266,11 @@ cdef class PendingDispatcher(Dispatcher):
                      EntrySink receiver) except -1:
         """It goes to the dead letters of the receiver, once the mutex is released."""
         cdef uint8_t state = ack.state
+        cdef Message dead
         # First: what raises there changes nothing.
-        cdef Message dead = message_at(self.again, receiver.context, ledger_id, message,
-                                       ack.redelivery_count, self.decompressed_size_max)
+        if not self.find_again(receiver.context, ledger_id, message):
+            return 0
+        dead = self.found_message(receiver.context, ack.redelivery_count)
         self.let_go(ack)
         self.core.cancel_timer(ack)
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_DEAD)
@@ -284,11 +278,22 @@ cdef class PendingDispatcher(Dispatcher):
             self.key_forgotten(ack.key_hash, ledger_id, message)
         else:
             self.key_returned(ack.key_hash)
-        if dead is not None:
-            self.bury(receiver, dead)
-        else:
-            pending_acks_remove(&self.core.pending, ledger_id, message)     # as lost
-        return 0
+        return self.bury(receiver, dead)
+
+    cdef Message found_message(self, EntryContext context, uint32_t redelivery_count):
+        """The message that find_again walked to."""
+        cdef EntryView view = self.again_view
+        cdef BatchMessage found
+        cdef uint32_t at = self.again_at
+        cdef uint32_t flags = redelivery_count << REDELIVERY_SHIFT
+        if view.context is not context:
+            view = entry_view_share(view, context)
+        if view.metadata_flags & METADATA_BATCH == 0:
+            return message_new(view, view.c_payload, view.payload_size, -1, 0,
+                               view.metadata_flags | flags)
+        batch_decode_next(view.c_payload, view.payload_size, &at, &found)
+        return message_new(view, found.payload, found.payload_size, <int>self.again_index,
+                           found.encoded_metadata_size, found.flags | flags)
 
     cdef int revive(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                     int64_t delay_ms) except -1:
@@ -333,33 +338,71 @@ cdef class PendingDispatcher(Dispatcher):
 
     cdef bint find_again(self, EntryContext context, uint64_t ledger_id,
                          uint64_t message) except -1:
-        """Make again_view the entry that holds a message, walked to it; False: it is gone."""
         cdef EntryView view = self.again_view
+        cdef BatchMessage found
         cdef uint32_t index
+        cdef uint32_t at
+        cdef int status
         if view is None or view.ledger_id != ledger_id or message < view.first_message or (
                 message >= view.first_message + view.message_count):
-            self.again_view = None
-            if not self.again.read_message(ledger_id, message):
+            if not self.read_again(context, ledger_id, message):
+                self.lost(ledger_id, message)
                 return False
-            try:
-                self.again_view = entry_view_new(
-                    self.again.span.file, context, ledger_id, &self.again.c_frame,
-                    self.again.c_entry, self.decompressed_size_max)
-            except errors.CorruptDataError:
-                return False
+            view = self.again_view
+        if view.metadata_flags & METADATA_BATCH == 0:
+            return True
+        index = <uint32_t>(message - view.first_message)
+        if index < self.again_index:
             self.again_at = 0
             self.again_index = 0
-            view = self.again_view
-        index = <uint32_t>(message - view.first_message)
-        if view.metadata_flags & METADATA_BATCH:
-            if index < self.again_index:
-                self.again_at = 0
-                self.again_index = 0
+        status = message_place(view, index, &self.again_at, &self.again_index)
+        at = self.again_at
+        if status == STATUS_OK:
+            status = batch_decode_next(view.c_payload, view.payload_size, &at, &found)
+        if status == STATUS_OK:
+            return True
+        self.note_loss(self.count_rest(view, self.again_index, view.message_count, status))
+        self.lost(ledger_id, message)
+        return False
+
+    cdef int note_loss(self, str text) except -1:
+        """Messages that go out again cannot be read; None: that was told before."""
+        if text is not None:
+            self.report_loss(text)
+            self.unsaid = text
+        return 0
+
+    cdef int say_loss(self) except -1:
+        """Raise what note_loss was told, for the consumer that was to have the message."""
+        text, self.unsaid = self.unsaid, None
+        if text is not None:
+            raise self.loss(errors.CorruptDataError, text)
+        return 0
+
+    cdef bint read_again(self, EntryContext context, uint64_t ledger_id,
+                         uint64_t message) except -1:
+        self.again_view = None
+        if not self.frame_again(ledger_id, message):
+            return False
+        try:
+            self.again_view = entry_view_new(
+                self.again.span.file, context, ledger_id, &self.again.c_frame,
+                self.again.c_entry, self.decompressed_size_max)
+        except errors.CorruptDataError as error:
             try:
-                message_place(view, index, &self.again_at, &self.again_index)
-            except errors.CorruptDataError:
-                return False
+                self.lose_entry(self.again, error)
+            except errors.CorruptDataError as told:
+                self.unsaid = errors.detail_of(told)
+            return False
+        self.again_at = 0
+        self.again_index = 0
         return True
+
+    cdef bint frame_again(self, uint64_t ledger_id, uint64_t message) except -1:
+        cdef int step = self.again.read_message(ledger_id, message)
+        if step == READ_DAMAGE:
+            self.note_loss(self.count_damage(self.again))
+        return step == READ_ENTRY
 
     cdef int add_item(self, uint32_t at, uint32_t index) except -1:
         cdef SliceItem* grown

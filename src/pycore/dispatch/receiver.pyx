@@ -7,7 +7,6 @@ from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_COMPACTED_OUT
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
-from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.message.entry_view cimport EntryView
 from pulsarx._pycore.message.message cimport REDELIVERY_SHIFT, Message, message_new
 
@@ -41,10 +40,9 @@ cdef class Receiver(EntrySink):
             self.locate_next(&at, &index)
             status = batch_decode_next(view.c_payload, view.payload_size, &at, &found)
             if status != STATUS_OK:
-                self.dispatcher.lose(self, view)
                 self.drop_view()
-                raise_status(status, 0, f"read message {index} of entry {view.entry_id} of ledger "
-                                        f"{view.ledger_id}")
+                self.dispatcher.lose_rest(view, index, status)
+                continue
             if self.view_filtered:
                 count = self.dispatcher.claim(self, view, index)
             self.step(at, index)

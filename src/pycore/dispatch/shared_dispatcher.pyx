@@ -15,10 +15,11 @@ from pulsarx._core.pending_acks cimport (
     pending_acks_next_due, pending_acks_set_state,
 )
 from pulsarx._core.single_metadata cimport METADATA_BATCH
+from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.message.entry_view cimport (
     EntryContext, EntryView, entry_view_new, entry_view_share,
 )
-from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
+from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_DAMAGE, READ_NOTHING
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message.message_at cimport message_place
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
@@ -232,6 +233,7 @@ cdef class SharedDispatcher(PendingDispatcher):
             counts.update(self.key_statistics())
         finally:
             mutex_unlock(&self.core.mutex)
+        self.settle()
         return counts
 
     def key_statistics(self) -> dict:
@@ -256,8 +258,8 @@ cdef class SharedDispatcher(PendingDispatcher):
         return 0
 
     def dispatch_all(self) -> None:
-        """Deliver what fills the receivers' queues. Who asks is no receiver: damage is said in the
-        log, and Key_Shared looks no further for keys of those who have room."""
+        """Deliver what fills the receivers' queues. Who asks is no receiver: of damage the log
+        alone tells, and Key_Shared looks no further for keys of those who have room."""
         cdef EntrySink each
         cdef uint64_t steps = LOOK_AHEAD_ENTRIES
         for each in self.receivers:
@@ -267,10 +269,8 @@ cdef class SharedDispatcher(PendingDispatcher):
             try:
                 if not self.step():
                     return
-            except errors.CorruptDataError as error:
-                import logging
-
-                logging.getLogger("pulsarx").error("%s: passed over: %s", self.topic_name, error)
+            except errors.CorruptDataError:
+                pass                   # the log tells
 
     cdef bint supply(self, EntrySink receiver) except -1:
         if receiver.next_slice():
@@ -307,7 +307,14 @@ cdef class SharedDispatcher(PendingDispatcher):
         cdef LedgerReader reader = self.reader
         cdef uint64_t ledger_id
         cdef uint64_t at
-        while reader.next_entry():
+        cdef int step
+        while True:
+            step = reader.next_entry()
+            if step == READ_NOTHING:
+                return False
+            if step == READ_DAMAGE:
+                self.tell_damage(reader)
+                continue
             ledger_id = reader.span.ledger_id
             at = self.next_open(ledger_id, reader.c_frame.first_message, reader.next_message)
             if at == reader.next_message:
@@ -320,15 +327,15 @@ cdef class SharedDispatcher(PendingDispatcher):
             try:
                 self.view = entry_view_new(reader.span.file, context, ledger_id, &reader.c_frame,
                                            reader.c_entry, self.decompressed_size_max)
-            except errors.CorruptDataError:
-                raise
+            except errors.CorruptDataError as error:
+                self.lose_entry(reader, error)
+                continue
             except BaseException:      # Ctrl-C in a codec: nothing is wrong with the entry
                 reader.unread()
                 raise
             self.view_at = 0
             self.view_index = 0
             return True
-        return False
 
     cdef inline uint64_t next_open(self, uint64_t ledger_id, uint64_t message,
                                    uint64_t end) noexcept:
@@ -384,7 +391,7 @@ cdef class SharedDispatcher(PendingDispatcher):
             self.wakes = True
             return self.core.unread(ledger_id, message, ack)
         if ack.flags & PENDING_RESTORED:
-            if not self.again.read_message(ledger_id, message):
+            if not self.frame_again(ledger_id, message):
                 return self.lost(ledger_id, message)
             ack.key_hash = self.again.c_frame.sticky_hash
             ack.flags = 0
@@ -408,6 +415,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         cdef uint32_t tag
         cdef uint32_t given = 0
         cdef uint32_t walked
+        cdef int status
         cdef PendingAck* ack
         cdef EntryView shared
         cdef Slice slice
@@ -445,7 +453,10 @@ cdef class SharedDispatcher(PendingDispatcher):
             # Last: it may find that the rest of the batch is damaged.
             walked = self.view_index
             if view.metadata_flags & METADATA_BATCH:
-                message_place(view, slice.end, &self.view_at, &walked)
+                status = message_place(view, slice.end, &self.view_at, &walked)
+                if status != STATUS_OK:
+                    self.lose_rest(view, walked, status)
+                    return given
             self.view_index = slice.end
             self.view = view
         return given
@@ -473,8 +484,9 @@ cdef class SharedDispatcher(PendingDispatcher):
         if ack == NULL:
             return False
         of_ledger = ledger_id
+        self.unsaid = None
         if not self.find_again(receiver.context, ledger_id, message):
-            self.lost(ledger_id, message)
+            self.say_loss()
             return True
         self.turn = receiver.index
         self.last_tag += 1
@@ -482,11 +494,11 @@ cdef class SharedDispatcher(PendingDispatcher):
         end = self.again_view.first_message + self.again_view.message_count
         while ack != NULL and ledger_id == of_ledger and message < end and self.item_count < room:
             if not self.find_again(receiver.context, ledger_id, message):
-                self.push_items(receiver, self.again_view, self.last_tag)
-                self.lost(ledger_id, message)
-                return True
+                break
             self.enqueue(receiver, ledger_id, message, ack, ack.key_hash, self.last_tag)
             self.add_item(self.again_at, self.again_index)
             message += 1
             ack = pending_acks_next_due(&self.core.pending, &ledger_id, &message)
-        return self.push_items(receiver, self.again_view, self.last_tag) == 0
+        self.push_items(receiver, self.again_view, self.last_tag)
+        self.say_loss()
+        return True

@@ -12,7 +12,7 @@ from pulsarx._core.pending_acks cimport (
 )
 from pulsarx._core.timer_wheel cimport TIMER_NONE
 from pulsarx._pycore.message.entry_view cimport EntryView, entry_view_new
-from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
+from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_DAMAGE, READ_NOTHING
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail, ledger_span_end
 from pulsarx._pycore.message.message cimport Message, message_ordinal
 from pulsarx._pycore.message.message_at cimport message_at
@@ -139,10 +139,10 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
         ledger_id 0: from the first ledger. Entries handed out before are stale from now on.
         """
-        span, offset = self.reader.locate(ledger_id, message)
+        span, offset, entry_id = self.reader.locate(ledger_id, message)
         mutex_lock(&self.core.mutex)
         self.generation += 1
-        self.reader.go(span, offset, ledger_id, message)
+        self.reader.go(span, offset, entry_id, ledger_id, message)
         self.skip_ledger_id = ledger_id
         self.skip_messages = message
         mutex_unlock(&self.core.mutex)
@@ -224,7 +224,14 @@ cdef class SingleActiveDispatcher(Dispatcher):
         """The next entry with something to deliver, None when nothing more is published."""
         cdef LedgerReader reader = self.reader
         cdef uint64_t last
-        while reader.next_entry():
+        cdef int step
+        while True:
+            step = reader.next_entry()
+            if step == READ_NOTHING:
+                return None
+            if step == READ_DAMAGE:
+                self.tell_damage(reader)
+                continue
             last = reader.next_message
             if self.core.tracker is not None:
                 if self.core.tracker.next_unacknowledged(
@@ -235,12 +242,11 @@ cdef class SingleActiveDispatcher(Dispatcher):
             try:
                 return entry_view_new(reader.span.file, receiver.context, reader.span.ledger_id,
                                       &reader.c_frame, reader.c_entry, self.decompressed_size_max)
-            except errors.CorruptDataError:
-                raise
+            except errors.CorruptDataError as error:
+                self.lose_entry(reader, error)
             except BaseException:      # Ctrl-C in a codec: nothing is wrong with the entry
                 reader.unread()
                 raise
-        return None
 
     cdef bint is_whole(self, EntryView view) noexcept:
         """Whether every message of the view is wanted, so that none needs to be asked about."""
@@ -476,7 +482,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         """Of a ledger that was read to its end; the tracker may not know yet that it is sealed."""
         if acks.sealed:
             return acks.message_count
-        return self.tail.managed_ledger.messages_in(acks.ledger_id)
+        return self.tail.messages_in(acks.ledger_id)
 
     cdef int count_again(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1:
         cdef EntrySink active = self.active

@@ -11,6 +11,8 @@ from pulsarx._core.pending_acks cimport PendingAck, PendingAcks
 from pulsarx._core.timer_wheel cimport TimerWheel
 from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
+from pulsarx._pycore.ground.interval_job cimport IntervalJob
+from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.mutex cimport OwnedMutex
 from pulsarx._pycore.cursor.sections_source cimport SectionsSource
 
@@ -19,6 +21,18 @@ cdef class DeadlineCall:
     """What a clock calls when the earliest deadline of a subscription has come. Keeps nothing
     alive."""
     cdef object core                     # weak reference
+
+
+cdef class LossLog:
+    """Says in the log which messages a subscription lost, and has kept and trimmed what counts as
+    acknowledged by that. Telling is one step, whatever is held."""
+    cdef str subscription
+    cdef JobQueue jobs
+    cdef IntervalJob flush               # of the cursor
+    cdef object trim                     # removes ledgers nobody needs
+    cdef object waiting                  # deque of texts
+
+    cdef int tell(self, str text) except -1
 
 
 cdef class SubscriptionCore(SectionsSource):
@@ -32,6 +46,8 @@ cdef class SubscriptionCore(SectionsSource):
     cdef Timer timer                     # for the earliest deadline; None: not armed
     cdef uint64_t armed_ms               # when it is due
     cdef DeadlineCall on_due             # what it calls; None: no deadline is kept
+    cdef LossLog losses                  # told what can never be delivered; None: a reader's
+    cdef set told_ledgers                # of which an unknown number of messages is lost
     cdef object __weakref__
     cdef uint64_t delayed_changed        # delayed messages found since the last snapshot
     cdef int64_t fold_failed_ms          # when the cursor could not be written; 0: it could
@@ -59,8 +75,15 @@ cdef class SubscriptionCore(SectionsSource):
     cdef int count_redelivery(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
     """One redelivery more; survives a restart, unless the cursor cannot be written."""
 
-    cdef bint fold_for_counts(self) except -1
-    """Make room for counts in the cursor; False: it cannot be written now, said in the log."""
+    cdef bint fold_now(self) except -1
+    """Make room in the cursor; False: it cannot be written now, said in the log."""
+
+    cdef bint acknowledge_lost(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1
+    """Messages that can never be delivered count as acknowledged. False: the cursor cannot keep it
+    now, so they are told as lost once more."""
+
+    cdef bint was_told(self, uint64_t ledger_id) except -1
+    """Whether this was asked of the ledger before. A reader is told each time."""
 
     cdef uint32_t redelivery_count(self, uint64_t ledger_id, uint64_t message) noexcept
     """How often a message was redelivered."""

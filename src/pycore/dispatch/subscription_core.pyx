@@ -2,34 +2,42 @@
 """Body of subscription_core.pxd."""
 
 import weakref
+from collections import deque
 
 from cpython.weakref cimport PyWeakref_GetObject
 from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 
-from pulsarx._core.cursor_record cimport CURSOR_SECTION_DUE, CURSOR_SECTION_REDELIVERY
+from pulsarx._core.cursor_record cimport (
+    CURSOR_RUN_MAX, CURSOR_SECTION_DUE, CURSOR_SECTION_REDELIVERY,
+)
 from pulsarx._core.cursor_sections cimport (
     RestoredMessage, SectionWriter, section_writer_add, section_writer_free, section_writer_start,
 )
+from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
+from pulsarx._core.limits cimport LEDGER_MESSAGES_END
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_COUNT_MAX, PENDING_DEAD, PENDING_DELAYED, PENDING_HELD,
     PENDING_NACKED, PENDING_NOBODY, PENDING_RESTORED, PendingAck,
     pending_acks_add, pending_acks_find, pending_acks_free, pending_acks_init, pending_acks_next,
     pending_acks_remove, pending_acks_set_state,
 )
-from pulsarx._core.status cimport STATUS_FOLD, STATUS_OK
+from pulsarx._core.status cimport STATUS_DUPLICATE, STATUS_FOLD, STATUS_OK
 from pulsarx._core.timer_wheel cimport (
     TIMER_NONE, timer_wheel_cancel, timer_wheel_due_ms, timer_wheel_free, timer_wheel_init,
     timer_wheel_insert, timer_wheel_next_due,
 )
 from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
+from pulsarx._pycore.ground.interval_job cimport IntervalJob
+from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.cursor.sections_source cimport SectionsSource, take_section
 
 cdef enum:
     DELAYED_KEPT_MIN = 50000     # so many delayed messages a killed process may have to find again
     RETRY_MS = 1000              # after what failed
+    LOST_SPAN_MAX = 1073741824   # messages, a bit each
 
 
 cdef class DeadlineCall:
@@ -43,6 +51,33 @@ cdef class DeadlineCall:
                 dispatcher.deadlines_due()
 
 
+cdef class LossLog:
+    """See the pxd."""
+
+    def __init__(self, str subscription not None, JobQueue jobs not None,
+                 IntervalJob flush not None, trim) -> None:
+        """jobs: where it is done. flush: makes acknowledgements durable. trim: removes ledgers
+        nobody needs."""
+        self.subscription = subscription
+        self.jobs = jobs
+        self.flush = flush
+        self.trim = trim
+        self.waiting = deque()
+
+    cdef int tell(self, str text) except -1:
+        self.waiting.append(text)
+        return self.jobs.put(self.run)
+
+    def run(self) -> None:
+        """Do it for one text; a job."""
+        import logging
+
+        logging.getLogger("pulsarx").error(
+            "subscription %s: damage: %s", self.subscription, self.waiting.popleft())
+        self.flush.arm()
+        self.trim()
+
+
 cdef class SubscriptionCore(SectionsSource):
     """The state of one subscription or reader. Any thread may call; the mutex orders them."""
 
@@ -52,9 +87,10 @@ cdef class SubscriptionCore(SectionsSource):
         timer_wheel_init(&self.wheel)
         self.armed_ms = UINT64_MAX
 
-    def __init__(self, AckTracker tracker, ClockCore clock):
-        """tracker: None for a reader. clock: of the broker."""
+    def __init__(self, AckTracker tracker, ClockCore clock, LossLog losses=None):
+        """tracker: None for a reader. clock: of the broker. losses: told what is lost."""
         self.tracker = tracker
+        self.losses = losses
         self.clock = clock
         if tracker is not None:
             tracker.sections_source = self
@@ -220,11 +256,40 @@ cdef class SubscriptionCore(SectionsSource):
                 # Whatever else it is (the ledger is being trimmed, memory is out): the count alone
                 # may be lost by it.
                 return 0
-            if not self.fold_for_counts():
+            if not self.fold_now():
                 return 0
         return 0
 
-    cdef bint fold_for_counts(self) except -1:
+    cdef bint acknowledge_lost(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1:
+        cdef LedgerAcks* acks = cursor_state_find(&self.tracker.c_state, ledger_id)
+        cdef uint64_t count
+        cdef uint64_t newly
+        cdef int status
+        # Only a lie is as large, and the bits of it would take the memory.
+        if end > LEDGER_MESSAGES_END or (
+                first > acks.bits.contiguous and end - acks.bits.contiguous > LOST_SPAN_MAX):
+            return False
+        while first < end:
+            count = min(end - first, <uint64_t>CURSOR_RUN_MAX)
+            status = self.tracker.acknowledge(ledger_id, first, count, &newly)
+            if status == STATUS_FOLD and self.fold_now():
+                continue
+            if status != STATUS_OK and status != STATUS_DUPLICATE:
+                return False
+            first += count
+        return True
+
+    cdef bint was_told(self, uint64_t ledger_id) except -1:
+        if self.tracker is None:
+            return False
+        if self.told_ledgers is None:
+            self.told_ledgers = set()
+        if ledger_id in self.told_ledgers:
+            return True
+        self.told_ledgers.add(ledger_id)
+        return False
+
+    cdef bint fold_now(self) except -1:
         cdef int64_t now_ms
         if self.fold_failed_ms:
             now_ms = self.now_ms()
@@ -237,7 +302,8 @@ cdef class SubscriptionCore(SectionsSource):
 
             self.fold_failed_ms = self.now_ms()
             logging.getLogger("pulsarx").exception(
-                "redeliveries are not kept for a restart: the cursor could not be written")
+                "the cursor could not be written: redeliveries and lost messages are not kept for "
+                "a restart")
             return False
         self.fold_failed_ms = 0
         return True
@@ -277,6 +343,7 @@ cdef class SubscriptionCore(SectionsSource):
         """No deadline is kept any more; the subscription is closed or removed."""
         mutex_lock(&self.mutex)
         self.on_due = None
+        self.losses = None
         self.dispatcher = None
         timer, self.timer = self.timer, None
         self.armed_ms = UINT64_MAX

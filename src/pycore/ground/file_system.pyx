@@ -77,7 +77,9 @@ cdef class FileSystem:
         cdef size_t done = 0
         cdef int error
         cdef int fd = -1
-        refuse(file_open(c_name, FILE_READ, &fd), path)
+        with nogil:
+            error = file_open(c_name, FILE_READ, &fd)
+        refuse(error, path)
         try:
             refuse(file_size(fd, &size), path)
             data = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>size)
@@ -91,15 +93,34 @@ cdef class FileSystem:
 
     def rename(self, source: str, target: str) -> None:
         """Give the file another name; a file of that name is replaced."""
-        refuse(file_rename(os.fsencode(source), os.fsencode(target)), source, target)
+        cdef bytes source_name = os.fsencode(source)
+        cdef bytes target_name = os.fsencode(target)
+        cdef const char* c_source = source_name
+        cdef const char* c_target = target_name
+        cdef int error
+        with nogil:
+            error = file_rename(c_source, c_target)
+        refuse(error, source, target)
 
     def link(self, source: str, target: str) -> None:
         """A second name; FileExistsError when it is taken."""
-        refuse(file_link(os.fsencode(source), os.fsencode(target)), source, target)
+        cdef bytes source_name = os.fsencode(source)
+        cdef bytes target_name = os.fsencode(target)
+        cdef const char* c_source = source_name
+        cdef const char* c_target = target_name
+        cdef int error
+        with nogil:
+            error = file_link(c_source, c_target)
+        refuse(error, source, target)
 
     def unlink(self, path: str) -> None:
         """Take the name away."""
-        refuse(file_unlink(os.fsencode(path)), path)
+        cdef bytes name = os.fsencode(path)
+        cdef const char* c_name = name
+        cdef int error
+        with nogil:
+            error = file_unlink(c_name)
+        refuse(error, path)
 
     def flush_directory(self, path: str) -> None:
         """Names created, changed and taken away in this directory are durable when this returns."""
@@ -112,7 +133,12 @@ cdef class FileSystem:
 
     def make_directory(self, path: str) -> None:
         """Create a directory; FileExistsError when the name is taken."""
-        refuse(file_make_directory(os.fsencode(path)), path)
+        cdef bytes name = os.fsencode(path)
+        cdef const char* c_name = name
+        cdef int error
+        with nogil:
+            error = file_make_directory(c_name)
+        refuse(error, path)
 
     def list(self, path: str) -> list[str]:
         """The names in a directory, sorted."""

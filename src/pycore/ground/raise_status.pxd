@@ -6,3 +6,6 @@ else 0.
 
 what: what was done, where, with which values: "append 5242 bytes to ledger 17".
 """
+
+cdef str status_reason(int status)
+"""The words raise_status has for it."""

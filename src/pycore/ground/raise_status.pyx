@@ -42,3 +42,7 @@ cdef int raise_status(int status, int error, object what) except -1:
     if error:
         reason = f"{reason} ({os.strerror(error)})"
     raise kind(f"{what}: {reason}")
+
+
+cdef str status_reason(int status):
+    return TABLE[status][1] if status in TABLE else f"status {status}"

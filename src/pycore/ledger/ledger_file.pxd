@@ -5,7 +5,7 @@ from libc.stdint cimport uint8_t, uint64_t
 
 from pulsarx._core.ledger_footer cimport LedgerFooter, LedgerHeader
 from pulsarx._core.ledger_index cimport LedgerIndex
-from pulsarx._core.ledger_read cimport LedgerRead
+from pulsarx._core.ledger_read cimport LedgerGap, LedgerRead
 
 cdef class AppendIndex:
     """Owns the index of a ledger that is appended to: it outlives the writer as long as a map uses
@@ -20,12 +20,23 @@ cdef class LedgerFile:
     cdef const LedgerIndex* c_index      # of a sealed file, or of the writer; NULL: none
     cdef bint c_footer_known
     cdef readonly bint unborn            # created and never written
+    cdef readonly bint headless          # the header block is gone; the uuid is the one expected
+    cdef uint64_t c_file_size            # when it was mapped
     cdef readonly bint growing           # mapped past its end: a writer's map
     cdef readonly uint64_t ledger_id
     cdef readonly object path            # None: in memory
     cdef AppendIndex append_index        # keeps c_index of a file that is being written
     cdef int c_footer_load(self) except -1
+    cdef uint64_t c_size_now(self) except? 0
+    """How many bytes the file has by now."""
+
+    cdef int c_find(self, int kind, uint64_t value, uint64_t end, uint64_t* offset,
+                    LedgerGap* gap) except -1
+    """ledger_read_find with the file's index; offset is end when nothing is there."""
+
     cdef int c_raise(self, int status, object what) except -1
 
-cdef LedgerFile ledger_file_map(int fd, uint64_t size, uint64_t ledger_id, object path)
-"""Map size bytes (may reach past the end of the file). The descriptor stays the caller's."""
+cdef LedgerFile ledger_file_map(int fd, uint64_t size, uint64_t file_size, uint64_t ledger_id,
+                                object path, bytes uuid, bytes folder_id)
+"""Map size bytes, which may reach past the end of the file. The descriptor stays the caller's.
+uuid, folder_id: what the file must be; None: whatever it is."""

@@ -4,18 +4,21 @@ Every read takes the end below which it may look: of the slot for an open ledger
 for a sealed one.
 """
 
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
 from pulsarx._core.atomic cimport atomic_load_u64
+from pulsarx._core.batch_decode cimport entry_check
 from pulsarx._core.entry_frame cimport EntryFrame, entry_frame_span
 from pulsarx._core.file_ops cimport *
 from pulsarx._core.ledger_footer cimport *
 from pulsarx._core.ledger_index cimport *
 from pulsarx._core.ledger_read cimport *
+from pulsarx._core.ledger_recover cimport LedgerPublished, ledger_recover_header
 from pulsarx._core.limits cimport LEDGER_HEADER_SIZE
+from pulsarx._core.message_metadata cimport EntryParts, entry_decode
 from pulsarx._core.status cimport *
 from pulsarx._pycore.ledger.ledger_recovery cimport LedgerRecovery, ledger_recovery_scan
 from pulsarx._pycore.ledger.ledger_summary cimport LedgerSummary, ledger_summary
@@ -45,12 +48,16 @@ cdef class LedgerFile:
             self.c_read.base = NULL
 
     @staticmethod
-    def open(path: str, ledger_id: int, growing: bool = False) -> LedgerFile:
+    def open(path: str, ledger_id: int, growing: bool = False, *, uuid: str = "",
+             folder_id: str = "") -> LedgerFile:
         """Map a file as it is. A foreign, newer or damaged header raises; an unborn file has no
         entries.
 
         growing: another process appends to it; addresses for GROWING_SIZE bytes are taken, so that
         what comes later can be read. Such a map is not for recover.
+        uuid, folder_id: 32 hex digits each, as the catalogue names the file and its data directory.
+        CorruptDataError names both when another file is in its place. A file without a header whose
+        entries are of this uuid can be read all the same: `headless`.
         """
         cdef bytes name = os.fsencode(path)
         cdef LedgerFile self
@@ -63,9 +70,10 @@ cdef class LedgerFile:
             error = file_size(fd, &size)
             if error:
                 raise_status(STATUS_IO, error, f"open ledger {ledger_id} at {path}")
-            if growing and size < GROWING_SIZE:
-                size = GROWING_SIZE
-            self = ledger_file_map(fd, size, ledger_id, path)
+            self = ledger_file_map(
+                fd, max(size, GROWING_SIZE) if growing else size, size, ledger_id, path,
+                bytes.fromhex(uuid) if uuid else None,
+                bytes.fromhex(folder_id) if folder_id else bytes(16))
         finally:
             file_close(fd)
         return self
@@ -101,6 +109,17 @@ cdef class LedgerFile:
     cdef int c_raise(self, int status, object what) except -1:
         return raise_status(status, 0,
                             f"{what} of ledger {self.ledger_id} at {self.path or 'memory'}")
+
+    cdef uint64_t c_size_now(self) except? 0:
+        cdef bytes name = os.fsencode(self.path)
+        cdef int fd = -1
+        cdef int error = file_open(name, FILE_READ, &fd)
+        if error == 0:
+            error = file_size(fd, &self.c_file_size)
+            file_close(fd)
+        if error:
+            raise_status(STATUS_IO, error, f"open ledger {self.ledger_id} at {self.path}")
+        return self.c_file_size
 
     cdef int c_footer_load(self) except -1:
         """Check footer, index and damage records once."""
@@ -156,12 +175,18 @@ cdef class LedgerFile:
                           record.publish_max_ms))
         return found
 
-    def recover(self) -> LedgerRecovery:
-        """Scan a file whose owner died; nothing is changed. Not for the map of a writer."""
+    def recover(self, published: tuple[int, int, int] = (0, 0, 0)) -> LedgerRecovery:
+        """Scan a file whose owner died; nothing is changed. Not for the map of a writer.
+
+        published: the end, entries and messages that readers are known to have seen; in a topic of
+        durability sync what is not there of it is damage.
+        """
+        cdef LedgerPublished known
         if self.growing:
             self.c_raise(STATUS_OUT_OF_RANGE, "recover from the map of the writer")
-        return ledger_recovery_scan(self.c_read.base, self.c_read.mapped_size, self.ledger_id,
-                                    self.path)
+        known.end, known.entry_count, known.message_count = published
+        return ledger_recovery_scan(&self.c_header, self.unborn, self.headless, self.c_read.base,
+                                    self.c_read.mapped_size, self.ledger_id, self.path, &known)
 
     def entry(self, offset: int, end: int) -> tuple[dict[str, int], bytes, int] | None:
         """(frame, entry, next_offset) of the entry at offset; None at the end. Checksums
@@ -182,6 +207,42 @@ cdef class LedgerFile:
             self.c_raise(status, f"{which} at offset {offset}")
         return frame_dict(&frame), PyBytes_FromStringAndSize(<const char*>entry,
                                                              frame.entry_size), next_offset
+
+    def check_entries(self, offset: int, end: int) -> int:
+        """Look at the entries from offset to end: each is whole, comes where the one before said,
+        and holds as many messages as its frame says. How many there are.
+
+        CorruptDataError: not so, says where. Compressed batches are not decompressed.
+        """
+        cdef uint64_t at = offset
+        cdef uint64_t stop = end
+        cdef uint64_t count = 0
+        cdef uint64_t next_offset = 0
+        cdef uint64_t next_entry = 0
+        cdef uint64_t next_message = 0
+        cdef const uint8_t* entry = NULL
+        cdef EntryFrame frame
+        cdef EntryParts parts
+        cdef int status = STATUS_OK
+        with nogil:
+            while at < stop:
+                status = ledger_read_entry(&self.c_read, at, stop, &frame, &entry, &next_offset)
+                if status == STATUS_OK:
+                    status = entry_decode(entry, frame.entry_size, False, &parts)
+                if status == STATUS_OK:
+                    status = entry_check(&parts, frame.message_count)
+                if status == STATUS_OK and count and (frame.entry_id != next_entry
+                                                      or frame.first_message != next_message):
+                    status = STATUS_CORRUPT
+                if status != STATUS_OK:
+                    break
+                next_entry = frame.entry_id + 1
+                next_message = frame.first_message + frame.message_count
+                count += 1
+                at = next_offset
+        if status != STATUS_OK:
+            self.c_raise(status, f"entry at offset {at}")
+        return count
 
     def frame(self, offset: int, end: int) -> dict[str, int] | None:
         """The frame at offset alone; None at the end."""
@@ -213,6 +274,17 @@ cdef class LedgerFile:
             self.c_raise(status, f"pass over offset {offset}")
         return next_offset
 
+    cdef int c_find(self, int kind, uint64_t value, uint64_t end, uint64_t* offset,
+                    LedgerGap* gap) except -1:
+        cdef int status
+        index_load(self)
+        with nogil:
+            status = ledger_read_find(&self.c_read, kind, value, end, self.c_index, offset, gap)
+        if status == STATUS_END:
+            offset[0] = end
+            return 0
+        return self.c_raise(status, f"find below offset {end}") if status != STATUS_OK else 0
+
     def find_entry(self, entry_id: int, end: int) -> int:
         """The offset of the first entry with this id or a later one; end when there is none."""
         return find(self, FIND_ENTRY, entry_id, end)
@@ -225,6 +297,17 @@ cdef class LedgerFile:
     def find_publish_time(self, publish_time_ms: int, end: int) -> int:
         """The offset of the first entry published at this time or later; end when there is none."""
         return find(self, FIND_PUBLISH_TIME, <uint64_t><int64_t>publish_time_ms, end)
+
+    def find_entry_or_gap(self, entry_id: int, end: int) -> tuple[int, tuple[int, int] | None]:
+        """As find_entry, and where the entry belongs if it lies in a damaged place: (entry id,
+        ordinal of its first message) with which that place begins, else None."""
+        return find_or_gap(self, FIND_ENTRY, entry_id, end)
+
+    def find_publish_time_or_gap(self, publish_time_ms: int,
+                                 end: int) -> tuple[int, tuple[int, int] | None]:
+        """As find_publish_time, and the damaged place right in front of the entry found, as
+        find_entry_or_gap says it."""
+        return find_or_gap(self, FIND_PUBLISH_TIME, <uint64_t><int64_t>publish_time_ms, end)
 
     def end_of_times(self, publish_time_ms: int, end: int) -> tuple[int, int] | None:
         """(offset, ordinal) behind the last entry published before this time; None: damage keeps
@@ -301,15 +384,15 @@ cdef int index_load(LedgerFile self) except -1:
 
 cdef object find(LedgerFile self, int kind, uint64_t value, uint64_t end):
     cdef uint64_t offset = 0
-    cdef int status
-    index_load(self)
-    with nogil:
-        status = ledger_read_find(&self.c_read, kind, value, end, self.c_index, &offset)
-    if status == STATUS_END:
-        return end
-    if status != STATUS_OK:
-        self.c_raise(status, f"find below offset {end}")
+    self.c_find(kind, value, end, &offset, NULL)
     return offset
+
+
+cdef tuple find_or_gap(LedgerFile self, int kind, uint64_t value, uint64_t end):
+    cdef uint64_t offset = 0
+    cdef LedgerGap gap
+    self.c_find(kind, value, end, &offset, &gap)
+    return offset, (gap.entry_id, gap.first_message) if gap.offset else None
 
 
 cdef dict frame_dict(const EntryFrame* frame):
@@ -326,7 +409,8 @@ cdef dict frame_dict(const EntryFrame* frame):
     }
 
 
-cdef LedgerFile ledger_file_map(int fd, uint64_t size, uint64_t ledger_id, object path):
+cdef LedgerFile ledger_file_map(int fd, uint64_t size, uint64_t file_size, uint64_t ledger_id,
+                                object path, bytes uuid, bytes folder_id):
     cdef LedgerFile self = LedgerFile.__new__(LedgerFile)
     cdef uint8_t* base = NULL
     cdef int status
@@ -334,15 +418,48 @@ cdef LedgerFile ledger_file_map(int fd, uint64_t size, uint64_t ledger_id, objec
     self.ledger_id = ledger_id
     self.path = path
     if size > 0:
-        error = file_map(fd, size, False, &base)
+        error = file_map(fd, 0, size, False, &base)
     if error:
         raise_status(STATUS_IO, error, f"map ledger {ledger_id} at {path or 'memory'}")
     self.c_read.base = base
     self.c_read.mapped_size = size
-    status = ledger_header_decode(base, size, &self.c_header)
+    self.c_file_size = file_size
+    status = ledger_header_decode(base, file_size, &self.c_header)
+    if uuid is not None:
+        status = expect(self, status, uuid, folder_id)
     self.unborn = status == STATUS_UNBORN
     if status != STATUS_OK and not self.unborn:
         self.c_raise(status, "header")
     self.c_read.seed = self.c_header.seed
     self.c_read.populated_end = LEDGER_HEADER_SIZE
     return self
+
+
+cdef int expect(LedgerFile self, int status, bytes uuid, bytes folder_id) except -1:
+    """Compare the header with what the catalogue says; status: of the header, and what becomes of
+    it."""
+    cdef bytes none = bytes(16)
+    cdef const uint8_t* c_uuid = <const uint8_t*>PyBytes_AS_STRING(uuid)
+    cdef const uint8_t* c_folder_id = <const uint8_t*>PyBytes_AS_STRING(folder_id)
+    cdef int rebuilt
+    if status == STATUS_UNBORN or status == STATUS_CORRUPT or status == STATUS_FOREIGN:
+        with nogil:
+            rebuilt = ledger_recover_header(self.c_read.base, self.c_file_size, c_uuid,
+                                            c_folder_id, &self.c_header)
+        self.headless = rebuilt == STATUS_OK
+        return STATUS_OK if self.headless else status
+    if status != STATUS_OK:
+        return status
+    where = f"open ledger {self.ledger_id} at {self.path}"
+    if self.uuid != uuid:
+        raise CorruptDataError(
+            f"{where}: the file there has the uuid {self.uuid.hex()}, the catalogue names "
+            f"{uuid.hex()}; another file is in its place. Nothing was changed; put the right one "
+            "back")
+    found = PyBytes_FromStringAndSize(<char*>self.c_header.folder_id, 16)
+    if found != none and folder_id != none and found != folder_id:
+        raise CorruptDataError(
+            f"{where}: the file there, of uuid {uuid.hex()}, belongs to the data directory "
+            f"{found.hex()}, and not to this one, {folder_id.hex()}. Nothing was changed; put the "
+            "right one back")
+    return STATUS_OK

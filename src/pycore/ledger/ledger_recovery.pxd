@@ -2,12 +2,14 @@
 
 from libc.stdint cimport uint8_t, uint64_t
 
-from pulsarx._core.ledger_recover cimport LedgerRecover
+from pulsarx._core.ledger_footer cimport LedgerHeader
+from pulsarx._core.ledger_recover cimport LedgerPublished, LedgerRecover
 
 cdef class LedgerRecovery:
     cdef LedgerRecover* c_recover        # owned
     cdef readonly object ledger_id, path
     cdef uint64_t c_size                 # of the file when it was scanned
 
-cdef LedgerRecovery ledger_recovery_scan(const uint8_t* base, uint64_t size, object ledger_id,
-                                         object path)
+cdef LedgerRecovery ledger_recovery_scan(const LedgerHeader* header, bint unborn, bint headless,
+                                         const uint8_t* base, uint64_t size, object ledger_id,
+                                         object path, const LedgerPublished* published)

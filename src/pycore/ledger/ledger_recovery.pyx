@@ -42,6 +42,11 @@ cdef class LedgerRecovery:
         return bool(self.c_recover.header.damaged)
 
     @property
+    def headless(self) -> bool:
+        """The header block is gone; the entries are summed with the uuid the catalogue knows."""
+        return bool(self.c_recover.headless)
+
+    @property
     def end(self) -> int:
         return self.c_recover.end
 
@@ -97,10 +102,10 @@ cdef class LedgerRecovery:
                 f"unborn={self.unborn})")
 
 
-cdef LedgerRecovery ledger_recovery_scan(const uint8_t* base, uint64_t size, object ledger_id,
-                                         object path):
+cdef LedgerRecovery ledger_recovery_scan(const LedgerHeader* header, bint unborn, bint headless,
+                                         const uint8_t* base, uint64_t size, object ledger_id,
+                                         object path, const LedgerPublished* published):
     cdef LedgerRecovery self = LedgerRecovery.__new__(LedgerRecovery)
-    cdef int status
     self.ledger_id = ledger_id
     self.path = path
     self.c_size = size
@@ -108,9 +113,8 @@ cdef LedgerRecovery ledger_recovery_scan(const uint8_t* base, uint64_t size, obj
     if self.c_recover == NULL:
         raise MemoryError(f"recover ledger {ledger_id}: out of memory; nothing was changed")
     with nogil:
-        status = ledger_recover_scan(self.c_recover, base, size)
-    if status != STATUS_OK:
-        raise_status(status, 0, f"recover ledger {ledger_id} at {path or 'memory'}: header")
+        ledger_recover_scan(self.c_recover, header, unborn, base, size, published)
+    self.c_recover.headless = headless
     return self
 
 
@@ -132,7 +136,7 @@ def seal_recovered(path: str, recovery: LedgerRecovery) -> LedgerSummary:
         error = file_read(fd, block, LEDGER_HEADER_SIZE, 0, &done)
         if error:
             raise_status(STATUS_IO, error, what)
-        if not recovery.c_recover.unborn:
+        if not recovery.c_recover.unborn and not recovery.c_recover.headless:
             raise_status(ledger_header_decode(block, done, &header), 0, what)
             if memcmp(header.uuid, recovery.c_recover.header.uuid, 16) != 0:
                 raise_status(STATUS_FOREIGN, 0, f"{what}: not the file that was recovered")

@@ -19,7 +19,7 @@ from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
 cdef class LedgerTail:
     # the open ledger; None while nothing was published in this session
     cdef readonly LedgerWriter writer
-    cdef readonly object managed_ledger  # rolls over, gives the next span
+    cdef object managed_ledger           # the list of ledgers; asked in the control plane alone
     cdef readonly int partition          # index among its topic's partitions; -1: it is none
     cdef list attached                   # writers that wake c_event
     # what readers of the topic sleep on; woken by every publish
@@ -28,6 +28,7 @@ cdef class LedgerTail:
     cdef object event_owner              # keeps c_event alive when it lies in a shared mapping
     cdef public IntervalJob flush        # durability interval: armed by each publish; else None
     cdef public int64_t roll_over_at_ms  # what is published then or later goes to the next ledger
+    cdef uint64_t changes                # of the list of ledgers, counted
     # what to call when messages became visible, besides waking c_event
     cdef list watchers
     # above 0: nobody wakes c_event, so whoever waits looks again after so long
@@ -36,6 +37,20 @@ cdef class LedgerTail:
     cdef int notify(self) except -1
     cdef int open_next(self) except -1
     cdef int roll_over(self, LedgerWriter full) except -1
+
+    # What readers ask of the list of ledgers. Calls of the control plane: they may open a file.
+
+    cdef bint is_same(self, uint64_t changes) noexcept
+    """Whether the list is what it was when `changes` were counted. False: it cannot be told."""
+
+    cdef LedgerSpan span_of(self, uint64_t ledger_id)
+    """None: the ledger is gone. CorruptDataError: its file cannot be read."""
+
+    cdef LedgerSpan span_after(self, LedgerSpan span, uint64_t passed_ledger_id, uint64_t offset)
+    """Where a reader goes that has read a span to an offset; None: it waits."""
+
+    cdef uint64_t ledger_id_after(self, uint64_t ledger_id) except? 0
+    cdef uint64_t messages_in(self, uint64_t ledger_id) except? 0
     cdef int appended(self, LedgerWriter writer, int64_t publish_time_ms) except -1
 
 
@@ -49,6 +64,8 @@ cdef class LedgerSpan:
     cdef const uint64_t* c_end           # what may be read, in bytes of the file
     cdef uint64_t fixed_end              # sealed: the end
     cdef uint64_t missing_size           # sealed: bytes that the file was cut by since
+    cdef uint64_t entry_count            # sealed: how many there are, damaged ones included
+    cdef uint64_t message_count
 
 
 cdef inline uint64_t ledger_span_end(LedgerSpan self) noexcept:
@@ -58,3 +75,9 @@ cdef inline uint64_t ledger_span_end(LedgerSpan self) noexcept:
     if self.c_slot != NULL and atomic_load_u64(&self.c_slot.ledger_id) != self.ledger_id:
         return 0
     return end
+
+
+cdef bint ledger_span_counts(LedgerSpan self, uint64_t end, uint64_t* entries,
+                             uint64_t* messages) noexcept
+"""How many entries and messages lie below end, as ledger_span_end just answered it. False: not
+known now, for the ledger grew meanwhile; both are UINT64_MAX then."""

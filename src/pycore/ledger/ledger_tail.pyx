@@ -2,14 +2,14 @@
 """Body of ledger_tail.pxd."""
 
 cimport cython
-from libc.stdint cimport INT64_MAX, int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint64_t
 
 from pulsarx._core.atomic cimport (
-    atomic_store_u32, pthread_mutex_lock, pthread_mutex_unlock,
+    atomic_load_u64, atomic_store_u32, pthread_mutex_lock, pthread_mutex_unlock,
 )
 from pulsarx._core.ledger_state cimport LEDGER_FENCED, LEDGER_OPEN
 from pulsarx._core.limits cimport ENTRY_ALIGNMENT, LEDGER_HEADER_SIZE
-from pulsarx._core.status cimport STATUS_UNBORN
+from pulsarx._core.status cimport STATUS_TRUNCATED, STATUS_UNBORN
 from pulsarx._core.wait_event cimport wait_event_wake
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
@@ -58,6 +58,7 @@ cdef class LedgerTail:
 
     def wake(self) -> None:
         """Make everybody who waits for messages of this topic look again."""
+        self.changes += 1
         wait_event_wake(self.c_event)
         self.notify()
 
@@ -81,6 +82,23 @@ cdef class LedgerTail:
         control_plane.perform(self.managed_ledger.roll_over, (full,))
         return 0
 
+    cdef bint is_same(self, uint64_t changes) noexcept:
+        # Of what another process changes nobody here is told.
+        return changes == self.changes and self.event_owner is None and self.poll_ms == 0
+
+    cdef LedgerSpan span_of(self, uint64_t ledger_id):
+        return control_plane.perform(self.managed_ledger.span_of, (ledger_id,))
+
+    cdef LedgerSpan span_after(self, LedgerSpan span, uint64_t passed_ledger_id, uint64_t offset):
+        return control_plane.perform(self.managed_ledger.span_after,
+                                     (span, passed_ledger_id, offset))
+
+    cdef uint64_t ledger_id_after(self, uint64_t ledger_id) except? 0:
+        return control_plane.perform(self.managed_ledger.ledger_id_after, (ledger_id,))
+
+    cdef uint64_t messages_in(self, uint64_t ledger_id) except? 0:
+        return control_plane.perform(self.managed_ledger.messages_in, (ledger_id,))
+
     cdef int appended(self, LedgerWriter writer, int64_t publish_time_ms) except -1:
         return 0
 
@@ -97,15 +115,21 @@ cdef class LedgerSpan:
     """One ledger as a reader sees it. Immutable but for its end."""
 
     @staticmethod
-    def sealed(uint64_t ledger_id, LedgerFile file not None, uint64_t end) -> LedgerSpan:
-        """A ledger that does not change any more; end: bytes of the file up to its index."""
+    def sealed(uint64_t ledger_id, LedgerFile file not None, uint64_t end, uint64_t entry_count,
+               uint64_t message_count) -> LedgerSpan:
+        """A ledger that does not change any more; end: bytes of the file up to its index; counts:
+        with what is damaged."""
         cdef LedgerSpan self = LedgerSpan.__new__(LedgerSpan)
         self.ledger_id = ledger_id
         self.file = file
         self.fixed_end = end
+        self.entry_count = entry_count
+        self.message_count = message_count
         self.c_end = &self.fixed_end
         if file.unborn and end > LEDGER_HEADER_SIZE:
-            raise_status(STATUS_UNBORN, 0, f"read ledger {ledger_id} at {file.path}")
+            raise_status(STATUS_UNBORN, 0, (
+                f"read ledger {ledger_id} at {file.path}: {file.c_file_size} bytes without a "
+                f"header and without one of its {entry_count} entries"))
         if end > file.c_read.mapped_size:
             self.fixed_end = file.c_read.mapped_size // ENTRY_ALIGNMENT * ENTRY_ALIGNMENT
             self.missing_size = end - self.fixed_end
@@ -133,6 +157,12 @@ cdef class LedgerSpan:
         self.slot_owner = ends
         self.c_slot = ends.c_slot(slot)
         self.c_end = &self.c_slot.end
+        # Else a look at what is not there would end this process.
+        cdef uint64_t end = ledger_span_end(self)
+        if end > LEDGER_HEADER_SIZE and end > file.c_file_size and end > file.c_size_now():
+            raise_status(STATUS_TRUNCATED, 0, (
+                f"read ledger {ledger_id} at {file.path}: the file has {file.c_file_size} bytes, "
+                f"its owner has published {end}"))
         return self
 
     @property
@@ -148,6 +178,43 @@ cdef class LedgerSpan:
         return f"LedgerSpan(ledger_id={self.ledger_id}, end={self.end})"
 
 
+cdef bint ledger_span_counts(LedgerSpan self, uint64_t end, uint64_t* entries,
+                             uint64_t* messages) noexcept:
+    cdef uint64_t found_end
+    if self.writer is not None:
+        writer_counts(self.writer, &found_end, entries, messages)
+    elif self.c_slot == NULL:
+        entries[0] = self.entry_count
+        messages[0] = self.message_count
+        return True
+    else:
+        # The writer stores the end first, so these are of this end or of an earlier one.
+        messages[0] = atomic_load_u64(&self.c_slot.message_count)
+        entries[0] = atomic_load_u64(&self.c_slot.entry_count)
+        found_end = ledger_span_end(self)
+    if found_end != end:
+        entries[0] = messages[0] = UINT64_MAX
+    return found_end == end
+
+
+cdef void writer_counts(LedgerWriter writer, uint64_t* end, uint64_t* entries,
+                        uint64_t* messages) noexcept:
+    """What readers may see of an open ledger: in a topic of durability sync, what is flushed."""
+    with nogil:
+        if writer.c_ledger.publish_on_flush:
+            pthread_mutex_lock(&writer.c_ledger.flush_mutex)
+            end[0] = writer.c_ledger.durable_end
+            entries[0] = writer.c_ledger.durable_count
+            messages[0] = writer.c_ledger.durable_messages
+            pthread_mutex_unlock(&writer.c_ledger.flush_mutex)
+        else:
+            pthread_mutex_lock(&writer.c_ledger.append_mutex)
+            end[0] = writer.c_ledger.end
+            entries[0] = writer.c_ledger.entry_count
+            messages[0] = writer.c_ledger.message_count
+            pthread_mutex_unlock(&writer.c_ledger.append_mutex)
+
+
 def fence(LedgerWriter writer not None) -> None:
     """Refuse further appends; what is stored stays, and can be flushed and sealed."""
     with nogil:
@@ -159,17 +226,6 @@ def fence(LedgerWriter writer not None) -> None:
 
 def published_counts(LedgerWriter writer not None) -> tuple:
     """(entries, messages) that readers may see: in a topic of durability sync, what is flushed."""
-    cdef uint64_t entries
-    cdef uint64_t messages
-    with nogil:
-        if writer.c_ledger.publish_on_flush:
-            pthread_mutex_lock(&writer.c_ledger.flush_mutex)
-            entries = writer.c_ledger.durable_count
-            messages = writer.c_ledger.durable_messages
-            pthread_mutex_unlock(&writer.c_ledger.flush_mutex)
-        else:
-            pthread_mutex_lock(&writer.c_ledger.append_mutex)
-            entries = writer.c_ledger.entry_count
-            messages = writer.c_ledger.message_count
-            pthread_mutex_unlock(&writer.c_ledger.append_mutex)
+    cdef uint64_t end, entries, messages
+    writer_counts(writer, &end, &entries, &messages)
     return entries, messages

@@ -13,7 +13,7 @@ from pulsarx._core.ledger_append cimport *
 from pulsarx._core.ledger_footer cimport LedgerFooter
 from pulsarx._core.ledger_index cimport LedgerIndex
 from pulsarx._core.ledger_state cimport *
-from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
+from pulsarx._core.limits cimport ENTRY_FRAME_SIZE, LEDGER_HEADER_SIZE
 from pulsarx._core.status cimport *
 from pulsarx._core.wait_event cimport WaitEvent
 from pulsarx._pycore.ledger.ledger_file cimport AppendIndex, LedgerFile, ledger_file_map
@@ -160,9 +160,9 @@ cdef class LedgerWriter:
             free(room)
         if status != STATUS_OK:
             if status == STATUS_OUT_OF_RANGE:
-                raise ValueError(f"append to ledger {self.ledger_id}: an entry starts "
-                                 "with 0x0e01 and its checksum, "
-                                 "and holds one message or more")
+                raise ValueError(f"append to ledger {self.ledger_id}: an entry starts with 0x0e01 "
+                                 "and its checksum, and holds one message or more, as many as "
+                                 f"{size} bytes can; not {message_count}")
             self.c_raise(status, f"append {size} bytes to")
         return frame.entry_id, frame.first_message, offset
 
@@ -229,9 +229,9 @@ cdef class LedgerWriter:
         if self.file is None:
             if atomic_load_u32(&self.c_ledger.state) == LEDGER_CLOSED:
                 self.c_raise(STATUS_CLOSED, "map")
-            self.file = ledger_file_map(self.c_ledger.fd,
-                                        self.c_ledger.size_max + LEDGER_OVERSHOOT_MAX,
-                                        self.ledger_id, self.path)
+            size = self.c_ledger.size_max + LEDGER_OVERSHOOT_MAX
+            self.file = ledger_file_map(self.c_ledger.fd, size, LEDGER_HEADER_SIZE,
+                                        self.ledger_id, self.path, None, None)
             self.file.growing = True
             self.file.c_index = self.append_index.c_index
             self.file.append_index = self.append_index

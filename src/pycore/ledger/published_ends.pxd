@@ -13,6 +13,7 @@ cdef class PublishedEnds:
     cdef uint64_t c_count             # slots the file has room for
     cdef uint64_t c_epoch
     cdef list free                    # numbers of free slots, owner only
+    cdef dict left_slots              # slots that dead owners left, by ledger id; owner only
     cdef uint64_t c_next              # never used from here on
     cdef int c_size_check(self, uint64_t slot) except -1
     cdef PublishedEnd* c_slot(self, uint64_t slot) except NULL

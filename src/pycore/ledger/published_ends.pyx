@@ -11,6 +11,9 @@ from libc.string cimport memcmp, memcpy, memset
 
 from pulsarx._core.atomic cimport *
 from pulsarx._core.file_ops cimport *
+from pulsarx._core.limits cimport (
+    ENTRY_ALIGNMENT, ENTRY_MESSAGES_MAX, ENTRY_SPAN_MIN, LEDGER_HEADER_SIZE, LEDGER_MESSAGES_END,
+)
 from pulsarx._core.published_end cimport *
 from pulsarx._core.status cimport *
 from pulsarx._core.wait_event cimport *
@@ -26,6 +29,8 @@ cdef enum:
     POLL_FIRST_NS = 1000000
     POLL_LAST_NS = 20000000
 
+cdef uint64_t END_MAX = <uint64_t>1 << 41     # of a ledger file, with room to spare
+
 cdef bytes MAGIC = b"PULSARXE"
 
 
@@ -38,6 +43,7 @@ cdef class PublishedEnds:
         self.c_fd = -1
         self.c_next = 1
         self.free = []
+        self.left_slots = {}
 
     def __dealloc__(self):
         if self.c_slots != NULL:
@@ -47,7 +53,8 @@ cdef class PublishedEnds:
 
     @staticmethod
     def create(path: str, epoch: int) -> PublishedEnds:
-        """Start the file anew, as the owner with this epoch. Slots of earlier owners are gone."""
+        """Start the file anew, as the owner with this epoch. Nobody reads up to the ends that
+        earlier owners published; they are kept for `left`."""
         return _start(PublishedEnds.__new__(PublishedEnds), path, epoch)
 
     @staticmethod
@@ -120,6 +127,8 @@ cdef class PublishedEnds:
         cdef int error
         if self.free:
             return self.free.pop()
+        while self.c_next < self.c_count and self.c_slots[self.c_next].left_ledger_id:
+            self.c_next += 1
         slot = self.c_next
         if slot >= SLOT_COUNT_MAX:
             raise_status(STATUS_OUT_OF_RANGE, 0, f"more than {SLOT_COUNT_MAX} open ledgers")
@@ -147,6 +156,7 @@ cdef class PublishedEnds:
         """The slot is this ledger's from here on, still empty. The id last: it makes the rest
         valid."""
         cdef PublishedEnd* at = self.c_slot(slot)
+        at.left_ledger_id = 0
         atomic_store_u64(&at.ledger_id, 0)
         atomic_store_u64(&at.end, 0)
         atomic_store_u64(&at.entry_count, 0)
@@ -155,6 +165,38 @@ cdef class PublishedEnds:
         atomic_store_u64(&at.state, PUBLISHED_OPEN)
         atomic_store_u64(&at.ledger_id, ledger_id)
         return 0
+
+    def left(self, ledger_id: int) -> tuple[int, int, int]:
+        """(end, entry_count, message_count) that an owner published of a ledger before it died;
+        zeros when nobody knows. No end to read up to, but evidence of what there was."""
+        cdef uint64_t slot
+        if ledger_id not in self.left_slots:
+            return 0, 0, 0
+        slot = self.left_slots[ledger_id]
+        return evidence(self.c_slots + slot)
+
+    def left_ids(self) -> list[int]:
+        """The ledgers of which earlier owners left an end."""
+        return list(self.left_slots)
+
+    def forget_left(self, ledger_id: int) -> None:
+        """The ledger is recovered, or gone: its slot is free."""
+        cdef uint64_t slot = self.left_slots.pop(ledger_id, 0)
+        if slot:
+            self.c_slots[slot].left_ledger_id = 0
+            if slot < self.c_next:
+                self.free.append(slot)
+
+    def published(self, slot: int, ledger_id: int) -> tuple[int, int, int]:
+        """As left, for who opened the file of another owner, dead or alive."""
+        cdef PublishedEnd* at
+        cdef uint64_t wanted = ledger_id
+        if slot < 1:
+            return 0, 0, 0
+        at = self.c_slot(slot)
+        if wanted == 0 or (at.ledger_id != wanted and at.left_ledger_id != wanted):
+            return 0, 0, 0
+        return evidence(at)
 
     def read(self, slot: int) -> tuple[int, int, int, int, int, int]:
         """(ledger_id, epoch, end, entry_count, message_count, state); state 0 free, 1 open, 2
@@ -237,13 +279,26 @@ cdef class PublishedEnds:
         return status
 
 
+cdef tuple evidence(const PublishedEnd* at):
+    """What a slot says, if that can be; a power cut may have left any bytes."""
+    cdef uint64_t end = at.end
+    cdef uint64_t entries = at.entry_count
+    cdef uint64_t messages = at.message_count
+    if end < LEDGER_HEADER_SIZE or end % ENTRY_ALIGNMENT or end > END_MAX:
+        return 0, 0, 0
+    if entries > (end - LEDGER_HEADER_SIZE) // ENTRY_SPAN_MIN or messages < entries or (
+            messages > entries * ENTRY_MESSAGES_MAX or messages > LEDGER_MESSAGES_END):
+        return 0, 0, 0
+    return end, entries, messages
+
+
 cdef inline bint slot_moved(PublishedEnd* at, uint64_t ledger_id, uint64_t known) noexcept nogil:
     return (atomic_load_u64(&at.end) > known or atomic_load_u64(&at.state) != PUBLISHED_OPEN
             or atomic_load_u64(&at.ledger_id) != ledger_id)
 
 
 cdef int _map(PublishedEnds self) except -1:
-    cdef int error = file_map(self.c_fd, <uint64_t>SLOT_COUNT_MAX * SLOT_SIZE, self.writable,
+    cdef int error = file_map(self.c_fd, 0, <uint64_t>SLOT_COUNT_MAX * SLOT_SIZE, self.writable,
                               <unsigned char**>&self.c_slots)
     if error:
         self.c_slots = NULL
@@ -255,6 +310,8 @@ cdef PublishedEnds _start(PublishedEnds self, object path, uint64_t epoch):
     cdef bytes name
     cdef uint64_t size = 0
     cdef uint32_t version = 1
+    cdef PublishedEnd* at
+    cdef uint64_t slot
     cdef int error
     self.path = path
     self.writable = True
@@ -279,11 +336,14 @@ cdef PublishedEnds _start(PublishedEnds self, object path, uint64_t epoch):
     self.c_epoch = epoch
     atomic_store_u64(<uint64_t*>(<char*>self.c_slots + 8), epoch)
     for slot in range(1, self.c_count):
-        at = self.c_slots + <uint64_t>slot
+        at = self.c_slots + slot
         if at.ledger_id:
+            at.left_ledger_id = at.ledger_id
             atomic_store_u64(&at.ledger_id, 0)
             atomic_store_u64(&at.state, PUBLISHED_FREE)
             wait_event_wake(&at.event)
+        if at.left_ledger_id:
+            self.left_slots[at.left_ledger_id] = slot
     memcpy(<char*>self.c_slots + 16, &version, 4)
     memcpy(self.c_slots, <const char*>MAGIC, 8)
     return self

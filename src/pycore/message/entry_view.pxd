@@ -50,3 +50,7 @@ is no entry."""
 
 cdef EntryView entry_view_share(EntryView view, EntryContext context)
 """The same entry for another consumer."""
+
+
+cdef uint64_t entry_view_offset(EntryView view) noexcept
+"""Where the frame of an entry of a ledger lies in its file."""

@@ -5,10 +5,11 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
 from pulsarx._core.entry_frame cimport EntryFrame
-from pulsarx._core.message_metadata cimport EntryParts, entry_decode
-from pulsarx._core.single_metadata cimport METADATA_BATCH
+from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
+from pulsarx._core.message_metadata cimport EntryParts, entry_count_holds, entry_decode
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK
 from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 
 
 cdef class EntryContext:
@@ -38,9 +39,7 @@ cdef EntryView entry_view_new(object pin, EntryContext context, uint64_t ledger_
     cdef EntryParts parts
     # The reader of the ledger has verified the checksum just now; it is not summed twice.
     cdef int status = entry_decode(entry, frame.entry_size, False, &parts)
-    cdef bint is_batch = status == STATUS_OK and parts.metadata.flags & METADATA_BATCH != 0
-    if status == STATUS_OK and (parts.metadata.message_count if is_batch
-                                else 1) != frame.message_count:
+    if status == STATUS_OK and not entry_count_holds(&parts, frame.message_count):
         status = STATUS_CORRUPT
     if status != STATUS_OK:
         raise_status(status, 0, f"take apart entry {frame.entry_id} of ledger {ledger_id}")
@@ -73,6 +72,10 @@ cdef int entry_view_decompress(EntryView view, EntryParts* parts,
     view.c_payload = <const uint8_t*>PyBytes_AS_STRING(view.plain)
     view.payload_size = <uint32_t>PyBytes_GET_SIZE(view.plain)
     return 0
+
+
+cdef uint64_t entry_view_offset(EntryView view) noexcept:
+    return <uint64_t>(view.c_entry - (<LedgerFile>view.pin).c_read.base) - ENTRY_FRAME_SIZE
 
 
 cdef EntryView entry_view_share(EntryView view, EntryContext context):

@@ -11,5 +11,6 @@ cdef Message message_at(LedgerReader reader, EntryContext context, uint64_t ledg
                         uint32_t decompressed_size_max)
 """None: it is gone or cannot be read. The reader is moved."""
 
-cdef int message_place(EntryView view, uint32_t index, uint32_t* at, uint32_t* walked) except -1
-"""Walk from batch index walked, which lies at offset at, to index; both move to it."""
+cdef int message_place(EntryView view, uint32_t index, uint32_t* at, uint32_t* walked) noexcept
+"""Walk from batch index walked, which lies at offset at, to index; both move to it, or where the
+batch cannot be read any more: its status."""

@@ -8,9 +8,8 @@ from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView, entry_view_new
-from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
+from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_ENTRY
 from pulsarx._pycore.message.message cimport REDELIVERY_SHIFT, Message, message_new
-from pulsarx._pycore.ground.raise_status cimport raise_status
 
 
 cdef Message message_at(LedgerReader reader, EntryContext context, uint64_t ledger_id,
@@ -21,33 +20,31 @@ cdef Message message_at(LedgerReader reader, EntryContext context, uint64_t ledg
     cdef uint32_t at = 0
     cdef uint32_t walked = 0
     cdef uint32_t index
-    if not reader.read_message(ledger_id, message):
+    if reader.read_message(ledger_id, message) != READ_ENTRY:
         return None
     try:
         view = entry_view_new(reader.span.file, context, ledger_id, &reader.c_frame,
                               reader.c_entry, decompressed_size_max)
-        if view.metadata_flags & METADATA_BATCH == 0:
-            return message_new(view, view.c_payload, view.payload_size, -1, 0,
-                               view.metadata_flags | (redelivery_count << REDELIVERY_SHIFT))
-        index = <uint32_t>(message - view.first_message)
-        message_place(view, index, &at, &walked)
-        read_next(view, &at, &found, index)
     except errors.CorruptDataError:
+        return None
+    if view.metadata_flags & METADATA_BATCH == 0:
+        return message_new(view, view.c_payload, view.payload_size, -1, 0,
+                           view.metadata_flags | (redelivery_count << REDELIVERY_SHIFT))
+    index = <uint32_t>(message - view.first_message)
+    if message_place(view, index, &at, &walked) != STATUS_OK or (
+            batch_decode_next(view.c_payload, view.payload_size, &at, &found) != STATUS_OK):
         return None
     return message_new(view, found.payload, found.payload_size, <int>index,
                        found.encoded_metadata_size,
                        found.flags | (redelivery_count << REDELIVERY_SHIFT))
 
 
-cdef int read_next(EntryView view, uint32_t* at, BatchMessage* found, uint32_t index) except -1:
-    cdef int status = batch_decode_next(view.c_payload, view.payload_size, at, found)
-    return raise_status(status, 0, f"read message {index} of entry {view.entry_id} of ledger "
-                                   f"{view.ledger_id}") if status != STATUS_OK else 0
-
-
-cdef int message_place(EntryView view, uint32_t index, uint32_t* at, uint32_t* walked) except -1:
+cdef int message_place(EntryView view, uint32_t index, uint32_t* at, uint32_t* walked) noexcept:
     cdef BatchMessage passed
+    cdef int status
     while walked[0] < index:
-        read_next(view, at, &passed, walked[0])
+        status = batch_decode_next(view.c_payload, view.payload_size, at, &passed)
+        if status != STATUS_OK:
+            return status
         walked[0] += 1
-    return 0
+    return STATUS_OK

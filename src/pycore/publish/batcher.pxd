@@ -41,6 +41,7 @@ cdef class Batcher:
     cdef uint64_t next_sequence_id
     cdef int64_t published_sequence_id   # of what is published, -1 before the first
     cdef int64_t batch_delay_ms
+    cdef int64_t begun_ms                # when the oldest open batch got its first message
     cdef uint32_t batch_messages_max
     cdef uint32_t batch_bytes_max
     cdef uint32_t message_size_max
@@ -87,4 +88,3 @@ cdef class Batcher:
     cdef int check_open(self) except -1
     cdef int drain(self, bint at_last) except -1
     cdef int give_up_open(self, object error) except -1
-    cdef int64_t oldest_ms(self) noexcept

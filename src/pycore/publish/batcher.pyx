@@ -111,6 +111,8 @@ cdef class Batcher:
 
     cdef int begin(self, OpenBatch batch) except -1:
         batch.publish_ms = self.clock.now()
+        if self.open_count() == 0:
+            self.begun_ms = batch.publish_ms
         if self.timer is None:
             self.timer = self.clock.arm(batch.publish_ms + self.batch_delay_ms,
                                         self.batch_due_call)
@@ -118,7 +120,6 @@ cdef class Batcher:
 
     def batch_due(self) -> None:
         """The deadline armed by begin has come: send the batch, or wait on for a younger one."""
-        cdef int64_t begun_ms
         if self.state != PRODUCER_OPEN:
             return
         mutex_lock(&self.publisher.mutex)
@@ -126,9 +127,9 @@ cdef class Batcher:
             self.timer = None
             if self.open_count() == 0:
                 return
-            begun_ms = self.oldest_ms()
-            if self.clock.now() - begun_ms < self.batch_delay_ms:
-                self.timer = self.clock.arm(begun_ms + self.batch_delay_ms, self.batch_due_call)
+            if self.clock.now() - self.begun_ms < self.batch_delay_ms:
+                self.timer = self.clock.arm(self.begun_ms + self.batch_delay_ms,
+                                            self.batch_due_call)
                 return
             try:
                 self.close_open()
@@ -141,12 +142,6 @@ cdef class Batcher:
                         self.batch_due_call)
         finally:
             mutex_unlock(&self.publisher.mutex)
-
-    cdef int64_t oldest_ms(self) noexcept:
-        """When the oldest batch was begun; of batches by key they are about as old."""
-        if self.keyed is not None and self.keyed.last is not None:
-            return self.keyed.last.publish_ms
-        return self.open.publish_ms
 
     cdef uint32_t open_count(self) noexcept:
         return self.open.batch.message_count + (

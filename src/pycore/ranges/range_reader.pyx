@@ -10,7 +10,7 @@ from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.entry_frame cimport ENTRY_CHUNK, EntryFrame, entry_frame_span
 from pulsarx._core.ledger_read cimport LedgerRead, ledger_read_entry, ledger_read_frame
-from pulsarx._core.message_metadata cimport EntryParts, entry_decode
+from pulsarx._core.message_metadata cimport EntryParts, entry_count_holds, entry_decode
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_UUID
 from pulsarx._core.status cimport (
     STATUS_CORRUPT, STATUS_END, STATUS_NO_MEMORY, STATUS_OK, STATUS_TOO_LARGE, STATUS_UNSUPPORTED,
@@ -66,7 +66,6 @@ cdef int open_entry(RangeCursor* self, LedgerRead* read, EntryFrame* frame) noex
     cdef EntryParts parts
     cdef const uint8_t* entry = NULL
     cdef uint64_t next_offset = 0
-    cdef bint is_batch
     cdef int status
     while True:
         status = pass_other_times(self, read)
@@ -84,8 +83,7 @@ cdef int open_entry(RangeCursor* self, LedgerRead* read, EntryFrame* frame) noex
     status = entry_decode(entry, frame.entry_size, False, &parts)
     if status != STATUS_OK:
         return status
-    is_batch = parts.metadata.flags & METADATA_BATCH != 0
-    if (parts.metadata.message_count if is_batch else 1) != frame.message_count:
+    if not entry_count_holds(&parts, frame.message_count):
         return STATUS_CORRUPT
     if frame.flags & ENTRY_CHUNK or parts.metadata.flags & METADATA_UUID:
         return STATUS_UNSUPPORTED

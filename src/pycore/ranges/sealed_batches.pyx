@@ -8,6 +8,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from pulsarx import errors
+from pulsarx._core.batch_decode cimport entry_check
 from pulsarx._core.batch_encode cimport (
     batch_encode_add, batch_encode_clear, batch_encode_compressed, batch_encode_finish,
     batch_encode_free, batch_encode_init, batch_encode_payload_size, batch_encode_plain_payload,
@@ -278,6 +279,8 @@ cdef class SealedBatches:
         if size < <size_t>0x40000000:
             status = entry_decode(<const uint8_t*>PyBytes_AS_STRING(entry), <uint32_t>size, True,
                                   &parts)
+        if status == STATUS_OK:
+            status = entry_check(&parts, parts.metadata.message_count)
         if status != STATUS_OK:
             raise_status(status, 0, f"take an entry of {size} bytes")
         if not parts.has_checksum:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import pulsarx
 
 EXPENSIVE = ("asyncio", "concurrent.futures", "dataclasses", "difflib", "enum", "inspect", "json",
@@ -14,11 +16,9 @@ EXPENSIVE = ("asyncio", "concurrent.futures", "dataclasses", "difflib", "enum", 
              "uuid")  # fmt: skip
 
 
-def test_importing_the_library_loads_nothing_expensive() -> None:
-    program = (
-        "import sys; before = set(sys.modules); import pulsarx; "
-        "print(*sorted(set(sys.modules) - before))"
-    )
+def loaded_by(program: str) -> set[str]:
+    """The modules that a program loads beside those that Python starts with."""
+    program = f"import sys; before = set(sys.modules); {program}; print(*set(sys.modules) - before)"
     # Isolated: what site packages load at the start is not ours.
     found = subprocess.run(
         [sys.executable, "-S", "-c", program],
@@ -28,4 +28,23 @@ def test_importing_the_library_loads_nothing_expensive() -> None:
         env={**os.environ, "PYTHONPATH": str(Path(pulsarx.__file__).parent.parent)},
     )
     assert found.returncode == 0, found.stderr
-    assert set(found.stdout.split()).isdisjoint(EXPENSIVE)
+    return set(found.stdout.split())
+
+
+def test_importing_the_library_loads_what_is_asked_for() -> None:
+    assert loaded_by("import pulsarx") - {"__future__"} == {"pulsarx", "pulsarx.errors"}
+    message_id = loaded_by("import pulsarx; pulsarx.MessageId")
+    assert "pulsarx.message_id" in message_id and "pulsarx.client" not in message_id
+
+
+def test_importing_all_of_the_library_loads_nothing_expensive() -> None:
+    assert loaded_by("from pulsarx import *").isdisjoint(EXPENSIVE)
+
+
+def test_every_public_name_is_there() -> None:
+    assert set(pulsarx.__all__) <= set(dir(pulsarx))
+    for name in pulsarx.__all__:
+        assert getattr(pulsarx, name) is not None
+    assert pulsarx.schema.BytesSchema
+    with pytest.raises(AttributeError, match="no attribute 'Clint'"):
+        pulsarx.Clint

@@ -273,8 +273,9 @@ def test_rows_without_keys_go_round_by_batches(client: pulsarx.Client) -> None:
 def test_it_has_what_a_producer_has(client: pulsarx.Client) -> None:
     producer = client.create_producer("x", producer_name="p")
     public = {name for name in dir(pulsarx.Producer) if not name.startswith("_")}
-    inner = {"abandon", "batch_due", "drain", "entry_count", "flush_pending", "is_open",
-             "limit_pending", "send_async_described", "shut"}  # fmt: skip
+    inner = {"abandon", "batch_due", "close_forgotten", "drain", "entry_count", "flush_pending",
+             "is_forgotten", "is_forked", "is_open", "limit_pending", "publisher",
+             "send_async_described", "shut", "topic_name"}  # fmt: skip
     assert public - inner <= set(dir(producer))
     assert producer.topic() == "persistent://public/default/x"
     assert producer.producer_name() == "p"
@@ -403,6 +404,9 @@ def test_closing_the_client_closes_it(call: str) -> None:
             producer.send(b"")
         other = client.create_producer("x")
     assert not other.is_connected()
+    if call == "close":  # passes, as with the official client: it is what the caller wants
+        other.close()
+        return
     with pytest.raises(errors.AlreadyClosed):
         CALLS[call](other)
 

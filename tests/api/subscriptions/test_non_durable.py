@@ -10,7 +10,7 @@ from topic_reading import OpenClient, numbers, payloads
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, SubscriptionMode, errors
-from pulsarx.broker.topics import topic as topic_module
+from pulsarx.broker.subscriptions import topic_cursors
 
 
 def subscribe(client: pulsarx.Client, **options: Any) -> Any:
@@ -77,14 +77,14 @@ def test_a_ledger_that_comes_while_it_is_made_is_its_own(
     memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Messages of that ledger could not be acknowledged: it did not know it."""
-    original = topic_module.sync_tracker
+    original = topic_cursors.sync_tracker
 
-    def sync_then_open(tracker: Any, topic: Any) -> None:
-        original(tracker, topic)
+    def sync_then_open(tracker: Any, ledger_list: Any, name: str) -> None:
+        original(tracker, ledger_list, name)
         monkeypatch.undo()
-        topic.ledger.open_writer()
+        ledger_list.open_writer()
 
-    monkeypatch.setattr(topic_module, "sync_tracker", sync_then_open)
+    monkeypatch.setattr(topic_cursors, "sync_tracker", sync_then_open)
     consumer = subscribe(memory_client)
     publish_plain(memory_client, 2)
     for message in consumer.receive_many(2, 1000):

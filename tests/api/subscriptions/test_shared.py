@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import signal
 import threading
 from typing import Any
 
@@ -288,36 +287,3 @@ def test_cumulative_acknowledgement_is_refused(memory_client: pulsarx.Client) ->
     publish(memory_client, "1")
     with pytest.raises(errors.CumulativeAcknowledgementNotAllowedError):
         consumer.acknowledge_cumulative(consumer.receive())
-
-
-# What is interrupted -----------------------------------------------------------------------------
-
-
-class SignalledClock(pulsarx.ManualClock):
-    """Ctrl-C arrives while somebody asks what time it is."""
-
-    armed = False
-
-    def now_ms(self) -> int:
-        if self.armed:
-            self.armed = False
-            signal.raise_signal(signal.SIGINT)
-        return super().now_ms()
-
-
-def test_ctrl_c_while_a_message_is_handed_out_loses_nothing() -> None:
-    """A message with an acknowledgement timeout used to be held by nobody for ever."""
-    clock = SignalledClock()
-    client = pulsarx.Client("memory:signalled", clock=clock)
-    consumer = join(client, unacked_messages_timeout_ms=10_000)
-    publish(client, "1", "2")
-    clock.armed = True
-    with pytest.raises(KeyboardInterrupt):
-        consumer.receive(0)
-    check(consumer)
-    assert take(consumer) == ["1", "2"]
-    check(consumer)
-    clock.advance(11)
-    assert take(consumer) == ["1", "2"]
-    check(consumer)
-    client.close()

@@ -1,4 +1,4 @@
-"""The folder of cursors is listed once, and again only for a cursor that was opened before."""
+"""The folder of cursors is listed once, and again only when a topic could not be opened."""
 
 from __future__ import annotations
 
@@ -22,12 +22,17 @@ def test_many_cursors_are_opened_with_one_listing(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     files = CountingFiles()
     listing = CursorListing(files, str(tmp_path))
-    assert sorted(listing.names_of(7)) == ["7.1", "7.2"]
-    assert listing.names_of(70) == ["70.5"]
-    assert listing.names_of(71) == ["71.3.damaged"]
-    assert listing.names_of(9) == []
+    assert sorted(listing.take(7)) == ["7.1", "7.2"]
+    assert listing.take(70) == ["70.5"]
+    assert listing.take(71) == ["71.3.damaged"]
+    assert listing.take(9) == []
     assert files.listed == 1
-    (tmp_path / "7.3").touch()
-    (tmp_path / "9.1").touch()
-    assert sorted(listing.names_of(7)) == ["7.1", "7.2", "7.3"]
-    assert listing.names_of(9) == ["9.1"]
+
+
+def test_what_could_not_be_opened_is_listed_again(tmp_path: Path) -> None:
+    (tmp_path / "7.1").touch()
+    listing = CursorListing(CountingFiles(), str(tmp_path))
+    assert (listing.take(7), listing.take(7)) == (["7.1"], [])
+    (tmp_path / "7.2").touch()
+    listing.list_again()
+    assert sorted(listing.take(7)) == ["7.1", "7.2"]

@@ -321,8 +321,9 @@ def test_entries_that_lie_are_told(
     body[at % len(body)] = byte
     entry = make_entry(bytes(body[: len(body) - cut % len(body)]))
     writer = make_ledger(folder / "f")
-    writer.append(entry, message_count=8, publish_time_ms=5)
-    writer.append(entry, message_count=8, publish_time_ms=5)
+    count = min(8, max(len(entry) // 6, 1))  # what the writer may believe
+    writer.append(entry, message_count=count, publish_time_ms=5)
+    writer.append(entry, message_count=count, publish_time_ms=5)
     planned = LedgerRange(
         FULL, 2, 9, str(folder / "f"), LedgerFile.open(str(folder / "f"), 9).uuid.hex(), "", 3, 13,
         4096, writer.end, tuple(columns),

@@ -3,16 +3,18 @@ those that cannot harm nobody but who reads them."""
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from child_process import run_program
+from child_process import ChildProcess
 from forged_ledgers import Forgery, forge
+from lying_entries import describe
 from seeds import seeds
-from staged_ledgers import PREFIX, folder_id, stage
+from staged_ledgers import stage
 
 import pulsarx
 from pulsarx import errors
@@ -41,9 +43,7 @@ def test_a_forgery_that_changes_nothing_is_the_file(folder: Path) -> None:
 def forged(folder: Path, change: Change, topic: str = "t") -> StagedFile:
     """Such a file, and a description of it by the same hand."""
     file = stage(folder, topic, [b"%d" % number * 50 for number in range(600)])
-    forge(folder / "staging" / "job" / file.name, change)
-    real = os.path.realpath(folder)
-    return StagedFile.of_file(real, folder_id(folder), PREFIX + topic, "job", file.name)
+    return describe(folder, file.name, change, topic)
 
 
 def footer(**fields: int) -> Change:
@@ -90,19 +90,19 @@ def test_a_lie_between_is_refused_by_who_reads_all(folder: Path, change: Change)
 
 
 READING = """
-import sys, threading
+import json, sys, threading
 import pulsarx
 from pulsarx import errors
 from pulsarx.broker.requests.attach import Transaction, attach
 from pulsarx.broker.scan.plan import plan
 from pulsarx.broker.scan.read_range import read_range
-from pulsarx.broker.staging.staged_file import StagedFile
+from pulsarx.broker.staging.staged_file import StagedFile, identity, staged_path
 from pulsarx.testing import inspect
-StagedFile._check_ends = lambda *_: None
-folder, names = sys.argv[1], sys.argv[2:]
+StagedFile.check = lambda self, folder, *_: identity(staged_path(folder, self.job, self.name))
+folder = sys.argv[1]
+files = [StagedFile.of_document(each) for each in json.loads(sys.stdin.readline())]
 client = pulsarx.Client(folder, durability="os")
-store = inspect(client).directory.folder_id
-topics = ["persistent://public/default/t%d" % number for number in range(len(names))]
+topics = [file.topic for file in files]
 
 def attempt(step):
     try:
@@ -132,10 +132,9 @@ def consume(topic, kind, acknowledge, start):
     attempt(consumer.close)
 
 kinds = pulsarx.ConsumerType
-for topic, name in zip(topics, names):
-    file = StagedFile.of_file(folder, store, topic, "job", name)
-    if attempt(lambda: attach(folder, Transaction(name, 0), [file])) is None:
-        print("refused", name, flush=True)
+for topic, file in zip(topics, files):
+    if attempt(lambda: attach(folder, Transaction(file.name, 0), [file])) is None:
+        print("refused", file.name, flush=True)
         continue
     consume(topic, kinds.Exclusive, 3, lambda consumer: None)
     consume(topic, kinds.Shared, 2, lambda consumer: consumer.seek(1_700_000_000_300))
@@ -150,7 +149,7 @@ for topic, name in zip(topics, names):
     for part in attempt(lambda: plan(client, [topic])) or ():
         attempt(lambda: [each for each in read_range(part)])
     client.create_producer(topic).send(b"end")
-    print(name, flush=True)
+    print(file.name, flush=True)
 inspect(client).settle()
 client.close()
 with pulsarx.Client(folder) as again:
@@ -167,8 +166,14 @@ def test_lies_that_nobody_noticed_end_no_process(folder: Path) -> None:
         for number in range(len(changes)):
             client.admin.topics.create_non_partitioned_topic(f"t{number}")
     files = [forged(folder, change, f"t{number}") for number, change in enumerate(changes)]
-    names = [file.name for file in files]
-    assert run_program(READING, os.path.realpath(folder), *names) == [*names, "whole"]
+    assert read_all(folder, files) == [*(file.name for file in files), "whole"]
+
+
+def read_all(folder: Path, files: list[StagedFile]) -> list[str]:
+    """What the program says that attaches the files and reads them in every way."""
+    with ChildProcess(READING, os.path.realpath(folder)) as child:
+        child.tell(json.dumps([file.document() for file in files]))
+        return child.end()
 
 
 # With the bits that a value of it may have.
@@ -202,14 +207,14 @@ def random_lies(chance: random.Random) -> Change:
 def test_random_lies_end_no_process(folder: Path, seed: int) -> None:
     """Refused, or noticed by who reads it; never the end of the process, or of other topics."""
     chance = random.Random(seed)
-    names = []
+    files = []
     for number in range(12):
         with pulsarx.Client(folder) as client:
             client.admin.topics.create_non_partitioned_topic(f"t{number}")
         try:
-            names.append(forged(folder, random_lies(chance), f"t{number}").name)
-        except errors.StorageError:
+            files.append(forged(folder, random_lies(chance), f"t{number}"))
+        except (errors.StorageError, ValueError):
             pass  # its writer could not have described it
-    lines = run_program(READING, os.path.realpath(folder), *names)
-    ends = [line for line in lines if not line.startswith("no subscription")]
-    assert [line.split()[-1] for line in ends] == [*names, "whole"]
+    lines = [line for line in read_all(folder, files) if not line.startswith("no subscription")]
+    names = [file.name for file in files]
+    assert [line.split()[-1] for line in lines] == [*names, "whole"]

@@ -217,7 +217,9 @@ def test_a_file_that_is_no_cursor_is_kept_aside_and_redelivers(
     (tmp_path / "7.4").write_bytes(content)
     tracker = open_tracker(tmp_path)
     assert tracker.damage
-    assert tracker.mark_delete() == (0, 0)
+    assert tracker.mark_delete() == (0, 0) and not tracker.is_kept
+    assert cursor_files(tmp_path) == ["7.4.damaged"]
+    tracker.fold()
     assert cursor_files(tmp_path) == ["7.4.damaged", "7.5"]
     assert (tmp_path / "7.4.damaged").read_bytes() == content
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import threading
 
+from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.log import CatalogueLog
-from pulsarx.broker.catalogue.operations import CatalogueDraft, detail_of
+from pulsarx.broker.catalogue.operations import CatalogueDraft
+from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.errors import (
     AlreadyClosed,
     CatalogueError,
@@ -18,6 +20,8 @@ from pulsarx.errors import (
     FolderOwnedError,
     NewerFormatError,
     NotAllowedError,
+    StorageError,
+    detail_of,
 )
 
 TYPE_CHECKING = False
@@ -93,18 +97,21 @@ class Catalogue:
         directory.check_usable()
         opened = cls(directory, 0, False, checkpoint_interval, random_bytes)
         if log is None:
-            opened._log.load()
+            opened._load()
         else:
             opened._log = log
         opened._check_nothing_forgotten()
         if directory.read_only:
             return opened
         opened._since_checkpoint = opened._log.commits_since_checkpoint
-        opened._log.remove_temporaries()
+        try:
+            opened._log.remove_temporaries()
+        except OSError as error:
+            raise storage_error(f"list {directory.catalogue_path}", error) from error
         opened._owner = True
         epoch = opened.state.epoch + 1
         opened._epoch = opened.state.epoch
-        opened.commit([{"op": "open_epoch", "epoch": epoch}])
+        opened.commit([changes.open_epoch(epoch)])
         opened._epoch = epoch
         directory.announce(epoch)
         return opened
@@ -128,7 +135,7 @@ class Catalogue:
         directory.check_usable()
         opened = cls(directory, epoch, False, CHECKPOINT_INTERVAL, random_bytes)
         opened._granted = sorted(ids, reverse=True)
-        opened._log.load()
+        opened._load()
         opened._check_epoch()
         return opened
 
@@ -229,7 +236,11 @@ class Catalogue:
         with self._usable_lock():
             self._check_open()
             self._directory.check_writable()
-            self._log.checkpoint()
+            try:
+                self._log.checkpoint()
+            except OSError as error:
+                what = f"write a checkpoint to {self._directory.catalogue_path}"
+                raise storage_error(what, error) from error
             self._since_checkpoint = 0
             self.checkpoint_failure = None
 
@@ -277,15 +288,14 @@ class Catalogue:
         return commit.number
 
     def _failed(self, error: OSError) -> Exception:
-        from pulsarx.errors import StorageError, StorageFullError
-
         what = f"commit to {self._directory.catalogue_path}: {error.strerror or error}"
         if self._log.outcome_unknown:
             what += ". Whether it was kept is unknown. Close the client and open it again"
             self._poison = (CatalogueError, what)
             return CatalogueError(what)
-        kind = StorageFullError if self._log.device_full(error) else StorageError
-        return kind(f"{what}. Nothing was written; it works again once the cause is gone")
+        if self._log.device_full(error):
+            return storage_error(f"commit to {self._directory.catalogue_path}", error)
+        return StorageError(f"{what}. Nothing was written; it works again once the cause is gone")
 
     def _after_commit(self) -> None:
         if self._owner and self._checkpoint_is_due():
@@ -308,9 +318,22 @@ class Catalogue:
             self.checkpoint_failure = error
             self._since_checkpoint = 1  # try again after as many commits, not at each one
 
+    def _load(self) -> None:
+        try:
+            self._log.load()
+        except OSError as error:
+            raise self._unread(error) from error
+
     def _catch_up(self) -> None:
-        used = self._log.catch_up()
+        try:
+            used = self._log.catch_up()
+        except OSError as error:
+            raise self._unread(error) from error
         self._reserved -= used
+
+    def _unread(self, error: OSError) -> StorageError:
+        what = error.filename or self._directory.catalogue_path
+        return storage_error(f"read the catalogue, {what}", error)
 
     def _usable_lock(self) -> threading.RLock:
         """The lock; an error in a forked child, where a thread that is not there may hold it."""

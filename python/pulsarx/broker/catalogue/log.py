@@ -21,9 +21,9 @@ from pulsarx.broker.catalogue.file import (
     catalogue_file_name,
     catalogue_file_number,
 )
-from pulsarx.broker.catalogue.operations import CatalogueDraft, detail_of
+from pulsarx.broker.catalogue.operations import CatalogueDraft
 from pulsarx.broker.catalogue.state import CatalogueState
-from pulsarx.errors import CatalogueError, NewerFormatError
+from pulsarx.errors import CatalogueError, NewerFormatError, detail_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -107,11 +107,6 @@ def _publish_into(known: dict[str, Any], changes: dict[str, Any]) -> None:
             known[name] = record
 
 
-def detail_of(error: Exception) -> str:
-    """What an error says, to be put into another: without the words each of ours begins with."""
-    return str(error).removeprefix(f"Pulsar error: {getattr(error, '_result', '')}: ")
-
-
 def _fields(
     operation: Operation, required: dict[str, str], optional: dict[str, tuple[str, Any]]
 ) -> Operation:

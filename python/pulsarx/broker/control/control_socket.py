@@ -18,9 +18,8 @@ import stat
 import sys
 import threading
 
-from pulsarx.broker.catalogue.operations import detail_of
 from pulsarx.clock import Deadline
-from pulsarx.errors import PulsarException
+from pulsarx.errors import PulsarException, detail_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

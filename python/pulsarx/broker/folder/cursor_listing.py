@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+from pulsarx.broker.folder.storage_errors import storage_error
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.folder.file_operations import FileOperations
@@ -17,22 +19,26 @@ class CursorListing:
         self._folder = folder
         self._lock = threading.Lock()
         self._names: dict[str, list[str]] | None = None  # by cursor; None: not listed yet
-        self._asked: set[str] = set()
 
-    def names_of(self, cursor_id: int) -> list[str]:
-        """The names that begin with the cursor's id and a dot."""
-        cursor = str(cursor_id)
+    def take(self, cursor_id: int) -> list[str]:
+        """The names that begin with the cursor's id and a dot. They are the caller's from now on,
+        and so is what comes to them: nobody but a cursor's store makes its files."""
         with self._lock:
             if self._names is None:
                 self._names = self._listed()
-            if cursor not in self._asked:
-                self._asked.add(cursor)
-                # Nobody but this cursor's store makes its files, and that is only made now.
-                return self._names.pop(cursor, [])
-        return self._listed().get(cursor, [])
+            return self._names.pop(str(cursor_id), [])
+
+    def list_again(self) -> None:
+        """What was taken could not be opened: the next one who takes finds what is there then."""
+        with self._lock:
+            self._names = None
 
     def _listed(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
-        for name in self._files.list(self._folder):
+        try:
+            names = self._files.list(self._folder)
+        except OSError as error:
+            raise storage_error(f"list {self._folder}", error) from error
+        for name in names:
             found.setdefault(name.partition(".")[0], []).append(name)
         return found

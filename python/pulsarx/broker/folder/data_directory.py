@@ -22,6 +22,7 @@ from pulsarx.broker.folder.owner_lock import (
     owner_lock_take,
     owner_lock_write,
 )
+from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.clock import Deadline
 from pulsarx.errors import AlreadyClosed, FolderError, FolderOwnedError, ForkedError
 
@@ -152,7 +153,10 @@ class DataDirectory:
         self.epoch = epoch
         socket = control_socket or self._control_socket
         mine = OwnerInfo(os.getpid(), epoch, self.started_ms, socket)
-        owner_lock_write(self._lock_descriptor, mine)
+        try:
+            owner_lock_write(self._lock_descriptor, mine)
+        except OSError as error:
+            raise storage_error(f"write {self.path}/{LOCK_NAME}", error) from error
 
     def ledger_path(self, ledger_id: int) -> str:
         """Where a ledger lies. Spread over 256 folders, because there may be 100,000 of them."""
@@ -166,11 +170,14 @@ class DataDirectory:
         """The same as `ledger_path`, with its folder made and durable."""
         self.check_writable()
         path = self.ledger_path(ledger_id)
-        self._make_directory(os.path.dirname(path))
+        try:
+            self._make_directory(os.path.dirname(path))
+        except OSError as error:
+            raise storage_error(f"make the folder of {path}", error) from error
         return path
 
     def prepare_ledger_paths(self, ledger_ids: list[int]) -> list[str]:
-        """The same for several, with one flush."""
+        """The same for several, with one flush. OSError: the disk refused."""
         self.check_writable()
         paths = [self.ledger_path(ledger_id) for ledger_id in ledger_ids]
         fresh = {os.path.dirname(path) for path in paths} - self._durable
@@ -183,6 +190,14 @@ class DataDirectory:
             self.files.flush_directory(f"{self.path}/ledgers")
             self._durable |= fresh
         return paths
+
+    def check_mounted(self) -> None:
+        """The catalogue names ledgers: refuse to take all of them for lost."""
+        if not self._names("ledgers"):
+            raise FolderError(
+                f"{self.path}/ledgers is empty, although the catalogue names ledgers. Is its "
+                "device mounted? Nothing was changed"
+            )
 
     def ledger_files(self) -> Iterator[tuple[int, str]]:
         """Ledger id and path of every ledger file there is, known to the catalogue or not."""
@@ -207,6 +222,12 @@ class DataDirectory:
         Nothing unknown is ever deleted: a catalogue that lost its memory must not cost the data.
         """
         self.check_writable()
+        try:
+            return self._set_aside(path)
+        except OSError as error:
+            raise storage_error(f"move {path} to {self.orphans_path}", error) from error
+
+    def _set_aside(self, path: str) -> str:
         self._make_directory(self.orphans_path)
         taken = set(self._names("orphans"))
         name = base = os.path.basename(path)
@@ -238,6 +259,8 @@ class DataDirectory:
             return self.files.list(f"{self.path}/{folder}")
         except (FileNotFoundError, NotADirectoryError):
             return []
+        except OSError as error:
+            raise storage_error(f"list {self.path}/{folder}", error) from error
 
     def _make_directory(self, path: str) -> None:
         # A killed process may have left a folder whose name is not durable yet, and it looks like

@@ -123,6 +123,9 @@ class MemoryDirectory:
         """There are no files, so none that the catalogue does not know."""
         return path
 
+    def check_mounted(self) -> None:
+        """There is no device that could be missing."""
+
     def ledger_files(self) -> Iterator[tuple[int, str]]:
         return iter(())
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import weakref
 
 from pulsarx import errors
+from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.message.message_id import MessageId
 from pulsarx.topic_name import TopicName
 
@@ -27,6 +28,25 @@ class LedgerTrimmed(Exception):
     """The ledger left the topic while somebody was about to read it. Never leaves this layer."""
 
 
+def ends_of(ledger: LedgerRecord) -> tuple[int, int, int]:
+    """Where a sealed ledger ends: in bytes, entries and messages."""
+    return ledger.size, ledger.entry_count, ledger.message_count
+
+
+def open_ledger(
+    path: str, ledger: LedgerRecord, folder_id: str, *, growing: bool = False
+) -> LedgerFile:
+    """The file of a ledger, which is refused as damage if it is another's."""
+    return LedgerFile.open(path, ledger.ledger_id, growing, uuid=ledger.uuid, folder_id=folder_id)
+
+
+def missing_file(topic: str, path: str, ledger: LedgerRecord) -> errors.CorruptDataError:
+    return errors.CorruptDataError(
+        f"read ledger {ledger.ledger_id} of {topic}: its file {path} is missing; the catalogue has "
+        f"{ledger.message_count} messages in it. Put the file back"
+    )
+
+
 class LedgerList:
     """Finds spans and positions. Any thread may call."""
 
@@ -36,6 +56,19 @@ class LedgerList:
         self.catalogue = catalogue
         # Made when somebody reads: most topics of a folder are idle.
         self._spans: weakref.WeakValueDictionary[int, LedgerSpan] | None = None
+        self._headless: set[int] = set()
+
+    def tell_headless(self, ledger_id: int, path: str) -> None:
+        """Say once that a ledger is read without its header."""
+        if ledger_id in self._headless:
+            return
+        self._headless.add(ledger_id)
+        import logging
+
+        logging.getLogger("pulsarx").error(
+            "%s: ledger %d at %s has no header any more; its entries are read by the uuid the "
+            "catalogue knows", self.name, ledger_id, path,
+        )  # fmt: skip
 
     def ledgers(self) -> list[LedgerRecord]:
         """All of them as the catalogue has them now, oldest first; the list never changes."""
@@ -58,7 +91,10 @@ class LedgerList:
         """Published messages of one ledger; 0 when it is gone."""
         for ledger in self.ledgers():
             if ledger.ledger_id == ledger_id:
-                return self.published_counts(ledger)[1]
+                try:
+                    return self.published_counts(ledger)[1]
+                except errors.CorruptDataError:
+                    break  # not sealed, and its file cannot be read
         return 0
 
     def span(self, ledger: LedgerRecord) -> LedgerSpan:
@@ -67,7 +103,11 @@ class LedgerList:
             self._spans = weakref.WeakValueDictionary()
         found = self._spans.get(ledger.ledger_id)
         if found is None or (ledger.state == "sealed" and found.is_growing):
-            found = self._spans[ledger.ledger_id] = self.make_span(ledger)
+            try:
+                found = self._spans[ledger.ledger_id] = self.make_span(ledger)
+            except errors.CorruptDataError as error:
+                error.ledger_id = ledger.ledger_id  # type: ignore[attr-defined]
+                raise
         return found
 
     def span_of(self, ledger_id: int) -> LedgerSpan | None:
@@ -121,7 +161,8 @@ class LedgerList:
 
     def locate(self, message_id: MessageId) -> tuple[int, int, int]:
         """(ledger id, first ordinal, messages) that an id names; no messages when its ledger is
-        gone or never was.
+        gone or never was, or when the entry lies in a damaged place, which begins with that
+        ordinal.
 
         The id of a batch (batch index -1) names all its messages.
         """
@@ -136,7 +177,8 @@ class LedgerList:
     def locate_for_acknowledgement(self, message_id: object) -> tuple[int, int, int]:
         """As locate. What was trimmed is acknowledged.
 
-        NotAllowedError: the topic never had such a message.
+        NotAllowedError: the topic never had such a message. CorruptDataError: its entry cannot be
+        read.
         """
         if not isinstance(message_id, MessageId):
             raise TypeError(
@@ -144,6 +186,11 @@ class LedgerList:
             )
         found = self.locate(message_id)
         if not found[2] and not self.may_have_had(message_id.ledger_id()):
+            if self.is_damaged(message_id):
+                raise errors.CorruptDataError(
+                    f"acknowledge {message_id} of {self.name}: the entry cannot be read, so which "
+                    "messages it holds is not known; a consumer that comes to it is told"
+                )
             raise errors.NotAllowedError(
                 f"acknowledge {message_id}: {self.name} has no such message; an id is "
                 "acknowledged on the topic it was published to or received from"
@@ -169,23 +216,48 @@ class LedgerList:
             return (ledger.ledger_id, messages, 0)
         try:
             span = self.span(ledger)
-        except LedgerTrimmed:
+        except (LedgerTrimmed, errors.CorruptDataError):
             return (ledger.ledger_id, 0, 0)
-        offset = span.file.find_entry(entry_id, span.end)
+        offset, gap = span.file.find_entry_or_gap(entry_id, span.end)
         frame = span.file.frame(offset, span.end)
-        if frame is None:
+        if gap is not None:
+            first, count = gap[1], 0
+            following = (entries, messages)
+            if frame is not None:
+                following = frame["entry_id"], frame["first_message"]
+            if gap[0] == entry_id == following[0] - 1:
+                count = following[1] - first  # the only entry that is missing there
+        elif frame is None:
             return (ledger.ledger_id, messages, 0)
-        first, count = frame["first_message"], frame["message_count"]
+        else:
+            first, count = frame["first_message"], frame["message_count"]
         if batch_index < 0:
             return (ledger.ledger_id, first, count)
         if batch_index >= count:
             return (ledger.ledger_id, first + count, 0)
         return (ledger.ledger_id, first + batch_index, 1)
 
+    def is_damaged(self, message_id: MessageId) -> bool:
+        """Whether an id names an entry that was published and cannot be found."""
+        entry_id = message_id.entry_id()
+        for ledger in self.ledgers():
+            if ledger.ledger_id == message_id.ledger_id():
+                if not 0 <= entry_id < self.published_counts(ledger)[0]:
+                    return False
+                try:
+                    span = self.span(ledger)
+                except errors.CorruptDataError:
+                    return True
+                except LedgerTrimmed:
+                    return False
+                return span.file.find_entry_or_gap(entry_id, span.end)[1] is not None
+        return False
+
     def position_of(self, message_id: MessageId, inclusive: bool) -> Position:
         """Where reading starts for an id: at it, or behind it; earliest and latest are themselves.
 
-        An id before the first ledger is the first message, one beyond the end is the end.
+        An id before the first ledger is the first message, one beyond the end is the end, one in a
+        damaged place begins with that place, so that its reader is told of the damage.
         """
         if message_id.ledger_id() == LATEST:
             return self.end_position()
@@ -194,14 +266,25 @@ class LedgerList:
         ledger_id, first, count = self.locate(message_id)
         for ledger in self.ledgers():
             if ledger.ledger_id == ledger_id:
+                if ledger.state == "sealed" and message_id.entry_id() >= ledger.entry_count:
+                    self._tell_clamped(message_id, ledger)
                 return (ledger_id, first if inclusive else first + count)
             if ledger.ledger_id > ledger_id:
                 return (ledger.ledger_id, 0)
         return self.end_position()
 
+    def _tell_clamped(self, message_id: MessageId, ledger: LedgerRecord) -> None:
+        import logging
+
+        logging.getLogger("pulsarx").warning(
+            "%s: message id %s is behind the end of its ledger, which has %d entries: what was "
+            "there did not survive; reading begins at the end of the ledger",
+            self.name, message_id, ledger.entry_count,
+        )  # fmt: skip
+
     def position_at_time(self, publish_time_ms: int) -> Position:
-        """The first message published at or after a time (milliseconds since 1970); the end when
-        there is none."""
+        """The first message published at or after a time (milliseconds since 1970), or the damaged
+        place in front of it; the end when there is none."""
         for ledger in self.ledgers():
             entries, _ = self.published_counts(ledger)
             if entries == 0 or (
@@ -212,7 +295,11 @@ class LedgerList:
                 span = self.span(ledger)
             except LedgerTrimmed:
                 continue
-            offset = span.file.find_publish_time(publish_time_ms, span.end)
+            except errors.CorruptDataError:
+                return (ledger.ledger_id, 0)  # its messages may be of that time
+            offset, gap = span.file.find_publish_time_or_gap(publish_time_ms, span.end)
+            if gap is not None:
+                return (ledger.ledger_id, gap[1])
             frame = span.file.frame(offset, span.end)
             if frame is not None:
                 return (ledger.ledger_id, frame["first_message"])
@@ -224,11 +311,14 @@ class LedgerList:
             entries, _ = self.published_counts(ledger)
             if entries == 0:
                 continue
+            frame = None
             try:
                 span = self.span(ledger)
+                frame = span.file.frame(span.file.find_entry(entries - 1, span.end), span.end)
             except LedgerTrimmed:
                 continue
-            frame = span.file.frame(span.file.find_entry(entries - 1, span.end), span.end)
+            except errors.CorruptDataError:
+                pass  # whoever reads it is told
             batch_index = -1
             if frame is not None and frame["flags"] & ENTRY_BATCH:
                 batch_index = frame["message_count"] - 1
@@ -241,11 +331,17 @@ class LedgerList:
             return ledger.size
         try:
             return int(self.span(ledger).end)
-        except LedgerTrimmed:
+        except (LedgerTrimmed, errors.CorruptDataError):
             return 0
 
     def message_count(self) -> int:
         return sum(self.published_counts(ledger)[1] for ledger in self.ledgers())
+
+    def message_count_from(self, position: Position) -> int:
+        """How many messages there are from a position on."""
+        there = [each for each in self.ledgers() if each.ledger_id >= position[0]]
+        total = sum(self.published_counts(ledger)[1] for ledger in there)
+        return total - (position[1] if there and there[0].ledger_id == position[0] else 0)
 
     def entry_count(self) -> int:
         return sum(self.published_counts(ledger)[0] for ledger in self.ledgers())

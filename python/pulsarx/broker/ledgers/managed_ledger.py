@@ -17,7 +17,14 @@ from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.ledger_recovery import LedgerRecovery, seal_recovered
 from pulsarx._pycore.ledger.ledger_tail import LedgerSpan, LedgerTail, fence, published_counts
 from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
-from pulsarx.broker.ledgers.ledger_list import LedgerList, LedgerTrimmed
+from pulsarx.broker.catalogue import changes
+from pulsarx.broker.ledgers.ledger_list import (
+    LedgerList,
+    LedgerTrimmed,
+    ends_of,
+    missing_file,
+    open_ledger,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +57,7 @@ class ManagedLedger(LedgerList):
         self._switching = False
         self._cut: LedgerWriter | None = None  # closed by an attach that is going on
         self._closed = False
+        self._held: set[int] = set()  # why they are not trimmed was said
         for ledger in self.ledgers():
             if ledger.state == "open":
                 self._recover(ledger)
@@ -119,7 +127,6 @@ class ManagedLedger(LedgerList):
     def _create_writer(self) -> LedgerWriter:
         runtime = self.runtime
         ledger_id = runtime.catalogue.allocate_id()
-        slot = runtime.ends.allocate()
         identity = runtime.randomness.uuid_bytes()
         path = runtime.directory.prepare_ledger_path(ledger_id)
         if path is not None and os.path.exists(path):
@@ -127,6 +134,7 @@ class ManagedLedger(LedgerList):
             # there is another owner by now, on a file system whose locks do not hold.
             runtime.catalogue.refresh()
             runtime.directory.set_aside(path)
+        slot = runtime.ends.allocate()
         try:
             writer = LedgerWriter.create(
                 path,
@@ -144,24 +152,24 @@ class ManagedLedger(LedgerList):
         except BaseException:
             runtime.ends.release(slot)
             raise
-        addition = {"op": "add_ledger", "topic": self.name, "ledger_id": ledger_id}
-        addition |= {"uuid": identity.hex(), "slot": slot}
+        addition = changes.add_ledger(self.name, ledger_id, identity.hex(), slot)
         try:
+            writer.map()  # now, so that no reader asks for it while it is being closed
+            # Before the catalogue has it: who finds it there finds its writer.
+            self._writers[ledger_id] = writer
             runtime.catalogue.commit([addition])
         except BaseException:
+            self._writers.pop(ledger_id, None)
             writer.close()
             runtime.ends.release(slot)
             self._unlink(ledger_id)
             raise
-        writer.map()  # now, so that no reader asks for it while it is being closed
-        self._writers[ledger_id] = writer
         try:
             self._on_change(ledger_id)
         except BaseException:
             del self._writers[ledger_id]
             writer.close()
-            removal = {"op": "remove_ledgers", "topic": self.name, "ledger_ids": [ledger_id]}
-            runtime.catalogue.commit([removal])
+            runtime.catalogue.commit([changes.remove_ledgers(self.name, [ledger_id])])
             runtime.ends.release(slot)
             self._unlink(ledger_id)
             raise
@@ -196,7 +204,7 @@ class ManagedLedger(LedgerList):
         """Write index and footer, and say so to the catalogue; a ledger without an entry goes away
         instead."""
         if writer.entry_count == 0:
-            return [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": [writer.ledger_id]}]
+            return [changes.remove_ledgers(self.name, [writer.ledger_id])]
         summary = self._summaries.get(writer.ledger_id)
         if summary is None:
             flush = self.runtime.durability != "os"
@@ -204,18 +212,8 @@ class ManagedLedger(LedgerList):
         return [self._sealing(writer.ledger_id, summary, damaged=False)]
 
     def _sealing(self, ledger_id: int, summary: Any, *, damaged: bool) -> dict[str, Any]:
-        return {
-            "op": "seal_ledger",
-            "topic": self.name,
-            "ledger_id": ledger_id,
-            "entry_count": summary.entry_count,
-            "message_count": summary.message_count,
-            "size": summary.size,
-            "first_publish_ms": summary.first_publish_ms,
-            "last_publish_ms": summary.last_publish_ms,
-            "sealed_ms": self.runtime.clock.now_ms(),
-            "damaged": damaged,
-        }
+        now_ms = self.runtime.clock.now_ms()
+        return changes.seal_ledger(self.name, ledger_id, summary, sealed_ms=now_ms, damaged=damaged)
 
     def _release(self, writer: LedgerWriter) -> None:
         """The catalogue knows the ledger as sealed or gone: nobody needs the writer or its slot."""
@@ -236,25 +234,66 @@ class ManagedLedger(LedgerList):
         path = self.runtime.directory.ledger_path(ledger.ledger_id)
         if path is None:
             return  # memory does not outlive its owner
-        recovery = recover(self.name, path, ledger.ledger_id)
-        if recovery is None:
-            self.runtime.catalogue.commit(
-                [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": [ledger.ledger_id]}]
-            )
+        known = self._known_counts(ledger)
+        try:
+            recovery = recover(self.name, path, ledger, self.runtime.directory.folder_id, known)
+        except ForeignLedger as error:
+            # Neither sealed nor deleted: the right file may come back. Whoever reads it is told.
+            logger().error("%s: %s", self.name, error)
+            return
+        if recovery is not None and recovery.entry_count:
+            report_recovery(self.name, ledger.ledger_id, recovery, known)
+            summary = seal_recovered(path, recovery)
+            sealing = self._sealing(ledger.ledger_id, summary, damaged=recovery.damaged_entries > 0)
+            self.runtime.catalogue.commit([sealing])
+        elif recovery is not None and not recovery.torn_size and not known[1]:
+            self._commit_removal(ledger.ledger_id)  # begun, and never written to
             self._unlink(ledger.ledger_id)
-            return
-        report_recovery(self.name, ledger.ledger_id, recovery)
-        if recovery.entry_count == 0:
-            # What was torn may have been the first entry, damaged: no bytes of it are deleted.
-            self.runtime.catalogue.commit(
-                [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": [ledger.ledger_id]}]
-            )
-            self.runtime.directory.set_aside(path)
-            return
-        summary = seal_recovered(path, recovery)
-        self.runtime.catalogue.commit(
-            [self._sealing(ledger.ledger_id, summary, damaged=recovery.damaged_entries > 0)]
-        )
+        else:
+            self._give_up(ledger, path, recovery, known)
+        self.runtime.ends.forget_left(ledger.ledger_id)
+
+    def _known_counts(self, ledger: LedgerRecord) -> tuple[int, int, int]:
+        """The end, entries and messages of an open ledger that are known without its file; zeros:
+        nothing is."""
+        end, entries, messages = self.runtime.ends.left(ledger.ledger_id)
+        record = self.catalogue.state.topics[self.name]
+        for each in record.subscriptions.values():
+            if each.initial_ledger_id == ledger.ledger_id and each.initial_message > messages:
+                entries, messages = max(entries, 1), each.initial_message
+        return end, entries, messages
+
+    def _give_up(
+        self,
+        ledger: LedgerRecord,
+        path: str,
+        recovery: LedgerRecovery | None,
+        known: tuple[int, int, int],
+    ) -> None:
+        """No entry of an open ledger can be read. What was known of it is told to whoever would
+        have read it; no byte of the file is deleted."""
+        _, entries, messages = known
+        torn = recovery is not None
+        if entries and not torn:
+            # As a sealed ledger without a file it is told to everybody, and trimmed by the rules.
+            lost = LostLedger(entries, messages, self.runtime.clock.now_ms())
+            sealing = self._sealing(ledger.ledger_id, lost, damaged=True)
+            self.runtime.catalogue.commit([sealing])
+        else:
+            self._commit_removal(ledger.ledger_id)
+        where = "its file is gone"
+        if os.path.exists(path):
+            where = f"its file is kept as {self.runtime.directory.set_aside(path)}"
+        torn_size = recovery.torn_size if recovery is not None else 0
+        what = "holds an unfinished write alone" if torn_size else "has no entry that can be read"
+        count = f"{messages} messages" if messages else "an unknown number of messages, maybe none,"
+        logger().error(
+            "%s: ledger %d %s: %s of it that were published are lost; %s",
+            self.name, ledger.ledger_id, what, count, where,
+        )  # fmt: skip
+
+    def _commit_removal(self, ledger_id: int) -> None:
+        self.runtime.catalogue.commit([changes.remove_ledgers(self.name, [ledger_id])])
 
     # Reading --------------------------------------------------------------------------------------
 
@@ -269,23 +308,36 @@ class ManagedLedger(LedgerList):
         ledger = known[0]
         kept = self._in_memory.get(ledger.ledger_id)
         if kept is not None:
-            return LedgerSpan.sealed(ledger.ledger_id, kept.map(), ledger.size)
+            return LedgerSpan.sealed(ledger.ledger_id, kept.map(), *ends_of(ledger))
         path = self.runtime.directory.ledger_path(ledger.ledger_id)
         if path is None:
             raise LedgerTrimmed
+        if ledger.state != "sealed":
+            self._raise_unrecovered(path, ledger)
         try:
-            file = LedgerFile.open(path, ledger.ledger_id)
+            file = open_ledger(path, ledger, self.runtime.directory.folder_id)
+        except errors.CorruptDataError:
+            raise
         except errors.StorageError:
             if os.path.exists(path):
                 raise
             if all(each.ledger_id != ledger.ledger_id for each in self.ledgers()):
                 raise LedgerTrimmed from None
-            raise errors.CorruptDataError(
-                f"read ledger {ledger.ledger_id} of {self.name}: its file {path} is missing; "
-                f"the catalogue has "
-                f"{ledger.message_count} messages in it. Put the file back if you have it"
-            ) from None
-        return LedgerSpan.sealed(ledger.ledger_id, file, ledger.size)
+            raise missing_file(self.name, path, ledger) from None
+        if file.headless:
+            self.tell_headless(ledger.ledger_id, path)
+        return LedgerSpan.sealed(ledger.ledger_id, file, *ends_of(ledger))
+
+    def _raise_unrecovered(self, path: str, ledger: LedgerRecord) -> None:
+        """An open ledger without a writer: when the topic was opened another file was there."""
+        try:
+            look_at(self.name, path, ledger, self.runtime.directory.folder_id)
+        except ForeignLedger as error:
+            raise errors.CorruptDataError(str(error)) from None
+        raise errors.CorruptDataError(
+            f"read ledger {ledger.ledger_id} of {self.name}: its file {path} was another one when "
+            "the folder was opened; open it again"
+        )
 
     def _as_it_is_now(self, ledger: LedgerRecord) -> LedgerRecord:
         """Sealed since the caller took its list, its record does not know where it ends."""
@@ -319,24 +371,63 @@ class ManagedLedger(LedgerList):
 
     def remove(self, ledger_ids: list[int]) -> list[int]:
         """Forget sealed ledgers and unlink their files; who has one mapped keeps reading it. Those
-        that were leased meanwhile stay; returns the others."""
+        that were leased meanwhile stay, and those from one on whose file is not in its place;
+        returns the others."""
+        there, aside = self._removable(ledger_ids)
         removed: list[int] = []
 
         def removal(state: CatalogueState) -> list[dict[str, Any]]:
             lowest, _ = state.leased_from(self.name, self.runtime.clock.now_ms())
-            removed[:] = [each for each in ledger_ids if each < lowest]
-            return [{"op": "remove_ledgers", "topic": self.name, "ledger_ids": list(removed)}]
+            removed[:] = [each for each in there if each < lowest]
+            return [changes.remove_ledgers(self.name, list(removed))]
 
+        if not there:
+            return removed
         with self.lock:
             self.runtime.catalogue.commit(removal)
             for ledger_id in removed:
                 self._in_memory.pop(ledger_id, None)
         # Not under the lock: there may be thousands, and publishers must be able to roll over.
-        self._unlink(*removed)
+        for path in [aside[each] for each in removed if each in aside]:
+            kept = self.runtime.directory.set_aside(path)
+            logger().error("%s: %s cannot be read and is kept as %s", self.name, path, kept)
+        self._unlink(*(each for each in removed if each not in aside))
         return removed
 
+    def _removable(self, ledger_ids: list[int]) -> tuple[list[int], dict[int, str]]:
+        """Those in front of the first whose file is missing or another's, for which an operator may
+        put things right; and the paths of those that are no ledgers any more."""
+        records = {each.ledger_id: each for each in self.ledgers()}
+        there: list[int] = []
+        aside: dict[int, str] = {}
+        for ledger_id in ledger_ids:
+            ledger = records.get(ledger_id)
+            path = self.runtime.directory.ledger_path(ledger_id)
+            if ledger is None:
+                continue  # removed by another trim meanwhile
+            if path is not None and ledger.size > HEADER_SIZE:
+                try:
+                    found = look_at(self.name, path, ledger, self.runtime.directory.folder_id)
+                except (ForeignLedger, errors.CorruptDataError) as error:
+                    self._tell_held(ledger_id, error)
+                    break
+                if found == DAMAGED:
+                    aside[ledger_id] = path
+            there.append(ledger_id)
+        return there, aside
+
+    def _tell_held(self, ledger_id: int, error: Exception) -> None:
+        """Say once why a ledger and those behind it are not trimmed."""
+        if ledger_id not in self._held:
+            self._held.add(ledger_id)
+            logger().error(
+                "%s: nothing from ledger %d on is trimmed: %s; if it is lost for good, put an "
+                "empty one in its place", self.name, ledger_id, errors.detail_of(error),
+            )  # fmt: skip
+
     def _unlink(self, *ledger_ids: int) -> None:
-        """The catalogue does not know the ledgers (any more): their files go."""
+        """The catalogue does not know the ledgers (any more): their files go. What the disk refuses
+        is said in the log: it costs room and nothing else."""
         from pulsarx.broker.folder.directory_flush import flush_directories
 
         folders = []
@@ -348,8 +439,17 @@ class ManagedLedger(LedgerList):
                 self.runtime.files.unlink(path)
             except FileNotFoundError:
                 continue  # somebody else did, or a power cut took its name
+            except OSError as error:
+                logger().warning("%s: a ledger nobody needs stays on disk: %s", self.name, error)
+                continue
             folders.append(os.path.dirname(path))
-        flush_directories(self.runtime.files, folders)
+        try:
+            flush_directories(self.runtime.files, folders)
+        except OSError as error:
+            logger().warning(
+                "%s: after a power cut a ledger nobody needs may be there again: %s",
+                self.name, error,
+            )  # fmt: skip
 
     def close(self) -> None:
         """Seal what is open. Idempotent."""
@@ -377,38 +477,92 @@ class ManagedLedger(LedgerList):
         self._closed = True
 
 
-def recover(topic: str, path: str, ledger_id: int) -> LedgerRecovery | None:
-    """How far the file is whole; None: nothing was ever stored in it, so that nothing is lost with
-    it."""
-    import logging
+HEADER_SIZE = 4096
+WHOLE, DAMAGED, EMPTY = range(3)
 
+
+class ForeignLedger(Exception):
+    """Another file lies where a ledger should. Never leaves this layer."""
+
+
+class LostLedger:
+    """Stands for the summary of a ledger of which nothing can be read. A value."""
+
+    size = HEADER_SIZE
+    first_publish_ms = 0
+
+    def __init__(self, entry_count: int, message_count: int, now_ms: int) -> None:
+        self.entry_count = entry_count
+        self.message_count = message_count
+        self.last_publish_ms = now_ms  # whenever they were published
+
+
+def look_at(topic: str, path: str, ledger: LedgerRecord, folder_id: str) -> int:
+    """What lies where the file of a ledger belongs: WHOLE, its own; DAMAGED, a file in which none
+    of its entries can be read; EMPTY, no byte.
+
+    ForeignLedger: another ledger. CorruptDataError: nothing.
+    """
     try:
-        recovery = LedgerFile.open(path, ledger_id).recover()
+        file = open_ledger(path, ledger, folder_id)
+    except errors.CorruptDataError as error:
+        try:
+            LedgerFile.open(path, ledger.ledger_id)
+        except errors.CorruptDataError:
+            return DAMAGED
+        raise ForeignLedger(errors.detail_of(error)) from None
     except errors.StorageError:
         if os.path.exists(path):
             raise
+        raise missing_file(topic, path, ledger) from None
+    if not file.unborn:
+        return WHOLE
+    return DAMAGED if file.mapped_size else EMPTY
+
+
+def recover(
+    topic: str, path: str, ledger: LedgerRecord, folder_id: str, known: tuple[int, int, int]
+) -> LedgerRecovery | None:
+    """How far the file is whole; None: it is not there, or no ledger.
+
+    ForeignLedger: it is another one.
+    """
+    try:
+        if look_at(topic, path, ledger, folder_id) != WHOLE:
+            return None
+    except errors.CorruptDataError:
         # Without a flush (durability os or interval) a power cut may take the whole file, its name
         # included.
-        logging.getLogger("pulsarx").error("%s: the file of ledger %d is gone", topic, ledger_id)
         return None
-    return recovery if recovery.entry_count or recovery.torn_size else None
+    return open_ledger(path, ledger, folder_id).recover(known)
 
 
-def report_recovery(topic: str, ledger_id: int, recovery: LedgerRecovery) -> None:
+def report_recovery(
+    topic: str, ledger_id: int, recovery: LedgerRecovery, known: tuple[int, int, int]
+) -> None:
     """Say in the log what the crash left; a clean end says nothing."""
-    if not recovery.torn_size and not recovery.damaged_entries:
-        return
-    import logging
-
-    logger = logging.getLogger("pulsarx")
-    if recovery.torn_size:
-        logger.warning(
-            "%s: ledger %d ended in an unfinished write: %d bytes cut behind entry %d",
-            topic, ledger_id, recovery.torn_size, recovery.entry_count - 1,
+    if recovery.headless:
+        logger().error(
+            "%s: ledger %d has no header any more; its entries were found by the uuid the "
+            "catalogue knows, and it gets a new one", topic, ledger_id,
+        )  # fmt: skip
+    missing = max(known[2] - recovery.message_count, 0)
+    if recovery.torn_size or missing:
+        logger().warning(
+            "%s: ledger %d ends behind entry %d after a crash: %d bytes of an unfinished write "
+            "were cut off; %s", topic, ledger_id, recovery.entry_count - 1, recovery.torn_size,
+            f"{missing} messages are missing that were published and not flushed"
+            if missing else "no published message is known to be missing",
         )  # fmt: skip
     for entry_id, count, offset, _ in recovery.damage:
-        logger.error(
+        logger().error(
             "%s: ledger %d is damaged: %d entries from %d on, at offset %d, cannot be read; "
-            "the others can",
+            "the others can, and who comes to them is told",
             topic, ledger_id, count, entry_id, offset,
         )  # fmt: skip
+
+
+def logger() -> Any:
+    import logging
+
+    return logging.getLogger("pulsarx")

@@ -3,16 +3,25 @@ published end, nothing else."""
 
 from __future__ import annotations
 
+import os
+
 from pulsarx import errors
-from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.ledger_tail import LedgerSpan, LedgerTail
-from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
+from pulsarx.broker.ledgers.ledger_list import (
+    LedgerList,
+    LedgerTrimmed,
+    Position,
+    ends_of,
+    missing_file,
+    open_ledger,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
+    from pulsarx._pycore.ledger.ledger_file import LedgerFile
     from pulsarx._pycore.message.message_id import MessageId
     from pulsarx.broker.catalogue.state import LedgerRecord, TopicRecord
     from pulsarx.broker.faces import FolderView
@@ -77,6 +86,19 @@ class ReadOnlyLedger(LedgerList):
                 self.broker.refresh()
         return look()
 
+    def span(self, ledger: LedgerRecord) -> LedgerSpan:
+        found = super().span(ledger)
+        if not found.is_growing or found.end:
+            return found
+        # Its slot is another ledger's by now, so it was sealed since the caller took its list.
+        self.broker.refresh()
+        if self._spans is not None:
+            self._spans.pop(ledger.ledger_id, None)
+        known = [each for each in self.ledgers() if each.ledger_id == ledger.ledger_id]
+        if not known:
+            raise LedgerTrimmed
+        return super().span(known[0])
+
     def span_of(self, ledger_id: int) -> LedgerSpan | None:
         look = super().span_of
         return self._despite_trimming(lambda: look(ledger_id))
@@ -97,28 +119,46 @@ class ReadOnlyLedger(LedgerList):
 
     def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
         if ledger.state == "sealed":
-            return LedgerSpan.sealed(ledger.ledger_id, self._open(ledger), ledger.size)
+            return LedgerSpan.sealed(ledger.ledger_id, self._open(ledger), *ends_of(ledger))
         ends = self.broker.ends
         if ends is not None and ends.find(ledger.ledger_id):
-            return LedgerSpan.published(ledger.ledger_id, self._open(ledger), ends, ledger.slot)
+            file = self._open(ledger, growing=True)
+            return LedgerSpan.published(ledger.ledger_id, file, ends, ledger.slot)
         return self._recover(ledger)[0]
 
-    def _open(self, ledger: LedgerRecord) -> LedgerFile:
+    def _open(self, ledger: LedgerRecord, growing: bool = False) -> LedgerFile:
+        """LedgerTrimmed: the owner has removed it. CorruptDataError: it has not, and the file is
+        gone, or another's."""
         path = self.broker.directory.ledger_path(ledger.ledger_id)
-        if ledger.state == "sealed":
-            return LedgerFile.open(path, ledger.ledger_id)
-        return LedgerFile.open(path, ledger.ledger_id, growing=True)
+        folder_id = self.broker.directory.folder_id
+        try:
+            file = open_ledger(path, ledger, folder_id, growing=growing)
+        except errors.CorruptDataError:
+            raise
+        except errors.StorageError:
+            if os.path.exists(path):
+                raise
+            self.broker.refresh()
+            known = {each.ledger_id: each for each in self.ledgers()}
+            if ledger.ledger_id not in known:
+                raise LedgerTrimmed from None
+            raise missing_file(self.name, path, known[ledger.ledger_id]) from None
+        if file.headless:
+            self.tell_headless(ledger.ledger_id, path)
+        return file
 
     def _recover(self, ledger: LedgerRecord) -> tuple[LedgerSpan, int, int]:
         """No owner lives, so no published end can be trusted: look how far the file is whole.
-        Writes nothing."""
+        Writes nothing. What was published and is not there counts, so that readers are told."""
         found = self._recovered.get(ledger.ledger_id)
         if found is None:
-            path = self.broker.directory.ledger_path(ledger.ledger_id)
-            file = LedgerFile.open(path, ledger.ledger_id)
-            recovery = file.recover()
-            span = LedgerSpan.sealed(ledger.ledger_id, file, recovery.end)
-            found = (span, recovery.entry_count, recovery.message_count)
+            file = self._open(ledger)
+            known = self.broker.published(ledger)
+            recovery = file.recover(known)
+            entries = max(recovery.entry_count, known[1])
+            messages = max(recovery.message_count, known[2])
+            span = LedgerSpan.sealed(ledger.ledger_id, file, recovery.end, entries, messages)
+            found = (span, entries, messages)
             self._recovered[ledger.ledger_id] = found
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.broker.catalogue import changes
 from pulsarx.broker.policies.retention import RetentionPolicy
 
 TYPE_CHECKING = False
@@ -75,8 +76,7 @@ class PolicyStore:
         """Durable on return. TopicNotFound: there is no such namespace."""
         self._namespace(namespace)
         value = {"time_minutes": policy.time_minutes, "size_mb": policy.size_mb}
-        setting = {"op": "set_namespace_policy", "namespace": namespace}
-        self._catalogue.commit([{**setting, "policy": "retention", "value": value}])
+        self._catalogue.commit([changes.set_namespace_policy(namespace, "retention", value)])
 
 
 def namespace_of(topic: str) -> str:

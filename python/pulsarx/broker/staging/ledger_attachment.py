@@ -18,6 +18,7 @@ import os
 from bisect import bisect_left
 
 from pulsarx import errors
+from pulsarx.broker.catalogue import changes
 from pulsarx.broker.folder.directory_flush import flush_directories
 from pulsarx.broker.staging.staged_file import STAGING_NAME, StagedFile, identity, staged_path
 from pulsarx.topic_name import TopicName
@@ -217,14 +218,13 @@ class _Attachment:
             if each.attached_ms < now_ms - TRANSACTION_KEPT_MS
             and each.application != self.application
         ]
-        return {
-            "op": "attach_ledgers",
-            "application": self.application,
-            "batch_id": self.batch_id,
-            "attached_ms": now_ms,
-            "ledgers": rows,
-            "forgotten": forgotten,
-        }
+        return changes.attach_ledgers(
+            self.application,
+            self.batch_id,
+            attached_ms=now_ms,
+            ledgers=rows,
+            forgotten=forgotten,
+        )
 
     def _link(self, ids: list[int]) -> None:
         """Give each file its name as a ledger. Never takes a name away from another file."""

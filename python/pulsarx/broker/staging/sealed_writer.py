@@ -17,6 +17,7 @@ from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
 from pulsarx._pycore.ledger.published_ends import PublishedEnds
 from pulsarx._pycore.ranges.sealed_batches import SealedBatches
+from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.clock import system_clock
 from pulsarx.compression import compress
 from pulsarx.randomness import Randomness
@@ -259,6 +260,8 @@ class SealedLedgerWriter:
             self._files.unlink(self._temporary)
         except FileNotFoundError:
             pass  # its folder was cleaned up
+        except OSError as error:
+            raise storage_error(f"remove {self._temporary}", error) from error
 
     def _check_open(self) -> None:
         if self.state != "OPEN":

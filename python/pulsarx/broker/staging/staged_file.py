@@ -14,7 +14,6 @@ import sys
 
 from pulsarx import errors
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
-from pulsarx.broker.catalogue.operations import detail_of
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -170,7 +169,7 @@ class StagedFile:
         try:
             found = self._look(folder, store_id, file)
         except errors.CorruptDataError as error:
-            raise self._damaged(folder, detail_of(error)) from error
+            raise self._damaged(folder, errors.detail_of(error)) from error
         found["file_size"] = checked[2]
         for name, value in found.items():
             if value != getattr(self, name):
@@ -183,7 +182,7 @@ class StagedFile:
             if thorough:
                 self._read_all(file)
         except errors.CorruptDataError as error:
-            raise self._damaged(folder, detail_of(error)) from error
+            raise self._damaged(folder, errors.detail_of(error)) from error
         return checked
 
     def _check_store(self, folder: str, written_for: str, store_id: str) -> None:
@@ -201,7 +200,7 @@ class StagedFile:
             checked = identity(path)
             return checked, LedgerFile.open(path, 0)
         except errors.CorruptDataError as error:
-            raise self._damaged(folder, detail_of(error)) from error
+            raise self._damaged(folder, errors.detail_of(error)) from error
         except FileNotFoundError as error:
             raise errors.StorageError(
                 f"attach {self._described(folder)}: there is no such file in the data directory "
@@ -236,11 +235,15 @@ class StagedFile:
         it was compared with."""
         if self.entry_count < 1:
             raise errors.CorruptDataError("it has no entry")
-        first = file.frame(_FIRST_OFFSET, self.size)
-        found = file.entry(file.find_entry(self.entry_count - 1, self.size), self.size)
-        if first is None or found is None:
+        begin = file.entry(_FIRST_OFFSET, self.size)
+        last_offset = file.find_entry(self.entry_count - 1, self.size)
+        found = file.entry(last_offset, self.size)
+        if begin is None or found is None:
             raise errors.CorruptDataError("the last entry of its footer is not there")
+        first, _, behind = begin
         last, _, end = found
+        file.check_entries(_FIRST_OFFSET, behind)
+        file.check_entries(last_offset, self.size)
         times = first["publish_time_ms"], last["publish_time_ms"]
         if (
             (first["entry_id"], first["first_message"], end) != (0, 0, self.size)
@@ -260,6 +263,7 @@ class StagedFile:
         for name in ("entry_count", "message_count", "first_publish_ms", "last_publish_ms"):
             if getattr(recovery, name) != getattr(self, name):
                 raise errors.CorruptDataError(f"{name} of its entries is {getattr(recovery, name)}")
+        file.check_entries(_FIRST_OFFSET, self.size)
         before = _FIRST_OFFSET
         for offset, entry_id, first_message, _ in file.index():
             place = entry_id, first_message

@@ -13,6 +13,7 @@ import stat
 from pulsarx import errors
 from pulsarx.broker.catalogue.catalogue import Catalogue
 from pulsarx.broker.folder.data_directory import DataDirectory
+from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.broker.staging.staged_file import STAGING_NAME, check_plain_name
 from pulsarx.clock import wall_ms
 
@@ -33,19 +34,22 @@ def make_staging(folder: str | os.PathLike[str], job: str) -> str:
     """Make the area of a job, on the host that plans it, durably; its path.
 
     FolderError: no data directory. Writers never make it: one that does not find it there does not
-    have the folder mounted.
+    have the folder mounted. StorageError: the disk refused.
     """
     path, files = os.path.realpath(os.fspath(folder)), _file_system()
     DataDirectory.open(path, files=files, read_only=True).close()
     made = staging_path(path, job)
     fresh = False
-    for each in (os.path.dirname(made), made):
-        try:
-            files.make_directory(each)
-            fresh = each is made
-        except FileExistsError:
-            pass
-        files.flush_directory(os.path.dirname(each))
+    try:
+        for each in (os.path.dirname(made), made):
+            try:
+                files.make_directory(each)
+                fresh = each is made
+            except FileExistsError:
+                pass
+            files.flush_directory(os.path.dirname(each))
+    except OSError as error:
+        raise storage_error(f"make the staging area {made}", error) from error
     if fresh:
         collect_abandoned(path)
     return made
@@ -87,6 +91,8 @@ def collect_staging(
             return _is_old(f"{path}/{STAGING_NAME}/{job}", before_ms)
         except FileNotFoundError:
             return False
+        except OSError as error:
+            raise storage_error(f"look at staging area {job}", error) from error
 
     directory = DataDirectory.open(path, files=files, read_only=True)
     try:
@@ -131,6 +137,8 @@ def _names(files: FileOperations, folder: str) -> list[str]:
         return sorted(files.list(folder)) if stat.S_ISDIR(os.lstat(folder).st_mode) else []
     except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError as error:
+        raise storage_error(f"list {folder}", error) from error
 
 
 def _file_system() -> FileOperations:

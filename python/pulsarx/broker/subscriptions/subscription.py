@@ -19,11 +19,12 @@ from pulsarx._pycore.consume.consumer_core import ConsumerCore
 from pulsarx._pycore.consume.consumer_host import ConsumerHost
 from pulsarx._pycore.cursor.ack_tracker import AckTracker
 from pulsarx._pycore.cursor.entry_backlog import open_entries
-from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
+from pulsarx._pycore.dispatch.subscription_core import LossLog, SubscriptionCore
 from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.message.entry_view import EntryContext
 from pulsarx.broker.ledgers.ledger_list import LedgerTrimmed
 from pulsarx.broker.subscriptions.dispatchers import SELECTOR_NAMES, dispatch_kind, make_dispatcher
+from pulsarx.broker.subscriptions.topic_cursors import delete_tracker, sync_tracker
 from pulsarx.compression import decompress
 from pulsarx.enumerations import KeySharedMode
 from pulsarx.topic_name import TopicName
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.dispatch.entry_sink import Dispatcher, EntrySink
     from pulsarx.broker.catalogue.state import LedgerRecord, SubscriptionRecord
     from pulsarx.broker.faces import SubscriptionHost
-    from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
+    from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
 
     MakeConsumer = Callable[[EntrySink, "Subscription"], Any]
@@ -63,8 +64,9 @@ class Subscription:
         self.record = record
         self.name = name
         self.tracker = tracker
-        self.core = SubscriptionCore(tracker, runtime.clock)
         self.flush = runtime.after_flush_interval(tracker.flush)
+        losses = LossLog(name, runtime.background, self.flush, topic.trim)
+        self.core = SubscriptionCore(tracker, runtime.clock, losses)
         self.host = ConsumerHost(topic.ledger, runtime.background, topic.trim, self.flush)
         self._kind: tuple[Any, ...] = ("Exclusive",)
         self._partition_index = TopicName.of(topic.name).partition_index
@@ -192,7 +194,7 @@ class Subscription:
 
         def change() -> None:
             if not self.tracker.closed:  # unsubscribed meanwhile
-                sync_tracker(self.tracker, self.topic.ledger)
+                sync_tracker(self.tracker, self.topic.ledger, self.name)
                 ledgers = self.topic.ledger.ledgers()
                 if ledgers:
                     self.dispatcher.forget_before(ledgers[0].ledger_id)
@@ -253,6 +255,8 @@ class Subscription:
             entries = open_entries(self.tracker, span, ledger.ledger_id, entries, messages)
         except LedgerTrimmed:
             return 0, 0
+        except errors.CorruptDataError:
+            pass  # none of its entries can be read; whoever reads it is told
         return entries, max(messages - acknowledged, 0)
 
     def statistics(self) -> dict[str, Any]:
@@ -299,7 +303,7 @@ class Subscription:
         for consumer in self.consumers():
             consumer.shut()
         self.dispatcher.release()
-        self.core.locked(self.tracker.delete)
+        self.core.locked(partial(delete_tracker, self.tracker, self.topic.name, self.name))
 
     def close(self) -> None:
         self.flush.close()
@@ -327,17 +331,6 @@ def detach_one(reference: weakref.ref[Subscription], receiver: EntrySink) -> Non
     # In a forked child nothing of it may be touched.
     if found is not None and found.runtime.state.is_open and receiver in found._consumers:
         found.detach(receiver)
-
-
-def sync_tracker(tracker: AckTracker, ledger_list: LedgerList) -> None:
-    """Tell the tracker which ledgers the topic has; what it knows already changes nothing."""
-    ledgers = ledger_list.ledgers()
-    if ledgers:
-        tracker.forget_ledgers(ledgers[0].ledger_id)
-    for ledger in ledgers:
-        tracker.add_ledger(ledger.ledger_id)
-        if ledger.state == "sealed":
-            tracker.seal_ledger(ledger.ledger_id, ledger.message_count)
 
 
 def sticky_ranges(request: SubscribeRequest) -> list[tuple[int, int]] | None:

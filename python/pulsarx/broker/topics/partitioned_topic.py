@@ -10,6 +10,7 @@ import threading
 import weakref
 
 from pulsarx import errors
+from pulsarx.broker.catalogue import changes
 from pulsarx.broker_options import PARTITION_COUNT_MAX
 from pulsarx.topic_name import PARTITION_SUFFIX, TopicName
 
@@ -119,18 +120,21 @@ def creation(catalogue: Catalogue, name: TopicName, partition_count: int) -> Ope
                 f"create {name} with partitions: there is a topic {other} already"
             )
     allocate = catalogue.allocate_id
-    head = {"op": "create_topic", "topic": str(name), "topic_id": allocate()}
     return [
-        {**head, "partition_count": partition_count},
+        changes.create_topic(str(name), allocate(), partition_count=partition_count),
         *(
-            {"op": "create_topic", "topic": each, "topic_id": allocate()}
+            changes.create_topic(each, allocate())
             for each in partition_names(name, partition_count)
         ),
     ]
 
 
 def growth(
-    catalogue: Catalogue, record: TopicRecord, partition_count: int, now_ms: int
+    catalogue: Catalogue,
+    record: TopicRecord,
+    partition_count: int,
+    now_ms: int,
+    allocate_cursor_id: Callable[[], int],
 ) -> Operations:
     """The operations that add partitions.
 
@@ -146,19 +150,16 @@ def growth(
     subscriptions = catalogue.state.topics[str(name.partition(0))].subscriptions.values()
     operations: Operations = []
     for each in partition_names(name, partition_count)[record.partition_count :]:
-        topic_id = catalogue.allocate_id()
-        operations.append({"op": "create_topic", "topic": each, "topic_id": topic_id})
+        operations.append(changes.create_topic(each, catalogue.allocate_id()))
         for subscription in subscriptions:
             operations.append(
-                {
-                    "op": "create_subscription",
-                    "topic": each,
-                    "name": subscription.name,
-                    "cursor_id": catalogue.allocate_id(),
-                    "type": subscription.type,
-                    "created_ms": now_ms,
-                    "properties": subscription.properties,
-                }
+                changes.create_subscription(
+                    each,
+                    subscription.name,
+                    allocate_cursor_id(),
+                    type=subscription.type,
+                    created_ms=now_ms,
+                    properties=subscription.properties,
+                )
             )
-    setting = {"op": "set_partition_count", "topic": record.name}
-    return [*operations, {**setting, "partition_count": partition_count}]
+    return [*operations, changes.set_partition_count(record.name, partition_count)]

@@ -6,6 +6,7 @@ import threading
 import weakref
 
 from pulsarx import errors
+from pulsarx.broker.catalogue import changes
 from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
 from pulsarx.broker.topics.producer_registry import ProducerRegistry
 from pulsarx.broker.topics.trimming import Trimming
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
     from pulsarx.broker.subscriptions.subscription import MakeConsumer, Subscription
+    from pulsarx.broker.subscriptions.topic_cursors import TopicCursors
     from pulsarx.broker.topics.reader_cursor import ReaderCursor
 
 
@@ -47,7 +49,7 @@ class Topic:
             self.all_subscriptions,
         )
         for each in record.subscriptions.values():
-            tracker = self._open_tracker(each)
+            tracker = self._cursors().open(each)
             self.subscriptions[each.name] = self._subscription(each.name, each, tracker)
 
     @property
@@ -100,13 +102,7 @@ class Topic:
 
     def _create_non_durable(self, name: str, position: Position) -> Subscription:
         """A subscription that nothing on disk knows and that holds no ledger."""
-        from pulsarx._pycore.cursor.ack_tracker import AckTracker
-        from pulsarx.broker.subscriptions.subscription import sync_tracker
-
-        tracker = AckTracker(None)
-        sync_tracker(tracker, self.ledger)
-        if position[0] in tracker.ledger_ids:
-            tracker.reset(*position)
+        tracker = self._cursors().create_non_durable(name, position)
         made = self._non_durable[name] = self._subscription(name, None, tracker)
         made.ledger_changed()  # as in create_subscription
         return made
@@ -136,33 +132,34 @@ class Topic:
         with self.lock:
             ledger_id, ordinal = position
             catalogue = self.runtime.catalogue
-            creation: dict[str, Any] = {
-                "op": "create_subscription",
-                "topic": self.name,
-                "name": name,
-            }
-            creation |= {"cursor_id": catalogue.allocate_id()}
-            creation |= {"created_ms": self.runtime.clock.now_ms(), "type": type_name}
-            creation |= {"initial_ledger_id": ledger_id or -1, "initial_message": ordinal}
-            catalogue.commit([creation])
+            cursor_id = self.runtime.allocate_cursor_id()
+            creation = changes.create_subscription(
+                self.name,
+                name,
+                cursor_id,
+                type=type_name,
+                created_ms=self.runtime.clock.now_ms(),
+                initial=(ledger_id or -1, ordinal),
+            )
+            # Before the catalogue names it, so that one that is not there later was lost.
+            tracker = self._cursors().create(cursor_id, name, position)
+            try:
+                catalogue.commit([creation])
+            except BaseException:
+                if not catalogue.outcome_unknown:
+                    self._cursors().discard(tracker, name)
+                raise
             record = catalogue.state.topics[self.name].subscriptions[name]
-            made = self._subscription(name, record, self._open_tracker(record))
+            made = self._subscription(name, record, tracker)
             self.subscriptions[name] = made
             # A ledger that came since the tracker was made was told to the others only.
             made.ledger_changed()
             return made
 
-    def _open_tracker(self, record: SubscriptionRecord) -> AckTracker:
-        """The cursor as it was left; one without a file begins where the catalogue says."""
-        from pulsarx.broker.subscriptions.subscription import sync_tracker
+    def _cursors(self) -> TopicCursors:
+        from pulsarx.broker.subscriptions.topic_cursors import TopicCursors
 
-        tracker = self.runtime.open_tracker(record)
-        sync_tracker(tracker, self.ledger)
-        if not tracker.is_kept and record.initial_ledger_id in tracker.ledger_ids:
-            tracker.reset(record.initial_ledger_id, record.initial_message)
-        elif not tracker.is_kept:
-            tracker.fold()
-        return tracker
+        return TopicCursors(self.name, self.runtime, self.ledger)
 
     def unsubscribe(self, name: str) -> None:
         """Delete a subscription; its messages are no longer held for it."""
@@ -170,9 +167,7 @@ class Topic:
             subscription = self.subscriptions.get(name)
             if subscription is None:
                 raise errors.SubscriptionNotFound(f"subscription {name} of {self.name}")
-            self.runtime.catalogue.commit(
-                [{"op": "remove_subscription", "topic": self.name, "name": name}]
-            )
+            self.runtime.catalogue.commit([changes.remove_subscription(self.name, name)])
             del self.subscriptions[name]
             subscription.remove()
         self.trim()
@@ -225,9 +220,15 @@ class Topic:
         """By name; `name (non-durable)` where a durable one has the name too."""
         for each in self.all_subscriptions():
             each.detach_forgotten()
-        found = {name: each.statistics() for name, each in sorted(self.subscriptions.items())}
-        for name, each in sorted(self._non_durable.items()):
-            found[f"{name} (non-durable)" if name in found else name] = each.statistics()
+        found = {}
+        for name, each in [*sorted(self.subscriptions.items()), *sorted(self._non_durable.items())]:
+            try:
+                figures = each.statistics()
+            except errors.AlreadyClosed:
+                if not each.removed:
+                    raise
+                continue  # unsubscribed meanwhile
+            found[name if name not in found else f"{name} (non-durable)"] = figures
         return found
 
     # Life -----------------------------------------------------------------------------------------

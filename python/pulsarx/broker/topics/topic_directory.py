@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from pulsarx import errors
+from pulsarx.broker.catalogue import changes
 from pulsarx.broker.topics.partitioned_topic import (
     PartitionedTopic,
     check_is_whole,
@@ -59,7 +60,11 @@ class TopicDirectory:
             if record is None:
                 record = self._create(name, create)
             check_is_whole(self._runtime.catalogue.state, name)
-            self._topics[full] = Topic(self._runtime, record)
+            try:
+                self._topics[full] = Topic(self._runtime, record)
+            except BaseException:
+                self._runtime.list_cursors_again()
+                raise
             return self._topics[full]
 
     def existing(self, name: TopicName) -> Topic:
@@ -120,8 +125,7 @@ class TopicDirectory:
             if str(name) in catalogue.state.topics:
                 raise errors.NotAllowedError(f"create {name}: it exists already")
             check_may_be_created(catalogue.state, name)
-            head = {"op": "create_topic", "topic": str(name)}
-            catalogue.commit([{**head, "topic_id": catalogue.allocate_id()}])
+            catalogue.commit([changes.create_topic(str(name), catalogue.allocate_id())])
 
     def create_partitioned_topic(self, name: TopicName, partition_count: int) -> None:
         """Create it with its partitions, all or nothing. NotAllowedError: it exists."""
@@ -151,7 +155,13 @@ class TopicDirectory:
         # The first lock keeps the subscriptions as they are; it always comes before this one.
         with first.lock, self._lock:
             record = catalogue.state.topics[topic.name]
-            operations = growth(catalogue, record, partition_count, self._runtime.clock.now_ms())
+            operations = growth(
+                catalogue,
+                record,
+                partition_count,
+                self._runtime.clock.now_ms(),
+                self._runtime.allocate_cursor_id,
+            )
             if partition_count == record.partition_count:
                 return
             catalogue.commit(operations)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.broker.catalogue import changes
 from pulsarx.broker.verbs.verb import Verb
 from pulsarx.topic_name import TopicName
 
@@ -36,8 +37,8 @@ def set_lease(broker: Broker, job: str, ledgers: Arguments, ttl_ms: int) -> Argu
                     f"lease ledgers of {name} for job {job}: {len(gone)} of them are not there "
                     f"(any more), {min(gone)} for one. Plan again"
                 )
-        wanted = {"op": "set_lease", "job": job, "expires_ms": expires_ms, "ledgers": ledgers}
-        return [{**wanted, "forgotten": _expired(state, now_ms)}]
+        forgotten = _expired(state, now_ms)
+        return [changes.set_lease(job, expires_ms, ledgers, forgotten=forgotten)]
 
     broker.catalogue.commit(operations)
     return {"expires_ms": expires_ms}
@@ -51,7 +52,7 @@ def renew(broker: Broker, job: str, ttl_ms: int) -> Arguments:
         if lease is None or lease.expires_ms <= now_ms:
             # Ledgers of it may have been trimmed since.
             raise errors.NotAllowedError(f"renew the lease of job {job}: it has none (any more)")
-        return [{"op": "renew_lease", "job": job, "expires_ms": expires_ms}]
+        return [changes.renew_lease(job, expires_ms)]
 
     broker.catalogue.commit(operations)
     return {"expires_ms": expires_ms}
@@ -75,7 +76,7 @@ def release(broker: Broker, job: str) -> Arguments:
         lease = state.leases.get(job)
         topics[:] = () if lease is None else lease.ledgers
         gone = {job, *_expired(state, broker.runtime.clock.now_ms())}
-        return [{"op": "remove_leases", "jobs": sorted(gone)}]
+        return [changes.remove_leases(sorted(gone))]
 
     if job not in broker.catalogue.state.leases:
         return {"released": False}

@@ -47,8 +47,12 @@ def perform(folder: OpenFolder, name: object, arguments: object, read_only: bool
         if value.__class__ is not kind or (
             isinstance(value, str) and not 0 < len(value) <= _NAME_SIZE_MAX
         ):
-            raise ValueError(f"request {name}: {each} {value!r:.100} is no {kind.__name__}")
+            raise ValueError(f"{name}: {each} must be {_said(kind)}, not {value!r:.100}")
     if not verb.reads and (read_only or folder.read_only):
         raise errors.OperationNotSupported(f"{name}: the folder was opened read_only")
     folder.state.require_open()
     return verb.function(folder, **arguments)
+
+
+def _said(kind: type) -> str:
+    return f"str of 1 to {_NAME_SIZE_MAX} characters" if kind is str else kind.__name__

@@ -1,0 +1,140 @@
+"""What may be asked of the catalogue: one function an operation, which returns the operation for
+`Catalogue.commit`. Used by everybody who commits; nobody else spells an operation.
+
+The operations themselves, and what each checks, are in `operations`.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.broker.catalogue.operations import Operation
+
+
+def open_epoch(epoch: int) -> Operation:
+    return {"op": "open_epoch", "epoch": epoch}
+
+
+def set_namespace_policy(namespace: str, policy: str, value: object) -> Operation:
+    """value: what JSON can say; None takes the policy away."""
+    return {
+        "op": "set_namespace_policy",
+        "namespace": namespace,
+        "policy": policy,
+        "value": value,
+    }
+
+
+def create_topic(topic: str, topic_id: int, *, partition_count: int = 0) -> Operation:
+    """partition_count 0: a topic that holds messages."""
+    operation: Operation = {"op": "create_topic", "topic": topic, "topic_id": topic_id}
+    return operation | {"partition_count": partition_count} if partition_count else operation
+
+
+def set_partition_count(topic: str, partition_count: int) -> Operation:
+    return {"op": "set_partition_count", "topic": topic, "partition_count": partition_count}
+
+
+def add_ledger(topic: str, ledger_id: int, uuid: str, slot: int) -> Operation:
+    """An open ledger, behind the others. slot: of its end among the published ends."""
+    return {
+        "op": "add_ledger",
+        "topic": topic,
+        "ledger_id": ledger_id,
+        "uuid": uuid,
+        "slot": slot,
+    }
+
+
+def seal_ledger(
+    topic: str, ledger_id: int, summary: Any, *, sealed_ms: int, damaged: bool
+) -> Operation:
+    """summary: a LedgerSummary, what its footer says."""
+    return {
+        "op": "seal_ledger",
+        "topic": topic,
+        "ledger_id": ledger_id,
+        "entry_count": summary.entry_count,
+        "message_count": summary.message_count,
+        "size": summary.size,
+        "first_publish_ms": summary.first_publish_ms,
+        "last_publish_ms": summary.last_publish_ms,
+        "sealed_ms": sealed_ms,
+        "damaged": damaged,
+    }
+
+
+def remove_ledgers(topic: str, ledger_ids: list[int]) -> Operation:
+    return {"op": "remove_ledgers", "topic": topic, "ledger_ids": ledger_ids}
+
+
+def attach_ledgers(
+    application: str,
+    batch_id: int,
+    *,
+    attached_ms: int,
+    ledgers: dict[str, list[Any]],
+    forgotten: list[str],
+) -> Operation:
+    """ledgers: by topic, a row a ledger (see `operations`). forgotten: applications whose last
+    transaction need not be known any more."""
+    return {
+        "op": "attach_ledgers",
+        "application": application,
+        "batch_id": batch_id,
+        "attached_ms": attached_ms,
+        "ledgers": ledgers,
+        "forgotten": forgotten,
+    }
+
+
+def create_subscription(
+    topic: str,
+    name: str,
+    cursor_id: int,
+    *,
+    type: str,
+    created_ms: int,
+    initial: tuple[int, int] | None = None,
+    properties: dict[str, str] | None = None,
+) -> Operation:
+    """initial: the ledger and the ordinal where it begins; None: at the first message. properties
+    None: it has none."""
+    operation: Operation = {
+        "op": "create_subscription",
+        "topic": topic,
+        "name": name,
+        "cursor_id": cursor_id,
+        "type": type,
+        "created_ms": created_ms,
+    }
+    if initial is not None:
+        operation |= {"initial_ledger_id": initial[0], "initial_message": initial[1]}
+    return operation if properties is None else operation | {"properties": properties}
+
+
+def remove_subscription(topic: str, name: str) -> Operation:
+    return {"op": "remove_subscription", "topic": topic, "name": name}
+
+
+def set_lease(
+    job: str, expires_ms: int, ledgers: dict[str, list[int]], *, forgotten: list[str]
+) -> Operation:
+    """ledgers: ids by topic. forgotten: jobs whose lease has expired."""
+    return {
+        "op": "set_lease",
+        "job": job,
+        "expires_ms": expires_ms,
+        "ledgers": ledgers,
+        "forgotten": forgotten,
+    }
+
+
+def renew_lease(job: str, expires_ms: int) -> Operation:
+    return {"op": "renew_lease", "job": job, "expires_ms": expires_ms}
+
+
+def remove_leases(jobs: list[str]) -> Operation:
+    return {"op": "remove_leases", "jobs": jobs}

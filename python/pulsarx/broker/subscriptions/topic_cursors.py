@@ -1,0 +1,154 @@
+"""The cursors of the subscriptions of one topic: makes them, and opens them as they were left."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx._pycore.cursor.ack_tracker import AckTracker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import logging
+
+    from pulsarx.broker.catalogue.state import SubscriptionRecord
+    from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
+    from pulsarx.broker.runtime import BrokerRuntime
+
+
+class TopicCursors:
+    """Calls of the control plane, with the lock of the topic."""
+
+    __slots__ = ("_ledgers", "_name", "_runtime")
+
+    def __init__(self, name: str, runtime: BrokerRuntime, ledgers: LedgerList) -> None:
+        """name: of the topic."""
+        self._name = name
+        self._runtime = runtime
+        self._ledgers = ledgers
+
+    def create(self, cursor_id: int, name: str, position: Position) -> AckTracker:
+        """A cursor that begins at a position, durable."""
+        tracker = self._runtime.new_tracker(cursor_id)
+        sync_tracker(tracker, self._ledgers, name)
+        place = self._existing(position)  # its ledger may have gone since it was found
+        if place is not None and place[0] in tracker.ledger_ids:
+            tracker.reset(*place)
+        else:
+            tracker.fold()
+        return tracker
+
+    def create_non_durable(self, name: str, position: Position) -> AckTracker:
+        """A cursor that begins at a position and that nothing on disk knows."""
+        tracker = AckTracker(None)
+        sync_tracker(tracker, self._ledgers, name)
+        place = self._existing(position)
+        if place is not None and place[0] in tracker.ledger_ids:
+            tracker.reset(*place)
+        return tracker
+
+    def open(self, record: SubscriptionRecord) -> AckTracker:
+        """The cursor as it was left; one without a file begins where the catalogue says."""
+        tracker = self._runtime.open_tracker(record)
+        if sync_tracker(tracker, self._ledgers, record.name) and tracker.is_kept:
+            try:
+                tracker.fold()
+            except errors.StorageError:
+                pass  # what was clamped is clamped and said again by the next owner
+        if not tracker.is_kept:
+            position = self._initial_position(record)
+            if not tracker.damage:
+                self._tell_missing(record, position)
+            if position is None:
+                tracker.fold()
+            else:
+                tracker.reset(*position)
+        return tracker
+
+    def discard(self, tracker: AckTracker, name: str) -> None:
+        """Remove the files of a cursor that the catalogue does not name: its subscription could not
+        be created."""
+        delete_tracker(tracker, self._name, name)
+
+    def _tell_missing(self, record: SubscriptionRecord, position: Position | None) -> None:
+        """Cursor files are made before the catalogue names them, those of partitions that a topic
+        grew by with the first look at the partition: before its first ledger."""
+        topic = self._runtime.catalogue.state.topics[self._name]
+        if not self._runtime.keeps_cursors or not (topic.ledgers or topic.removed_ledger_id):
+            return
+        place, again = "the first message", self._ledgers.message_count()
+        if position is not None:
+            place = f"message {position[1]} of ledger {position[0]}, where it was made"
+            again = self._ledgers.message_count_from(position)
+        logger().error(
+            "%s: the cursor file %s of subscription %s is missing: it begins anew with %s, and up "
+            "to %d messages are delivered again that it had acknowledged",
+            self._name, self._runtime.directory.cursor_path(record.cursor_id, 1), record.name,
+            place, again,
+        )  # fmt: skip
+
+    def _initial_position(self, record: SubscriptionRecord) -> Position | None:
+        """Where a subscription without a cursor file begins; None: with the first message. A
+        position that a power cut took is clamped to what survived, which the log says."""
+        wanted = record.initial_ledger_id, record.initial_message
+        position = self._existing(wanted)
+        if position is None or position == wanted:
+            return position
+        # A ledger in front of the first one was trimmed: nothing is wrong with that.
+        if wanted[0] >= self._ledgers.first_position()[0]:
+            logger().warning(
+                "%s: subscription %s was made at message %d of ledger %d, which did not survive; "
+                "it begins at message %d of ledger %d",
+                self._name, record.name, wanted[1], wanted[0], position[1], position[0],
+            )  # fmt: skip
+        return position
+
+    def _existing(self, position: Position) -> Position | None:
+        """The position, or the next one that the topic has; None: it has none, or position is in
+        front of all ledgers."""
+        ledger_id, message = position
+        ledgers = self._ledgers.ledgers()
+        if ledger_id <= 0 or not ledgers:
+            return None
+        found = next((each for each in ledgers if each.ledger_id >= ledger_id), ledgers[-1])
+        if found.ledger_id > ledger_id:
+            return found.ledger_id, 0
+        if found.ledger_id < ledger_id:
+            return found.ledger_id, self._ledgers.messages_in(found.ledger_id)
+        return ledger_id, min(message, found.message_count) if found.state == "sealed" else message
+
+
+def sync_tracker(tracker: AckTracker, ledger_list: LedgerList, name: str) -> bool:
+    """Tell the tracker of a subscription which ledgers the topic has; what it knows already changes
+    nothing. Whether it had acknowledged messages that are not there (any more)."""
+    ledgers = ledger_list.ledgers()
+    clamped = False
+    if ledgers:
+        tracker.forget_ledgers(ledgers[0].ledger_id)
+    for ledger in ledgers:
+        tracker.add_ledger(ledger.ledger_id)
+        if ledger.state == "sealed":
+            dropped = tracker.seal_ledger(ledger.ledger_id, ledger.message_count)
+            if dropped:
+                clamped = True
+                logger().warning(
+                    "%s: subscription %s had acknowledged %d messages of ledger %d from message %d "
+                    "on, where it ends now: they did not survive",
+                    ledger_list.name, name, dropped, ledger.ledger_id, ledger.message_count,
+                )  # fmt: skip
+    return clamped
+
+
+def delete_tracker(tracker: AckTracker, topic: str, name: str) -> None:
+    """Remove the files of a cursor that the catalogue does not name (any more). Those that the disk
+    refuses to remove are told in the log."""
+    try:
+        tracker.delete()
+    except errors.StorageError as error:
+        logger().warning(
+            "%s: cursor files of subscription %s, which is gone, stay: %s", topic, name, error
+        )
+
+
+def logger() -> logging.Logger:
+    import logging
+
+    return logging.getLogger("pulsarx")
