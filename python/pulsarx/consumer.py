@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.arrow.arrow_export import ArrowMessages
     from pulsarx._pycore.consume.pending_receives import ReceiveQueue
-    from pulsarx._pycore.dispatch.receiver import ConsumerEvents
+    from pulsarx._pycore.dispatch.entry_sink import ConsumerEvents
     from pulsarx._pycore.message.message import Message
     from pulsarx.letters.letters import Letters
     from pulsarx.listening.listener_pool import ListenerPool
@@ -78,7 +78,7 @@ class Consumer:
             for call in RECEIVING:  # over the methods of the class, which pay nothing for it
                 setattr(self, call, _refuse_beside_listener)
         if options.consumer_event_listener is not None:
-            from pulsarx._pycore.dispatch.receiver import ConsumerEvents
+            from pulsarx._pycore.dispatch.entry_sink import ConsumerEvents
 
             self.events = ConsumerEvents(self._begin_work())
 

@@ -69,7 +69,13 @@ LAYERS = [
     Layer(
         "spark", "spark spark.*", "ground values broker api spark", "stdlib pyspark pyarrow numpy"
     ),
-    Layer("outside", "server.* cli.* console.*", "ground values broker api outside", "stdlib"),
+    # Pulsar's protocol, and its two ends; client and server do not know each other.
+    Layer("wire", "wire wire.*", "ground values wire", "stdlib"),
+    Layer(
+        "server", "server server.*", f"{ALL_PYCORE} ground values broker api wire server", "stdlib"
+    ),
+    Layer("remote", "remote remote.*", f"{ALL_PYCORE} ground values api wire remote", "stdlib"),
+    Layer("outside", "cli.* console.*", "ground values broker api outside", "stdlib"),
     Layer("values", VALUES, f"{ALL_PYCORE} ground values", f"stdlib {LIBRARIES}"),
     Layer(
         "api",
@@ -293,6 +299,9 @@ KNOWN |= {
         ("pulsarx.spark.options", ".py", "from pulsarx._pycore.ground import timer"),
         ("pulsarx.client", ".py", "import pyspark.sql"),
         ("pulsarx.client", ".py", "from pulsarx._core import status"),
+        ("pulsarx.client", ".py", "def f():\n    from pulsarx.wire import commands"),
+        ("pulsarx.remote.connection", ".py", "from pulsarx.broker.topics.topic import Topic"),
+        ("pulsarx.server.session", ".py", "from pulsarx.remote import connection"),
     ],
 )
 def test_a_forbidden_import_is_found(module: str, suffix: str, text: str):

@@ -16,7 +16,7 @@ import threading
 import weakref
 
 from pulsarx import errors
-from pulsarx._pycore.dispatch.receiver import DeadLetterSink
+from pulsarx._pycore.dispatch.entry_sink import DeadLetterSink
 from pulsarx.letters.letter_producer import LetterProducer
 
 TYPE_CHECKING = False

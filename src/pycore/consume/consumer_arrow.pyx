@@ -16,7 +16,7 @@ from pulsarx._pycore.consume.consumer_core cimport CONSUMER_OPEN, ConsumerCore
 from pulsarx._pycore.message.entry_view cimport EntryView
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
-from pulsarx._pycore.dispatch.receiver cimport Dispatcher, Receiver
+from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
 from pulsarx._pycore.ground.deadline cimport Deadline, deadline_of
 
 cdef enum:
@@ -72,12 +72,12 @@ def receive_arrow_of(ConsumerCore consumer not None, max_messages, timeout_milli
 
 cdef class Collector:
     """Takes what one receiver gets into columns. Subscription's mutex held."""
-    cdef Receiver receiver
+    cdef EntrySink receiver
     cdef Dispatcher dispatcher
 
     cdef int collect(self, ArrowBlock* block, int64_t wanted) except -1:
         """Append what is there, up to wanted rows."""
-        cdef Receiver receiver = self.receiver
+        cdef EntrySink receiver = self.receiver
         while block.row_count < wanted:
             if receiver.view is None or receiver.view_generation != self.dispatcher.generation:
                 if not receiver.fill():
@@ -106,7 +106,7 @@ cdef class Collector:
 
     cdef int collect_entry(self, ArrowBlock* block, EntryView view, int64_t wanted) except -1:
         """Append the rest of the current slice, at most wanted rows of it."""
-        cdef Receiver receiver = self.receiver
+        cdef EntrySink receiver = self.receiver
         cdef BlockEntry entry
         cdef uint32_t at = receiver.view_at
         cdef uint32_t index = receiver.view_index
@@ -155,7 +155,7 @@ cdef class Collector:
                           int status) except -1:
         """A message, at offset at, does not fit into columns: go behind it and raise. Damage is
         told once; what is behind is read on, if its place can be found."""
-        cdef Receiver receiver = self.receiver
+        cdef EntrySink receiver = self.receiver
         cdef BatchMessage passed
         cdef bint walked = view.metadata_flags & METADATA_BATCH == 0
         if not walked:
@@ -175,7 +175,7 @@ cdef class Collector:
     cdef int collect_claimed(self, ArrowBlock* block, const BlockEntry* entry,
                              int64_t wanted) except -1:
         """As collect_entry, of a slice whose messages are claimed one by one."""
-        cdef Receiver receiver = self.receiver
+        cdef EntrySink receiver = self.receiver
         cdef EntryView view = receiver.view
         cdef BatchMessage passed
         cdef uint32_t at

@@ -4,7 +4,7 @@ pulsarx.Reader."""
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx._pycore.consume.consumer_host cimport ConsumerHost
-from pulsarx._pycore.dispatch.receiver cimport Dispatcher, Receiver
+from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 from pulsarx._pycore.ground.deadline cimport Deadline
 from pulsarx._pycore.ground.interval_job cimport IntervalJob
@@ -18,7 +18,7 @@ cdef enum ConsumerState:
 
 cdef class ConsumerCore:
     cdef readonly Dispatcher dispatcher
-    cdef readonly Receiver receiver      # the dispatcher's side; guarded by core.mutex
+    cdef readonly EntrySink receiver      # the dispatcher's side; guarded by core.mutex
     cdef SubscriptionCore core
     cdef ConsumerHost host
     cdef IntervalJob flush               # the host's; None: a reader

@@ -3,7 +3,7 @@ from typing import Any
 
 from pulsarx._pycore.arrow.arrow_export import ArrowMessages
 from pulsarx._pycore.consume.consumer_host import ConsumerHost
-from pulsarx._pycore.dispatch.receiver import DeadLetterSink, Dispatcher, Receiver
+from pulsarx._pycore.dispatch.entry_sink import DeadLetterSink, Dispatcher, EntrySink
 from pulsarx._pycore.ground.deadline import Deadline
 from pulsarx._pycore.message.message import Message
 from pulsarx._pycore.message.message_id import MessageId
@@ -11,8 +11,8 @@ from pulsarx._pycore.message.message_id import MessageId
 class ConsumerCore:
     @property
     def dispatcher(self) -> Dispatcher: ...
-    receiver: Receiver
-    def __init__(self, receiver: Receiver, host: ConsumerHost) -> None: ...
+    receiver: EntrySink
+    def __init__(self, receiver: EntrySink, host: ConsumerHost) -> None: ...
     def receive(self, timeout_millis: int | None = None) -> Message: ...
     def receive_many(
         self, max_messages: int, timeout_millis: int | None = None

@@ -21,14 +21,14 @@ from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message.message cimport Message, message_ordinal
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
-from pulsarx._pycore.dispatch.receiver cimport DeadLetterSink, Receiver
+from pulsarx._pycore.dispatch.entry_sink cimport DeadLetterSink, EntrySink
 from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
 
 
 cdef class ConsumerCore:
     """Receives and acknowledges for one consumer or reader. Any thread may call."""
 
-    def __init__(self, Receiver receiver not None, ConsumerHost host not None):
+    def __init__(self, EntrySink receiver not None, ConsumerHost host not None):
         self.receiver = receiver
         self.dispatcher = receiver.dispatcher
         self.core = receiver.dispatcher.core

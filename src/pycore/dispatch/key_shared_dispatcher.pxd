@@ -11,7 +11,7 @@ from pulsarx._core.key_order cimport KeyOrder
 from pulsarx._core.pending_acks cimport PendingAck
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.dispatch.hash_range_selector cimport HashRangeSelector
-from pulsarx._pycore.dispatch.receiver cimport Receiver, Slice, SliceItem
+from pulsarx._pycore.dispatch.entry_sink cimport EntrySink, Slice, SliceItem
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.dispatch.shared_dispatcher cimport SharedDispatcher
 
@@ -65,7 +65,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
     cdef int own(self, uint32_t key, int64_t now_ms) except -1
     cdef int assign_all(self) except -1
     cdef bint was_given(self, uint64_t ledger_id, uint64_t message) noexcept
-    cdef bint give_waiting(self, Receiver receiver) except -1
+    cdef bint give_waiting(self, EntrySink receiver) except -1
     cdef bint route(self) except -1
     cdef int route_key(self, uint32_t key_hash) except -1
     cdef int let_wait(self, uint64_t ledger_id, uint64_t message, PendingAck* ack,
@@ -79,13 +79,13 @@ cdef class KeySharedDispatcher(SharedDispatcher):
     cdef uint64_t look_ahead_max(self) noexcept
     """How many messages may wait before reading stops."""
 
-    cdef bint index_queue(self, Receiver receiver) except -1
+    cdef bint index_queue(self, EntrySink receiver) except -1
     """Enter what was queued since the last time; False: out of memory."""
 
     cdef bint reach_marks(self, uint16_t receiver) noexcept
     cdef bint index_slice(self, const Slice* slice, uint16_t holder) noexcept
     cdef void forget_queued(self) noexcept
-    cdef int recall_queued(self, Receiver receiver, uint32_t key_hash, uint64_t ledger_id,
+    cdef int recall_queued(self, EntrySink receiver, uint32_t key_hash, uint64_t ledger_id,
                            uint64_t message) except -1
     cdef int recall_slice(self, uint16_t holder, uint32_t key_hash, uint64_t ledger_id,
                           uint64_t message, const Slice* slice) except -1

@@ -29,7 +29,7 @@ from pulsarx._pycore.message.entry_view cimport EntryView
 from pulsarx._pycore.dispatch.hash_range_selector cimport HashRangeSelector
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
-from pulsarx._pycore.dispatch.receiver cimport Receiver, Slice, SliceItem
+from pulsarx._pycore.dispatch.entry_sink cimport EntrySink, Slice, SliceItem
 from pulsarx._pycore.dispatch.shared_dispatcher cimport (
     SharedDispatcher, count_queued, is_acknowledged, queue_for,
 )
@@ -87,12 +87,12 @@ cdef class KeySharedDispatcher(SharedDispatcher):
 
     # Who has which keys ---------------------------------------------------------------------------
 
-    cdef int joined(self, Receiver receiver, object key_shared) except -1:
+    cdef int joined(self, EntrySink receiver, object key_shared) except -1:
         self.selector.add(receiver.index, receiver.consumer_name, key_shared)
         self.any_context = receiver.context
         return self.assign_all()
 
-    cdef int left(self, Receiver receiver) except -1:
+    cdef int left(self, EntrySink receiver) except -1:
         self.selector.remove(receiver.index)
         return self.assign_all()
 
@@ -137,7 +137,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
     # Dispatch -------------------------------------------------------------------------------------
 
     cdef bint step(self) except -1:
-        cdef Receiver each
+        cdef EntrySink each
         cdef uint64_t ledger_id
         cdef uint64_t message
         cdef bint anybody = False
@@ -145,7 +145,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         for at in range(len(self.receivers)):
             if <object>PyList_GET_ITEM(self.receivers, at) is None:
                 continue
-            each = <Receiver>PyList_GET_ITEM(self.receivers, at)
+            each = <EntrySink>PyList_GET_ITEM(self.receivers, at)
             if self.room(each):
                 anybody = True
                 if self.c_keys.waiting == 0:
@@ -179,7 +179,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
         return ack == NULL or ack.flags & PENDING_GIVEN != 0
 
-    cdef bint give_waiting(self, Receiver receiver) except -1:
+    cdef bint give_waiting(self, EntrySink receiver) except -1:
         """Give the receiver what waited for it, as far as it is of one entry."""
         cdef uint64_t room = self.room(receiver)
         cdef uint64_t of_ledger = 0
@@ -259,7 +259,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         cdef uint64_t end = message + view.message_count
         cdef PendingAck* ack
         if key_order_may_pass(&self.c_keys, key):
-            receiver = <Receiver>PyList_GET_ITEM(self.receivers, owner)
+            receiver = <EntrySink>PyList_GET_ITEM(self.receivers, owner)
             if self.room(receiver):
                 self.give_run(receiver, key_hash)
                 if self.view is None:
@@ -330,7 +330,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                 key = self.key_of(found[at].key_hash)
             owner = self.c_keys.keys[key].owner
             if key_order_may_pass(&self.c_keys, key):
-                receiver = <Receiver>PyList_GET_ITEM(self.receivers, owner)
+                receiver = <EntrySink>PyList_GET_ITEM(self.receivers, owner)
                 if self.room(receiver):
                     queue_for(self, receiver, view.ledger_id, message, ack, found[at].key_hash, tag)
                     count_queued(self, receiver, 1)
@@ -370,12 +370,12 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         """Queue what each receiver got of the view."""
         cdef uint32_t owner
         cdef ItemList* found
-        cdef Receiver receiver
+        cdef EntrySink receiver
         for owner in range(self.list_count):
             found = &self.c_lists[owner]
             if found.count == 0:
                 continue
-            receiver = <Receiver>PyList_GET_ITEM(self.receivers, owner)
+            receiver = <EntrySink>PyList_GET_ITEM(self.receivers, owner)
             self.push_slice(receiver, view, tag, found.items, found.count)
             found.count = 0
         return 0
@@ -421,7 +421,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         self.wakes = True
         return 0
 
-    cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+    cdef int revive(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                     int64_t delay_ms) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
         cdef uint32_t at = 0
@@ -444,7 +444,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
 
     cdef int key_recalled(self, uint16_t holder, uint32_t key_hash, uint64_t ledger_id,
                           uint64_t message) except -1:
-        cdef Receiver receiver
+        cdef EntrySink receiver
         cdef Slice slice
         cdef uint32_t number
         cdef uint32_t key
@@ -463,7 +463,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                 self.recall_slice(holder, key_hash, ledger_id, message, &slice)
         return 0
 
-    cdef bint index_queue(self, Receiver receiver) except -1:
+    cdef bint index_queue(self, EntrySink receiver) except -1:
         cdef uint32_t number = receiver.slice_count + 1
         cdef uint32_t newest = 0
         cdef bint found = False
@@ -563,7 +563,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         self.queued_free = 0
         self.queued_count = 0
 
-    cdef int recall_queued(self, Receiver receiver, uint32_t key_hash, uint64_t ledger_id,
+    cdef int recall_queued(self, EntrySink receiver, uint32_t key_hash, uint64_t ledger_id,
                            uint64_t message) except -1:
         cdef uint32_t key = key_order_find(&self.c_keys, key_hash)
         cdef uint32_t place = self.c_keys.keys[key].queued
@@ -641,11 +641,11 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                 holder = self.receivers[state.holder]
                 found.append({
                     "key_hash": state.hash,
-                    "held_by": (<Receiver>holder).consumer_name if holder is not None else "",
+                    "held_by": (<EntrySink>holder).consumer_name if holder is not None else "",
                     "since_ms": state.blocked_since_ms,
                     "waiting_messages": state.waiting,
                 })
-        ranges = [(start, end, (<Receiver>self.receivers[index]).consumer_name)
+        ranges = [(start, end, (<EntrySink>self.receivers[index]).consumer_name)
                   for start, end, index in self.selector.ranges()]
         limit = self.look_ahead_max()
         return {

@@ -10,7 +10,7 @@ from pulsarx._core.pending_acks cimport PendingAck
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.message.message cimport Message
-from pulsarx._pycore.dispatch.receiver cimport Dispatcher, Receiver, SliceItem
+from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink, SliceItem
 
 
 cdef class PendingDispatcher(Dispatcher):
@@ -35,7 +35,7 @@ cdef class PendingDispatcher(Dispatcher):
     cdef uint32_t item_count
     cdef uint32_t item_capacity
 
-    cdef Receiver holder_of(self, PendingAck* ack)
+    cdef EntrySink holder_of(self, PendingAck* ack)
     cdef int let_go(self, PendingAck* ack) except -1
     """Take the message from its holder: permits and counts."""
 
@@ -52,7 +52,7 @@ cdef class PendingDispatcher(Dispatcher):
     """The deliver-at time of a message has come."""
 
     cdef int give_up(self, uint64_t ledger_id, uint64_t message, PendingAck* ack,
-                     Receiver receiver) except -1
+                     EntrySink receiver) except -1
     cdef int drop(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
     """It was acknowledged, or is gone."""
 
@@ -76,8 +76,8 @@ cdef class PendingDispatcher(Dispatcher):
     cdef Message found_message(self, EntryContext context, uint32_t redelivery_count)
 
     cdef int add_item(self, uint32_t at, uint32_t index) except -1
-    cdef int push_items(self, Receiver receiver, EntryView view, uint32_t tag) except -1
-    cdef int push_slice(self, Receiver receiver, EntryView view, uint32_t tag,
+    cdef int push_items(self, EntrySink receiver, EntryView view, uint32_t tag) except -1
+    cdef int push_slice(self, EntrySink receiver, EntryView view, uint32_t tag,
                         const SliceItem* items, uint32_t count) except -1
     """Queue picked messages of a view; items are copied."""
 

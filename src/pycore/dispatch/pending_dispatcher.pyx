@@ -25,7 +25,9 @@ from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message.message cimport Message, message_new, message_ordinal
 from pulsarx._pycore.message.message_at cimport message_place
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
-from pulsarx._pycore.dispatch.receiver cimport CLAIM_STALE, Dispatcher, Receiver, Slice, SliceItem
+from pulsarx._pycore.dispatch.entry_sink cimport (
+    CLAIM_STALE, Dispatcher, EntrySink, Slice, SliceItem,
+)
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 
 cdef enum:
@@ -34,14 +36,14 @@ cdef enum:
 
 cdef inline int let_go_of(PendingDispatcher self, PendingAck* ack) except -1:
     """PendingDispatcher.let_go without a call: every acknowledgement comes here."""
-    cdef Receiver holder
+    cdef EntrySink holder
     if ack.state != PENDING_QUEUED and ack.state != PENDING_HELD and ack.state != PENDING_NACKED:
         return 0
     if ack.consumer >= PyList_GET_SIZE(self.receivers):
         return 0
     if <object>PyList_GET_ITEM(self.receivers, ack.consumer) is None:
         return 0
-    holder = <Receiver>PyList_GET_ITEM(self.receivers, ack.consumer)
+    holder = <EntrySink>PyList_GET_ITEM(self.receivers, ack.consumer)
     if ack.state == PENDING_QUEUED:
         holder.queued -= 1
         holder.give_permit()
@@ -74,14 +76,14 @@ cdef class PendingDispatcher(Dispatcher):
     def __dealloc__(self):
         PyMem_Free(self.c_items)
 
-    cdef Receiver holder_of(self, PendingAck* ack):
+    cdef EntrySink holder_of(self, PendingAck* ack):
         if ack.consumer >= len(self.receivers):
             return None
-        return <Receiver>PyList_GET_ITEM(self.receivers, ack.consumer)
+        return <EntrySink>PyList_GET_ITEM(self.receivers, ack.consumer)
 
     # Received -------------------------------------------------------------------------------------
 
-    cdef int claim(self, Receiver receiver, EntryView view, uint32_t index) except -2:
+    cdef int claim(self, EntrySink receiver, EntryView view, uint32_t index) except -2:
         cdef uint64_t message = view.first_message + index
         cdef uint32_t timer = TIMER_NONE
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, view.ledger_id, message)
@@ -99,21 +101,19 @@ cdef class PendingDispatcher(Dispatcher):
         receiver.taken += 1
         # As Pulsar's clients: permits go back when half of the queue was taken.
         if 2 * receiver.taken >= receiver.queue_size:
-            if receiver.queue_size:
-                receiver.permits += receiver.taken
-            receiver.taken = 0
+            receiver.give_back_permits()
         ack.state = PENDING_HELD
         ack.tag = timer
         if self.has_keys:
             self.key_held(ack.key_hash)
         return ack.redelivery_count
 
-    cdef int unclaim(self, Receiver receiver, EntryView view, uint32_t index) except -1:
+    cdef int unclaim(self, EntrySink receiver, EntryView view, uint32_t index) except -1:
         cdef uint64_t message = view.first_message + index
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, view.ledger_id, message)
         return self.give_back(view.ledger_id, message, ack) if ack != NULL else 0
 
-    cdef int unreceive(self, Receiver receiver, list messages) except -1:
+    cdef int unreceive(self, EntrySink receiver, list messages) except -1:
         cdef Message each
         cdef uint64_t message
         cdef PendingAck* ack
@@ -124,7 +124,7 @@ cdef class PendingDispatcher(Dispatcher):
                 self.give_back(each.entry.ledger_id, message, ack)
         return 0
 
-    cdef int pass_over(self, Receiver receiver, EntryView view, uint32_t index) except -1:
+    cdef int pass_over(self, EntrySink receiver, EntryView view, uint32_t index) except -1:
         return self.lost(view.ledger_id, view.first_message + index)
 
     cdef int lost(self, uint64_t ledger_id, uint64_t message) except -1:
@@ -183,7 +183,7 @@ cdef class PendingDispatcher(Dispatcher):
 
     # Delivered again ------------------------------------------------------------------------------
 
-    cdef int nack(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+    cdef int nack(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                   int64_t delay_ms) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
         # What went on to another consumer is that one's by now.
@@ -196,7 +196,7 @@ cdef class PendingDispatcher(Dispatcher):
 
     cdef int postpone(self, uint64_t ledger_id, uint64_t message, int64_t delay_ms) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
-        cdef Receiver holder
+        cdef EntrySink holder
         cdef uint32_t timer
         if delay_ms == 0:
             return self.again_or_dead(ledger_id, message, ack)
@@ -215,9 +215,9 @@ cdef class PendingDispatcher(Dispatcher):
         ack.tag = timer
         return 0
 
-    cdef Receiver asks_backoff(self, uint64_t ledger_id, uint64_t message):
+    cdef EntrySink asks_backoff(self, uint64_t ledger_id, uint64_t message):
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
-        cdef Receiver holder
+        cdef EntrySink holder
         if ack == NULL or ack.state != PENDING_HELD or ack.tag != TIMER_NONE:
             return None
         holder = self.holder_of(ack)
@@ -239,7 +239,7 @@ cdef class PendingDispatcher(Dispatcher):
         return self.give_back(ledger_id, message, ack)
 
     cdef int again_or_dead(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
-        cdef Receiver holder = self.holder_of(ack)
+        cdef EntrySink holder = self.holder_of(ack)
         self.core.count_redelivery(ledger_id, message, ack)
         if holder is not None and holder.max_redeliver_count and (
                 ack.redelivery_count > holder.max_redeliver_count):
@@ -263,7 +263,7 @@ cdef class PendingDispatcher(Dispatcher):
         return 0
 
     cdef int give_up(self, uint64_t ledger_id, uint64_t message, PendingAck* ack,
-                     Receiver receiver) except -1:
+                     EntrySink receiver) except -1:
         """It goes to the dead letters of the receiver, once the mutex is released."""
         cdef uint8_t state = ack.state
         cdef Message dead
@@ -295,7 +295,7 @@ cdef class PendingDispatcher(Dispatcher):
         return message_new(view, found.payload, found.payload_size, <int>self.again_index,
                            found.encoded_metadata_size, found.flags | flags)
 
-    cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+    cdef int revive(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                     int64_t delay_ms) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
         if ack == NULL or ack.state != PENDING_DEAD:
@@ -312,7 +312,7 @@ cdef class PendingDispatcher(Dispatcher):
         ack.tag = timer
         return 0
 
-    cdef int redeliver(self, Receiver receiver) except -1:
+    cdef int redeliver(self, EntrySink receiver) except -1:
         cdef uint64_t ledger_id = 0
         cdef uint64_t message = 0
         cdef PendingAck* ack
@@ -419,12 +419,12 @@ cdef class PendingDispatcher(Dispatcher):
         self.item_count += 1
         return 0
 
-    cdef int push_items(self, Receiver receiver, EntryView view, uint32_t tag) except -1:
+    cdef int push_items(self, EntrySink receiver, EntryView view, uint32_t tag) except -1:
         cdef uint32_t count = self.item_count
         self.item_count = 0
         return self.push_slice(receiver, view, tag, self.c_items, count) if count else 0
 
-    cdef int push_slice(self, Receiver receiver, EntryView view, uint32_t tag,
+    cdef int push_slice(self, EntrySink receiver, EntryView view, uint32_t tag,
                         const SliceItem* items, uint32_t count) except -1:
         cdef Slice slice
         memset(&slice, 0, sizeof(slice))
@@ -442,7 +442,7 @@ cdef class PendingDispatcher(Dispatcher):
 
     def check(self) -> list:
         """What its counts say wrong, recounted; for tests."""
-        cdef Receiver each
+        cdef EntrySink each
         mutex_lock(&self.core.mutex)
         try:
             found = check_counts(self)
@@ -485,7 +485,7 @@ cdef list check_counts(PendingDispatcher self):
     cdef uint64_t due = 0
     cdef uint64_t total = 0
     cdef PendingAck* ack
-    cdef Receiver each
+    cdef EntrySink each
     cdef list queued = [0] * len(self.receivers)
     cdef list had = [0] * len(self.receivers)
     cdef list found = []
@@ -512,7 +512,8 @@ cdef list check_counts(PendingDispatcher self):
         if counts != right:
             found.append(f"{each.consumer_name}: queued, in slices, unacknowledged {counts}, "
                          f"not {right}")
-        if each.permits + each.queued + each.taken != each.queue_size and each.queue_size:
+        if each.permits + each.queued + each.taken != each.queue_size and each.queue_size and (
+                not each.by_flow):
             found.append(f"{each.consumer_name}: {each.permits} permits + {each.queued} queued + "
                          f"{each.taken} taken are not {each.queue_size}")
     if total != self.unacknowledged:
@@ -520,7 +521,7 @@ cdef list check_counts(PendingDispatcher self):
     return found
 
 
-cdef uint64_t queued_live(PendingDispatcher self, Receiver receiver) except? 0:
+cdef uint64_t queued_live(PendingDispatcher self, EntrySink receiver) except? 0:
     """The messages in the receiver's slices that it will be handed."""
     cdef uint64_t count = 0
     cdef uint32_t at

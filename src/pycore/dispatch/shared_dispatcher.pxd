@@ -17,7 +17,7 @@ from pulsarx._core.pending_acks cimport (
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.dispatch.pending_dispatcher cimport PendingDispatcher
-from pulsarx._pycore.dispatch.receiver cimport Receiver
+from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
 
 
 cdef class SharedDispatcher(PendingDispatcher):
@@ -32,15 +32,15 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef bint delayed_delivery
     cdef int64_t early_ms                # how much before its time a message may be delivered
 
-    cdef int dispatch(self, Receiver target) except -1
+    cdef int dispatch(self, EntrySink target) except -1
     cdef bint step(self) except -1
     """Deliver something, or pass over something; False: nothing can be done."""
 
-    cdef int joined(self, Receiver receiver, object key_shared) except -1
-    cdef int left(self, Receiver receiver) except -1
-    cdef int give_all_back(self, Receiver receiver) except -1
-    cdef Receiver next_receiver(self)
-    cdef inline uint64_t room(self, Receiver receiver) noexcept
+    cdef int joined(self, EntrySink receiver, object key_shared) except -1
+    cdef int left(self, EntrySink receiver) except -1
+    cdef int give_all_back(self, EntrySink receiver) except -1
+    cdef EntrySink next_receiver(self)
+    cdef inline uint64_t room(self, EntrySink receiver) noexcept
     """How many messages may be pushed to it."""
 
     cdef bint read_new(self, EntryContext context) except -1
@@ -55,13 +55,13 @@ cdef class SharedDispatcher(PendingDispatcher):
 
     cdef int delay(self) except -1
     cdef int skip_far(self) except -1
-    cdef bint give_due(self, Receiver receiver) except -1
-    cdef bint give_new(self, Receiver receiver) except -1
-    cdef uint32_t give_run(self, Receiver receiver, uint32_t key_hash) except? 4294967295
+    cdef bint give_due(self, EntrySink receiver) except -1
+    cdef bint give_new(self, EntrySink receiver) except -1
+    cdef uint32_t give_run(self, EntrySink receiver, uint32_t key_hash) except? 4294967295
     cdef int key_given(self, uint32_t key_hash, uint32_t count) noexcept
     """Key_Shared: so many messages of one key were queued with its owner."""
 
-    cdef int enqueue(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+    cdef int enqueue(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                      PendingAck* ack, uint32_t key_hash, uint32_t tag) except -1
     cdef int restart(self) except -1
 
@@ -78,7 +78,7 @@ cdef inline bint is_acknowledged(CursorState* state, LedgerAcks* acks, uint64_t 
         acks != NULL and ack_bits_has(&acks.bits, message))
 
 
-cdef inline void queue_for(SharedDispatcher self, Receiver receiver, uint64_t ledger_id,
+cdef inline void queue_for(SharedDispatcher self, EntrySink receiver, uint64_t ledger_id,
                            uint64_t message, PendingAck* ack, uint32_t key_hash,
                            uint32_t tag) noexcept:
     """The message is in the receiver's queue from now on; call count_queued for it."""
@@ -92,7 +92,7 @@ cdef inline void queue_for(SharedDispatcher self, Receiver receiver, uint64_t le
     ack.key_hash = key_hash
 
 
-cdef inline void count_queued(SharedDispatcher self, Receiver receiver, uint32_t count) noexcept:
+cdef inline void count_queued(SharedDispatcher self, EntrySink receiver, uint32_t count) noexcept:
     receiver.permits -= count
     receiver.queued += count
     receiver.unacknowledged += count

@@ -24,7 +24,7 @@ from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message.message_at cimport message_place
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.dispatch.pending_dispatcher cimport PendingDispatcher
-from pulsarx._pycore.dispatch.receiver cimport Receiver, Slice
+from pulsarx._pycore.dispatch.entry_sink cimport EntrySink, Slice
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 
 cdef enum Tuning:
@@ -57,7 +57,7 @@ cdef class SharedDispatcher(PendingDispatcher):
 
     # Who receives ---------------------------------------------------------------------------------
 
-    def join(self, Receiver receiver not None, object key_shared=None) -> None:
+    def join(self, EntrySink receiver not None, object key_shared=None) -> None:
         """Dispatch what is already published to the receivers already attached, then add this one.
         Call `settled` afterwards.
 
@@ -87,7 +87,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         finally:
             mutex_unlock(&self.core.mutex)
 
-    def leave(self, Receiver receiver not None) -> None:
+    def leave(self, EntrySink receiver not None) -> None:
         """What it has goes to the others, uncounted. Call `settled` afterwards."""
         mutex_lock(&self.core.mutex)
         try:
@@ -108,7 +108,7 @@ cdef class SharedDispatcher(PendingDispatcher):
             mutex_unlock(&self.core.mutex)
 
     def release(self) -> None:
-        cdef Receiver each
+        cdef EntrySink each
         mutex_lock(&self.core.mutex)
         self.view = None
         self.again_view = None
@@ -117,7 +117,7 @@ cdef class SharedDispatcher(PendingDispatcher):
                 each.clear()
         mutex_unlock(&self.core.mutex)
 
-    cdef int give_all_back(self, Receiver receiver) except -1:
+    cdef int give_all_back(self, EntrySink receiver) except -1:
         cdef uint64_t ledger_id = 0
         cdef uint64_t message = 0
         cdef PendingAck* ack
@@ -133,13 +133,13 @@ cdef class SharedDispatcher(PendingDispatcher):
         finally:
             self.all_go_back = False
 
-    cdef int joined(self, Receiver receiver, object key_shared) except -1:
+    cdef int joined(self, EntrySink receiver, object key_shared) except -1:
         return 0
 
-    cdef int left(self, Receiver receiver) except -1:
+    cdef int left(self, EntrySink receiver) except -1:
         return 0
 
-    cdef inline uint64_t room(self, Receiver receiver) noexcept:
+    cdef inline uint64_t room(self, EntrySink receiver) noexcept:
         cdef uint64_t room
         if receiver.permits <= 0 or receiver.blocked:
             return 0
@@ -153,20 +153,20 @@ cdef class SharedDispatcher(PendingDispatcher):
                 room = self.unacknowledged_max - self.unacknowledged
         return room
 
-    cdef Receiver next_receiver(self):
+    cdef EntrySink next_receiver(self):
         """Whose turn it is: the next of the highest level (the lowest number) that has room."""
         cdef uint32_t count = <uint32_t>len(self.receivers)
         cdef uint32_t at = self.turn
         cdef uint32_t step
-        cdef Receiver each
-        cdef Receiver best = None
+        cdef EntrySink each
+        cdef EntrySink best = None
         for step in range(count):
             at += 1
             if at >= count:
                 at = 0
             if <object>PyList_GET_ITEM(self.receivers, at) is None:
                 continue
-            each = <Receiver>PyList_GET_ITEM(self.receivers, at)
+            each = <EntrySink>PyList_GET_ITEM(self.receivers, at)
             if self.room(each) and (best is None or each.priority_level < best.priority_level):
                 best = each
                 if best.priority_level == 0:
@@ -177,7 +177,7 @@ cdef class SharedDispatcher(PendingDispatcher):
 
     def reset(self, uint64_t ledger_id, uint64_t message) -> None:
         """Seek: everything before the position is acknowledged, nothing from it on; durable on
-        return. Receiver queues are emptied."""
+        return. EntrySink queues are emptied."""
         mutex_lock(&self.core.mutex)
         try:
             # Before the cursor is written, which keeps counts and due times.
@@ -202,7 +202,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         """Every queue is empty and reading begins at the first unacknowledged message."""
         cdef uint64_t ledger_id = 0
         cdef uint64_t message = 0
-        cdef Receiver each
+        cdef EntrySink each
         self.generation += 1
         self.view = None
         self.again_view = None
@@ -212,7 +212,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         for each in self.receivers:
             if each is not None:
                 each.clear()
-                each.permits = each.queue_size
+                each.permits = each.permits + each.queued if each.by_flow else each.queue_size
                 each.queued = 0
                 each.taken = 0
                 each.unacknowledged = 0
@@ -223,7 +223,7 @@ cdef class SharedDispatcher(PendingDispatcher):
 
     def statistics(self) -> dict:
         """Statistics of the consumers, dispatched up to now; see Subscription.statistics."""
-        cdef Receiver each
+        cdef EntrySink each
         mutex_lock(&self.core.mutex)
         try:
             self.dispatch_all()
@@ -247,7 +247,7 @@ cdef class SharedDispatcher(PendingDispatcher):
 
     # Dispatch -------------------------------------------------------------------------------------
 
-    cdef int dispatch(self, Receiver target) except -1:
+    cdef int dispatch(self, EntrySink target) except -1:
         """Deliver what can be delivered, until the target has enough to do."""
         cdef uint32_t steps = 0
         # Slices alone say little: what is left of them may have been acknowledged or recalled.
@@ -261,7 +261,7 @@ cdef class SharedDispatcher(PendingDispatcher):
     def dispatch_all(self) -> None:
         """Deliver what fills the receivers' queues. No receiver asks: only the log tells of damage,
         and Key_Shared looks no further for keys of receivers with room."""
-        cdef Receiver each
+        cdef EntrySink each
         cdef uint64_t steps = LOOK_AHEAD_ENTRIES
         for each in self.receivers:
             steps += self.room(each) if each is not None else 0
@@ -273,7 +273,7 @@ cdef class SharedDispatcher(PendingDispatcher):
             except errors.CorruptDataError:
                 pass                   # the log tells
 
-    cdef bint supply(self, Receiver receiver) except -1:
+    cdef bint supply(self, EntrySink receiver) except -1:
         if receiver.next_slice():
             return True
         receiver.drop_view()
@@ -284,7 +284,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         self.dispatch(receiver)
         return receiver.next_slice()
 
-    cdef bint is_ready(self, Receiver receiver) except -1:
+    cdef bint is_ready(self, EntrySink receiver) except -1:
         if receiver.queued == 0 and receiver.index != PENDING_NOBODY:
             if receiver.queue_size == 0:
                 receiver.permits = 1
@@ -295,7 +295,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         return 0
 
     cdef bint step(self) except -1:
-        cdef Receiver receiver = self.next_receiver()
+        cdef EntrySink receiver = self.next_receiver()
         if receiver is None:
             return False
         if self.core.pending.due_count:
@@ -401,7 +401,7 @@ cdef class SharedDispatcher(PendingDispatcher):
             ack.flags = 0
         return self.give_back(ledger_id, message, ack)
 
-    cdef bint give_new(self, Receiver receiver) except -1:
+    cdef bint give_new(self, EntrySink receiver) except -1:
         """Give the receiver the next entry, or as much of it as it has room for."""
         if self.view is None and not self.read_new(receiver.context):
             return False
@@ -409,7 +409,7 @@ cdef class SharedDispatcher(PendingDispatcher):
         self.give_run(receiver, 0)
         return True
 
-    cdef uint32_t give_run(self, Receiver receiver, uint32_t key_hash) except? 4294967295:
+    cdef uint32_t give_run(self, EntrySink receiver, uint32_t key_hash) except? 4294967295:
         """Give the receiver the view's next messages, as many as it has room for; how many."""
         cdef EntryView view = self.view
         cdef uint64_t room = self.room(receiver)
@@ -468,7 +468,7 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef int key_given(self, uint32_t key_hash, uint32_t count) noexcept:
         return 0
 
-    cdef int enqueue(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+    cdef int enqueue(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                      PendingAck* ack, uint32_t key_hash, uint32_t tag) except -1:
         """The message is in the receiver's queue from now on; the caller pushes its slice."""
         queue_for(self, receiver, ledger_id, message, ack, key_hash, tag)
@@ -477,7 +477,7 @@ cdef class SharedDispatcher(PendingDispatcher):
 
     # Delivering again -----------------------------------------------------------------------------
 
-    cdef bint give_due(self, Receiver receiver) except -1:
+    cdef bint give_due(self, EntrySink receiver) except -1:
         """Give the receiver the first messages that are due, as far as they are of one entry."""
         cdef uint64_t ledger_id = 0
         cdef uint64_t message = 0

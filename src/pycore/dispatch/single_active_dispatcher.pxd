@@ -9,31 +9,31 @@ from libc.stdint cimport int64_t, uint64_t
 from pulsarx._core.cursor_state cimport LedgerAcks
 from pulsarx._pycore.message.entry_view cimport EntryView
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
-from pulsarx._pycore.dispatch.receiver cimport Dispatcher, Receiver
+from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
 
 
 cdef class SingleActiveDispatcher(Dispatcher):
     cdef readonly LedgerReader reader
     cdef list receivers                  # in the order they came
-    cdef readonly Receiver active        # None: nobody reads
+    cdef readonly EntrySink active        # None: nobody reads
     cdef bint exclusive
     cdef int partition_index             # of the topic; -1: it is no partition
     cdef uint64_t skip_ledger_id         # where reading began may be inside an entry:
     # messages of this ledger below this ordinal are not wanted
     cdef uint64_t skip_messages
 
-    cdef EntryView next_view(self, Receiver receiver)
+    cdef EntryView next_view(self, EntrySink receiver)
     cdef void ask_about_view(self, uint64_t ledger_id, uint64_t end) noexcept
     cdef bint is_whole(self, EntryView view) noexcept
-    cdef bint has_wanted(self, Receiver receiver) noexcept
+    cdef bint has_wanted(self, EntrySink receiver) noexcept
     cdef bint is_wanted(self, EntryView view, uint64_t message) noexcept
-    cdef Receiver choice(self)
+    cdef EntrySink choice(self)
     cdef int activate(self) except -1
     cdef int activate_again(self) except -1
     cdef int go(self, uint64_t ledger_id, uint64_t message) except -1
     cdef int rewind_to_mark_delete(self) except -1
     cdef int rewind_from(self, uint64_t ledger_id, uint64_t message) except -1
-    cdef int redeliver_later(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+    cdef int redeliver_later(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                              int64_t delay_ms) except -1
     cdef uint64_t held_count(self) except? 0
     cdef int delivered_end(self, uint64_t* ledger_id, uint64_t* message) except -1

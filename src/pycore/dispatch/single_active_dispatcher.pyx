@@ -17,7 +17,7 @@ from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail, ledger_span_end
 from pulsarx._pycore.message.message cimport Message, message_ordinal
 from pulsarx._pycore.message.message_at cimport message_at
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
-from pulsarx._pycore.dispatch.receiver cimport CLAIM_STALE, Dispatcher, Receiver
+from pulsarx._pycore.dispatch.entry_sink cimport CLAIM_STALE, Dispatcher, EntrySink
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 
 
@@ -39,14 +39,14 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     # Who reads ------------------------------------------------------------------------------------
 
-    def join(self, Receiver receiver not None, object key_shared=None) -> None:
+    def join(self, EntrySink receiver not None, object key_shared=None) -> None:
         """ConsumerBusy: it is Exclusive and somebody reads already. Call `settled` afterwards."""
         mutex_lock(&self.core.mutex)
         try:
             if self.exclusive and self.receivers:
                 raise errors.ConsumerBusy(
                     f"the subscription of {self.topic_name} is Exclusive and has a consumer, "
-                    f"{(<Receiver>self.receivers[0]).consumer_name}; close that one first")
+                    f"{(<EntrySink>self.receivers[0]).consumer_name}; close that one first")
             self.receivers.append(receiver)
             receiver.index = 0
             try:
@@ -61,7 +61,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         finally:
             mutex_unlock(&self.core.mutex)
 
-    def leave(self, Receiver receiver not None) -> None:
+    def leave(self, EntrySink receiver not None) -> None:
         """What it did not acknowledge goes to the next one. Call `settled` afterwards."""
         mutex_lock(&self.core.mutex)
         try:
@@ -74,20 +74,20 @@ cdef class SingleActiveDispatcher(Dispatcher):
             mutex_unlock(&self.core.mutex)
 
     def release(self) -> None:
-        cdef Receiver each
+        cdef EntrySink each
         mutex_lock(&self.core.mutex)
         for each in self.receivers:
             each.clear()
         mutex_unlock(&self.core.mutex)
 
-    cdef Receiver choice(self):
+    cdef EntrySink choice(self):
         """Highest priority first (the lowest number). A topic alone: who came first; partitions:
         spread over the names."""
-        cdef Receiver each
+        cdef EntrySink each
         if not self.receivers:
             return None
-        best = min([(<Receiver>each).priority_level for each in self.receivers])
-        group = [each for each in self.receivers if (<Receiver>each).priority_level == best]
+        best = min([(<EntrySink>each).priority_level for each in self.receivers])
+        group = [each for each in self.receivers if (<EntrySink>each).priority_level == best]
         if self.partition_index < 0:
             return group[0]
         group.sort(key=name_of)
@@ -95,8 +95,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     cdef int activate(self) except -1:
         """Let the right one read; 1 when that is another than before."""
-        cdef Receiver chosen = self.choice()
-        cdef Receiver before = self.active
+        cdef EntrySink chosen = self.choice()
+        cdef EntrySink before = self.active
         if chosen is before:
             return 0
         self.active = chosen
@@ -123,7 +123,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 "%s: a consumer could not be made the active one", self.topic_name)
         return 0
 
-    def tell(self, Receiver receiver, bint active) -> None:
+    def tell(self, EntrySink receiver, bint active) -> None:
         if not self.exclusive:
             if self.told is None:
                 self.told = []
@@ -175,7 +175,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     def statistics(self) -> dict:
         """Of the consumers; see Subscription.statistics."""
-        cdef Receiver each
+        cdef EntrySink each
         cdef uint64_t held = 0
         cdef list found = []
         mutex_lock(&self.core.mutex)
@@ -217,7 +217,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     # Handing out ----------------------------------------------------------------------------------
 
-    cdef bint supply(self, Receiver receiver) except -1:
+    cdef bint supply(self, EntrySink receiver) except -1:
         cdef EntryView view
         if receiver is not self.active:
             receiver.drop_view()
@@ -234,7 +234,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                                   or not self.is_whole(view))
         return True
 
-    cdef EntryView next_view(self, Receiver receiver):
+    cdef EntryView next_view(self, EntrySink receiver):
         """The next entry with something to deliver, None when nothing more is published."""
         cdef LedgerReader reader = self.reader
         cdef uint64_t last
@@ -279,7 +279,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         return self.core.tracker is None or (
             not self.core.tracker.is_acknowledged(view.ledger_id, message))
 
-    cdef int claim(self, Receiver receiver, EntryView view, uint32_t index) except -2:
+    cdef int claim(self, EntrySink receiver, EntryView view, uint32_t index) except -2:
         cdef uint64_t message = view.first_message + index
         cdef PendingAck* ack
         if not self.is_wanted(view, message):
@@ -298,7 +298,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 return 0
         return CLAIM_STALE if ack.state == PENDING_DEAD else <int>ack.redelivery_count
 
-    cdef int unreceive(self, Receiver receiver, list messages) except -1:
+    cdef int unreceive(self, EntrySink receiver, list messages) except -1:
         # With what other threads of the same consumer took behind the first of them.
         cdef Message each = messages[0]
         cdef uint64_t ledger_id = each.entry.ledger_id
@@ -323,7 +323,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
             return 0
         return <int64_t>ledger_span_end(self.reader.span) - <int64_t>self.reader.offset
 
-    cdef bint is_ready(self, Receiver receiver) except -1:
+    cdef bint is_ready(self, EntrySink receiver) except -1:
         while True:
             if receiver.view is None or receiver.view_generation != self.generation:
                 if not self.supply(receiver):
@@ -332,7 +332,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 return True
             receiver.drop_view()       # what is left of it was acknowledged, or is dead
 
-    cdef bint has_wanted(self, Receiver receiver) noexcept:
+    cdef bint has_wanted(self, EntrySink receiver) noexcept:
         cdef EntryView view = receiver.view
         cdef uint64_t message
         cdef PendingAck* ack
@@ -348,7 +348,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     cdef void ask_about_view(self, uint64_t ledger_id, uint64_t end) noexcept:
         """Up to end something was acknowledged: maybe what the active one has yet to hand out."""
-        cdef Receiver active = self.active
+        cdef EntrySink active = self.active
         if active is not None and active.view is not None and (
                 active.view.ledger_id < ledger_id
                 or (active.view.ledger_id == ledger_id
@@ -383,13 +383,13 @@ cdef class SingleActiveDispatcher(Dispatcher):
             at += 1
         return 0
 
-    cdef int nack(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+    cdef int nack(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                   int64_t delay_ms) except -1:
         # What a consumer had that is active no more went on to the one that is.
         return self.redeliver_later(receiver, ledger_id, message, delay_ms) if (
             receiver is self.active) else 0
 
-    cdef int redeliver_later(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+    cdef int redeliver_later(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                              int64_t delay_ms) except -1:
         cdef uint64_t end_ledger = 0
         cdef uint64_t end = 0
@@ -411,9 +411,9 @@ cdef class SingleActiveDispatcher(Dispatcher):
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_NACKED)
         return self.due(ledger_id, message, 0) if delay_ms == 0 else 0
 
-    cdef Receiver asks_backoff(self, uint64_t ledger_id, uint64_t message):
+    cdef EntrySink asks_backoff(self, uint64_t ledger_id, uint64_t message):
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
-        cdef Receiver active = self.active
+        cdef EntrySink active = self.active
         if ack == NULL or ack.state != PENDING_HELD or ack.tag != TIMER_NONE:
             return None
         return active if active is not None and active.ack_timeout_backoff is not None else None
@@ -434,7 +434,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
             return 0
         return self.rewind_from(ledger_id, message)
 
-    cdef int revive(self, Receiver receiver, uint64_t ledger_id, uint64_t message,
+    cdef int revive(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                     int64_t delay_ms) except -1:
         cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
         if ack == NULL or ack.state != PENDING_DEAD:
@@ -445,7 +445,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_COUNTED)
         return self.redeliver_later(receiver, ledger_id, message, delay_ms)
 
-    cdef int redeliver(self, Receiver receiver) except -1:
+    cdef int redeliver(self, EntrySink receiver) except -1:
         cdef uint64_t ledger_id = 0
         cdef uint64_t message = 0
         if receiver is not self.active:
@@ -455,7 +455,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     cdef int delivered_end(self, uint64_t* ledger_id, uint64_t* message) except -1:
         """The first message that was not handed out."""
-        cdef Receiver active = self.active
+        cdef EntrySink active = self.active
         if active is not None and active.view is not None and (
                 active.view_generation == self.generation):
             ledger_id[0] = active.view.ledger_id
@@ -499,7 +499,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         return self.tail.messages_in(acks.ledger_id)
 
     cdef int count_again(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1:
-        cdef Receiver active = self.active
+        cdef EntrySink active = self.active
         cdef PendingAck* ack
         cdef uint64_t at = first
         while True:
@@ -524,5 +524,5 @@ cdef class SingleActiveDispatcher(Dispatcher):
             at += 1
 
 
-cdef str name_of(Receiver receiver):
+cdef str name_of(EntrySink receiver):
     return receiver.consumer_name

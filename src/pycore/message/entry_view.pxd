@@ -7,7 +7,6 @@ its ledger is trimmed, sealed or closed. Immutable once made.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 from pulsarx._core.entry_frame cimport EntryFrame
 
 
@@ -22,16 +21,18 @@ cdef class EntryContext:
 
 
 cdef class EntryView:
-    # pins c_encoded_metadata, and c_payload unless decompressed
-    cdef LedgerFile file
+    # what c_entry points into: a LedgerFile, or the bytes that came over a connection
+    cdef object pin
     cdef bytes plain                     # decompressed payload, else None
     cdef EntryContext context
-    cdef const uint8_t* c_payload
+    cdef const uint8_t* c_entry          # as it is stored
+    cdef const uint8_t* c_payload        # in c_entry, unless decompressed
     cdef const uint8_t* c_encoded_metadata
     cdef uint64_t ledger_id
     cdef uint64_t entry_id
     cdef uint64_t first_message          # ordinal in the ledger of the first message
     cdef int64_t publish_time_ms
+    cdef uint32_t entry_size
     cdef uint32_t payload_size
     cdef uint32_t encoded_metadata_size
     cdef uint32_t message_count
@@ -39,7 +40,7 @@ cdef class EntryView:
     cdef uint32_t metadata_flags         # MetadataFlags of the entry's own metadata
 
 
-cdef EntryView entry_view_new(LedgerFile file, EntryContext context, uint64_t ledger_id,
+cdef EntryView entry_view_new(object pin, EntryContext context, uint64_t ledger_id,
                               const EntryFrame* frame,
                               const uint8_t* entry, uint32_t decompressed_size_max)
 """Take a verified entry apart (and decompress it); CorruptDataError names ledger and entry when it
@@ -51,4 +52,4 @@ cdef EntryView entry_view_share(EntryView view, EntryContext context)
 
 
 cdef uint64_t entry_view_offset(EntryView view) noexcept
-"""Where the frame of the entry lies in its file."""
+"""Where the frame of an entry of a ledger lies in its file."""

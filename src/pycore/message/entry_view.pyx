@@ -8,8 +8,8 @@ from pulsarx._core.entry_frame cimport EntryFrame
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
 from pulsarx._core.message_metadata cimport EntryParts, entry_count_holds, entry_decode
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK
-from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 
 
 cdef class EntryContext:
@@ -33,7 +33,7 @@ cdef class EntryView:
         raise TypeError("an EntryView is made by a consumer or a reader")
 
 
-cdef EntryView entry_view_new(LedgerFile file, EntryContext context, uint64_t ledger_id,
+cdef EntryView entry_view_new(object pin, EntryContext context, uint64_t ledger_id,
                               const EntryFrame* frame,
                               const uint8_t* entry, uint32_t decompressed_size_max):
     cdef EntryParts parts
@@ -44,7 +44,7 @@ cdef EntryView entry_view_new(LedgerFile file, EntryContext context, uint64_t le
     if status != STATUS_OK:
         raise_status(status, 0, f"take apart entry {frame.entry_id} of ledger {ledger_id}")
     cdef EntryView view = EntryView.__new__(EntryView)
-    view.file = file
+    view.pin = pin
     view.context = context
     view.ledger_id = ledger_id
     view.entry_id = frame.entry_id
@@ -53,6 +53,8 @@ cdef EntryView entry_view_new(LedgerFile file, EntryContext context, uint64_t le
     view.message_count = frame.message_count
     view.entry_flags = frame.flags
     view.metadata_flags = parts.metadata.flags
+    view.c_entry = entry
+    view.entry_size = frame.entry_size
     view.c_encoded_metadata = parts.encoded_metadata
     view.encoded_metadata_size = parts.encoded_metadata_size
     view.c_payload = parts.payload
@@ -73,15 +75,16 @@ cdef int entry_view_decompress(EntryView view, EntryParts* parts,
 
 
 cdef uint64_t entry_view_offset(EntryView view) noexcept:
-    # In front of the metadata, which is never copied: magic, checksum, its size; and the frame.
-    return <uint64_t>(view.c_encoded_metadata - view.file.c_read.base) - 10 - ENTRY_FRAME_SIZE
+    return <uint64_t>(view.c_entry - (<LedgerFile>view.pin).c_read.base) - ENTRY_FRAME_SIZE
 
 
 cdef EntryView entry_view_share(EntryView view, EntryContext context):
     cdef EntryView shared = EntryView.__new__(EntryView)
-    shared.file = view.file
+    shared.pin = view.pin
     shared.plain = view.plain
     shared.context = context
+    shared.c_entry = view.c_entry
+    shared.entry_size = view.entry_size
     shared.c_payload = view.c_payload
     shared.c_encoded_metadata = view.c_encoded_metadata
     shared.ledger_id = view.ledger_id

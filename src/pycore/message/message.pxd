@@ -6,6 +6,9 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx._pycore.message.entry_view cimport EntryView
 
+cdef enum:
+    REDELIVERY_SHIFT = 16        # Message.flags holds the redelivery count above the others
+
 
 cdef class Message:
     cdef EntryView entry

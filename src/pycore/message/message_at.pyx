@@ -9,10 +9,7 @@ from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView, entry_view_new
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_ENTRY
-from pulsarx._pycore.message.message cimport Message, message_new
-
-cdef enum:
-    REDELIVERY_SHIFT = 16
+from pulsarx._pycore.message.message cimport REDELIVERY_SHIFT, Message, message_new
 
 
 cdef Message message_at(LedgerReader reader, EntryContext context, uint64_t ledger_id,

@@ -35,6 +35,7 @@ cdef class EntryPublisher:
     cdef CompletionQueue completions     # where callbacks run
     cdef readonly uint64_t pending_count # messages that are published and not confirmed
     cdef bint confirms_later             # `wait` has something to wait for
+    cdef bint places_later               # `publish` does not fill in the receipt; see `place`
 
     cdef int publish(self, EntryFrame* frame, uint8_t* entry, Receipt receipt, list callbacks,
                      bint awaited) except -1
@@ -49,6 +50,12 @@ cdef class EntryPublisher:
 
     cdef int wait(self, Receipt receipt) except -1
     """Return when the entry is as durable as its publisher promises. Mutex not held."""
+
+    cdef int place(self, list receipts) except -1
+    """Return when everything published is stored, and the receipts say where. Mutex not held.
+
+    Raises what the first of these failed with. To be called where places_later alone.
+    """
 
     cdef int wait_for_oldest(self) except -1
     """Return when the entry that is pending longest is confirmed, or fewer are."""

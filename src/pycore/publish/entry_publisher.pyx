@@ -50,6 +50,9 @@ cdef class EntryPublisher:
     cdef int wait(self, Receipt receipt) except -1:
         raise NotImplementedError
 
+    cdef int place(self, list receipts) except -1:
+        return 0
+
     cdef int wait_for_oldest(self) except -1:
         raise NotImplementedError
 

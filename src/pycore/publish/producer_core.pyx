@@ -312,6 +312,8 @@ cdef class ProducerCore(Batcher):
             self.caller_waits = False
             mutex_unlock(&self.publisher.mutex)
         if receipts and self.publisher.confirms_later and isinstance(refused, Exception | None):
+            if self.publisher.places_later:
+                self.publisher.place(receipts)
             self.publisher.wait(receipts[len(receipts) - 1])
         if refused is not None:
             raise refused
@@ -411,6 +413,8 @@ cdef class ProducerCore(Batcher):
             self.pending_max = pending_max
             mutex_unlock(&self.publisher.mutex)
         if places and self.publisher.confirms_later and isinstance(refused, Exception | None):
+            if self.publisher.places_later:
+                self.publisher.place([receipt for receipt, _ in places])
             self.publisher.wait(last_published(places))
         if refused is not None:
             raise refused

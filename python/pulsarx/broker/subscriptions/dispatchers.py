@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from pulsarx._pycore.dispatch.receiver import Dispatcher
+    from pulsarx._pycore.dispatch.entry_sink import Dispatcher
     from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
     from pulsarx._pycore.ledger.ledger_tail import LedgerTail
     from pulsarx.broker.runtime import BrokerRuntime

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pulsarx._pycore.dispatch.receiver import Receiver
 from pulsarx.enumerations import ConsumerType
 
 TYPE_CHECKING = False
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from pulsarx._pycore.dispatch.entry_sink import EntrySink
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.options.consumer_policies import KeySharedPolicy
 
@@ -48,7 +50,7 @@ class SubscribeRequest:
 
     __slots__ = (
         "subscription_name", "type", "durable", "start", "schema", "consumer_name", "settings",
-        "key_shared", "made_subscription",
+        "key_shared", "made_subscription", "sink",
     )  # fmt: skip
 
     def __init__(
@@ -61,8 +63,10 @@ class SubscribeRequest:
         settings: ReceiverSettings | None = None,
         durable: bool = True,
         key_shared: KeySharedPolicy | None = None,
+        sink: type[EntrySink] = Receiver,
     ) -> None:
-        """start: where a new subscription begins. key_shared: None for the defaults."""
+        """start: where a new subscription begins. key_shared: None for the defaults. sink: what the
+        dispatcher hands entries to."""
         self.subscription_name = subscription_name
         self.type = type
         self.schema = schema
@@ -71,6 +75,7 @@ class SubscribeRequest:
         self.settings = settings or ReceiverSettings()
         self.durable = durable
         self.key_shared = key_shared
+        self.sink = sink
         self.made_subscription = False  # set by the topic: the durable subscription is new
 
     @property

@@ -18,7 +18,6 @@ from pulsarx import errors
 from pulsarx._pycore.consume.consumer_core import ConsumerCore
 from pulsarx._pycore.consume.consumer_host import ConsumerHost
 from pulsarx._pycore.cursor.ack_tracker import AckTracker
-from pulsarx._pycore.dispatch.receiver import Receiver
 from pulsarx._pycore.dispatch.subscription_core import LossLog, SubscriptionCore
 from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.message.entry_view import EntryContext
@@ -34,13 +33,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from pulsarx._pycore.dispatch.receiver import Dispatcher
+    from pulsarx._pycore.dispatch.entry_sink import Dispatcher, EntrySink
     from pulsarx.broker.catalogue.state import SubscriptionRecord
     from pulsarx.broker.faces import SubscriptionHost
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
 
-    MakeConsumer = Callable[[Receiver, "Subscription"], Any]
+    MakeConsumer = Callable[[EntrySink, "Subscription"], Any]
 
 
 class Subscription:
@@ -73,7 +72,7 @@ class Subscription:
         self.dispatcher = self._make_dispatcher()
         self.core.start()
         self.dispatcher.deadlines_due()  # deadlines that fell due while the topic was closed
-        self._consumers: dict[Receiver, weakref.ref[ConsumerCore]] = {}
+        self._consumers: dict[EntrySink, weakref.ref[ConsumerCore]] = {}
         self.removed = False
 
     @property
@@ -96,7 +95,7 @@ class Subscription:
         self.detach_forgotten()
         self._take_type(request)
         context = EntryContext(self.topic.name, request.schema, self.topic.ledger.tail, decompress)
-        receiver = Receiver(self.dispatcher, context, request.consumer_name, request.settings)
+        receiver = request.sink(self.dispatcher, context, request.consumer_name, request.settings)
         consumer: ConsumerCore = make(receiver, self)
         leave = partial(detach_one, weakref.ref(self), receiver)
         later = PostLater(self.runtime.background.post, leave)
@@ -137,7 +136,7 @@ class Subscription:
             if reference() is None:
                 self.detach(receiver)
 
-    def detach(self, receiver: Receiver) -> None:
+    def detach(self, receiver: EntrySink) -> None:
         """A consumer is gone: what it did not acknowledge goes to the others, or the next one."""
         with self.topic.lock:
             if self._consumers.pop(receiver, None) is None:
@@ -252,7 +251,7 @@ class Subscription:
 
     # Life -----------------------------------------------------------------------------------------
 
-    def require_last(self, receiver: Receiver) -> None:
+    def require_last(self, receiver: EntrySink) -> None:
         """BrokerMetadataError: other consumers are attached, so this one may not unsubscribe."""
         with self.topic.lock:
             self.detach_forgotten()
@@ -263,7 +262,7 @@ class Subscription:
                 "attached; close them first"
             )
 
-    def unsubscribe(self, receiver: Receiver) -> None:
+    def unsubscribe(self, receiver: EntrySink) -> None:
         """A consumer deletes the subscription. See require_last."""
         with self.topic.lock:
             self.require_last(receiver)
@@ -302,7 +301,7 @@ class Subscription:
         self.tracker.abandon()
 
 
-def detach_one(reference: weakref.ref[Subscription], receiver: Receiver) -> None:
+def detach_one(reference: weakref.ref[Subscription], receiver: EntrySink) -> None:
     """Detach a consumer that was forgotten; a job of the background."""
     found = reference()
     # In a forked child nothing of it may be touched.

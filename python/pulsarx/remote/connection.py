@@ -1,0 +1,309 @@
+"""One connection at the client's end: requests and their answers, and what the broker sends."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections import deque
+from functools import partial
+
+from pulsarx import errors
+from pulsarx._pycore.ground.condition import Condition
+from pulsarx._pycore.ground.job_queue import JobQueue
+from pulsarx._pycore.ground.when_forgotten import PostLater
+from pulsarx._pycore.publish.completion_queue import CompletionQueue
+from pulsarx.clock import Deadline
+from pulsarx.enumerations import Result, result_of
+from pulsarx.wire import commands
+from pulsarx.wire.frames import FrameReader, frame_encode
+from pulsarx.wire.protobuf import WireError
+from pulsarx.wire.server_errors import UNKNOWN, again, error_named, error_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Protocol
+
+    Values = dict[str, Any]
+
+    class Member(Protocol):
+        """A producer or consumer, as its connection sees it. Called by the thread that reads the
+        connection, so it only enqueues."""
+
+        def told(self, name: str, values: Values, entry: bytes) -> object: ...
+        def lost(self, error: Exception) -> object: ...
+
+
+CLIENT_VERSION = "PulsarX"
+MESSAGE_SIZE_MAX = 5 << 20  # Pulsar's default, until the broker has said
+_ANSWERS = frozenset(
+    {
+        "SUCCESS",
+        "ERROR",
+        "PRODUCER_SUCCESS",
+        "PARTITIONED_METADATA_RESPONSE",
+        "GET_LAST_MESSAGE_ID_RESPONSE",
+        "ACK_RESPONSE",
+        "VERB_RESPONSE",
+    }
+)
+_OF_PRODUCERS = frozenset({"SEND_RECEIPT", "SEND_ERROR", "CLOSE_PRODUCER"})
+_OF_CONSUMERS = frozenset({"MESSAGE", "CLOSE_CONSUMER"})
+
+
+class Answer:
+    """What a caller waits for, or is called with. A caller that is interrupted leaves it behind."""
+
+    __slots__ = ("_callback", "_came", "_changed", "failure", "values")
+
+    def __init__(self, callback: Callable[[Exception | None], object] | None = None) -> None:
+        """callback: is told the failure, or None, in the thread that reads the connection."""
+        self._changed = Condition()
+        self._came = False
+        self._callback = callback
+        self.values: Values = {}
+        self.failure: Exception | None = None
+
+    def give(self, values: Values, failure: Exception | None = None) -> None:
+        self.values, self.failure = values, failure
+        with self._changed:
+            self._came = True
+            self._changed.notify_all()
+        if self._callback is not None:
+            self._callback(failure)
+
+    def wait(self, what: str, timeout_seconds: float) -> Values:
+        deadline = Deadline(timeout_seconds * 1000)
+        with self._changed:
+            while not self._came:
+                if deadline.expired():
+                    raise errors.Timeout(f"{what}: no answer within {timeout_seconds:g} s")
+                self._changed.wait(deadline.remaining_seconds())
+        if self.failure is not None:
+            raise again(self.failure)
+        return self.values
+
+
+class Connection:
+    """Any thread may call; one thread reads the connection and calls received and lost."""
+
+    def __init__(
+        self,
+        write: Callable[[bytes], object],
+        hang_up: Callable[[], object],
+        timeout_seconds: float,
+    ) -> None:
+        """write: sends bytes, in the order of the calls, without waiting. hang_up: ends the
+        connection. timeout_seconds: how long a request waits for its answer."""
+        self.message_size_max = MESSAGE_SIZE_MAX
+        self.timeout_seconds = timeout_seconds
+        self.completions = CompletionQueue(Result.Ok, result_of)
+        self.background = JobQueue("pulsarx-background")
+        self._write = write
+        self._hang_up = hang_up
+        self._reader = FrameReader(MESSAGE_SIZE_MAX)
+        self._process = os.getpid()
+        self._lock = Condition()  # of what follows, and of the order of what is written
+        self._ids = 0
+        self._requests: dict[int, Answer] = {}
+        self._pings: deque[Answer] = deque()
+        self._connected = Answer()
+        self._producers: dict[int, Member] = {}
+        self._consumers: dict[int, weakref.ref[Member]] = {}
+        self._kept: dict[int, Member] = {}  # consumers that somebody is told of
+        self._failure: Exception | None = None
+
+    @property
+    def is_forked(self) -> bool:
+        return os.getpid() != self._process
+
+    # Towards the broker ---------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Greet the broker."""
+        self.post(
+            "CONNECT",
+            client_version=CLIENT_VERSION,
+            protocol_version=commands.PROTOCOL_VERSION,
+        )
+        values = self._connected.wait("connect", self.timeout_seconds)
+        self.message_size_max = values["max_message_size"] or MESSAGE_SIZE_MAX
+
+    def post(self, name: str, entry: bytes | None = None, **values: Any) -> None:
+        """Send a command that has no answer. ConnectError: the connection has ended."""
+        frame = frame_encode(name, values, entry)
+        with self._lock:
+            self._require_open()
+            self._write(frame)
+
+    def request(self, name: str, **values: Any) -> Values:
+        """Send a command and wait for its answer. Raises what the broker answers."""
+        answer = Answer()
+        request_id = self._ask(name, answer, values)
+        try:
+            return answer.wait(name, self.timeout_seconds)
+        finally:
+            with self._lock:
+                self._requests.pop(request_id, None)
+
+    def request_later(
+        self, name: str, answered: Callable[[Exception | None], object], **values: Any
+    ) -> None:
+        """As request, without waiting; answered(failure or None) is called by the thread that reads
+        the connection."""
+        self._ask(name, Answer(answered), values)
+
+    def _ask(self, name: str, answer: Answer, values: Values) -> int:
+        with self._lock:
+            self._require_open()
+            self._ids += 1
+            frame = frame_encode(name, {"request_id": self._ids, **values})
+            self._requests[self._ids] = answer
+            self._write(frame)
+            return self._ids
+
+    def settle(self) -> None:
+        """Return when the broker has done all that was sent, and what it sent because of that, or
+        had to send anyway, has come."""
+        answer = Answer()
+        frame = frame_encode("PING", {})
+        with self._lock:
+            self._require_open()
+            self._pings.append(answer)
+            self._write(frame)
+        answer.wait("PING", self.timeout_seconds)
+
+    def perform(self, verb: str, arguments: dict[str, Any]) -> Any:
+        """A verb of the broker. Raises what that raises."""
+        import json
+
+        text = json.dumps(arguments, separators=(",", ":"))
+        values = self.request("VERB", verb=verb, arguments=text)
+        return json.loads(values["result"])
+
+    def _require_open(self) -> None:
+        if self._failure is not None:
+            raise again(self._failure)
+
+    # From the broker ------------------------------------------------------------------------------
+
+    def received(self, data: bytes) -> None:
+        """Do what came. WireError: it breaks the protocol; the connection is to be closed."""
+        try:
+            for name, values, entry in self._reader.feed(data):
+                self._do(name, values, entry)
+        except WireError as error:
+            self.lost(errors.ConnectError(f"the broker broke the protocol: {error}"))
+            raise
+
+    def _do(self, name: str, values: Values, entry: bytes) -> None:
+        if name in _ANSWERS:
+            self._answered(name, values)
+        elif name in _OF_PRODUCERS or name in _OF_CONSUMERS:
+            member = self._member(name, values)
+            if member is not None:  # else it was closed meanwhile
+                member.told(name, values, entry)
+        elif name == "CONNECTED":
+            self._reader = self._next_reader(values)
+            self._connected.give(values)
+        elif name == "PING":
+            self.post("PONG")
+        elif name == "PONG":
+            with self._lock:
+                answer = self._pings.popleft() if self._pings else None
+            if answer is not None:
+                answer.give(values)
+        else:
+            raise WireError(f"a {name}, which no broker sends")
+
+    def _member(self, name: str, values: Values) -> Member | None:
+        with self._lock:
+            if name in _OF_PRODUCERS:
+                return self._producers.get(values["producer_id"])
+            reference = self._consumers.get(values["consumer_id"])
+        return reference() if reference is not None else None
+
+    def _next_reader(self, values: Values) -> FrameReader:
+        return FrameReader(max(values["max_message_size"] or 0, MESSAGE_SIZE_MAX))
+
+    def _answered(self, name: str, values: Values) -> None:
+        with self._lock:
+            answer = self._requests.pop(values["request_id"], None)
+        if answer is None:
+            return  # its caller has gone
+        failure: Exception | None = None
+        if name == "VERB_RESPONSE" and values["error"]:
+            failure = error_named(values["error"], values["message"] or "")
+        elif name == "ERROR" or (name != "VERB_RESPONSE" and values.get("error") is not None):
+            failure = error_of(values["error"], values["message"] or "")
+        elif values.get("response"):
+            failure = error_of(UNKNOWN, values["message"] or "")
+        answer.give(values, failure)
+
+    def lost(self, error: Exception) -> None:
+        """The connection has ended: whoever waits is told. Idempotent."""
+        with self._lock:
+            if self._failure is not None:
+                return
+            self._failure = error
+            waiting = [*self._requests.values(), *self._pings, self._connected]
+            consumers = [reference() for reference in self._consumers.values()]
+            members = [*self._producers.values(), *(each for each in consumers if each)]
+        for answer in waiting:
+            answer.give({}, error)
+        for member in members:
+            member.lost(error)
+
+    def close(self) -> None:
+        """No member is left, and nothing more is sent."""
+        self.lost(errors.AlreadyClosed("connection"))
+        self._hang_up()
+        self.completions.close()
+        self.background.close()
+
+    # Members --------------------------------------------------------------------------------------
+
+    def add_producer(self, member: Member) -> int:
+        """The id of a new producer, which is kept."""
+        with self._lock:
+            self._ids += 1
+            self._producers[self._ids] = member
+            return self._ids
+
+    def forget_producer(self, number: int) -> None:
+        with self._lock:
+            self._producers.pop(number, None)
+
+    def add_consumer(self, member: Member) -> int:
+        """The id of a new consumer. One that nobody refers to any more is closed."""
+        with self._lock:
+            self._ids += 1
+            close = partial(_close_forgotten, weakref.ref(self), self._ids)
+            later = PostLater(self.background.post, close)
+            self._consumers[self._ids] = weakref.ref(member, later)
+            return self._ids
+
+    def keep_consumer(self, number: int, member: Member | None) -> None:
+        """Refer to it, because somebody is told of its messages; None: not any more."""
+        with self._lock:
+            if member is None:
+                self._kept.pop(number, None)
+            else:
+                self._kept[number] = member
+
+    def forget_consumer(self, number: int) -> None:
+        with self._lock:
+            self._consumers.pop(number, None)
+            self._kept.pop(number, None)
+
+
+def _close_forgotten(reference: weakref.ref[Connection], number: int) -> None:
+    """A job of the background."""
+    connection = reference()
+    if connection is None or connection.is_forked or number not in connection._consumers:
+        return
+    connection.forget_consumer(number)
+    try:
+        connection.request("CLOSE_CONSUMER", consumer_id=number)
+    except (errors.AlreadyClosed, errors.ConnectError):
+        pass  # with its connection

@@ -1,0 +1,209 @@
+"""A client whose broker is at the other end of a connection."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.open_state import OpenState
+from pulsarx._pycore.ground.when_forgotten import WhenForgotten
+from pulsarx.client import Client
+from pulsarx.clock import ManualClock
+from pulsarx.closing import attempt
+from pulsarx.reader import Reader
+from pulsarx.remote.remote_consumer import RemoteConsumer
+from pulsarx.remote.remote_producer import RemoteProducer
+from pulsarx.remote.remote_receiver import (
+    RemoteReceiver,
+    not_over_a_connection,
+    seek_fields,
+    start_data,
+)
+from pulsarx.topic_name import TopicName
+from pulsarx.wire import commands
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx.admin import Admin
+    from pulsarx.consumer import Consumer
+    from pulsarx.listening.listener_pool import ListenerPool
+    from pulsarx.message_id import MessageId
+    from pulsarx.options.base import ClientOptions, ConsumerOptions, ProducerOptions, ReaderOptions
+    from pulsarx.producer import Producer
+    from pulsarx.remote.connection import Connection
+
+    Connect = Callable[[ClientOptions], Connection]
+
+
+class RemoteClient(Client):
+    """A Client that speaks to its broker over a connection. Any thread may use it.
+
+    Not supported yet, and refused: partitioned topics, several topics, dead and retry letters, the
+    acknowledgement timeout, consumer events, columns, access modes.
+    """
+
+    def __init__(self, *arguments: Any, connect: Connect, **options: Any) -> None:
+        """connect: makes the connection, which is closed with the client. The rest is Client's."""
+        self._connect = connect
+        super().__init__(*arguments, **options)
+
+    def _open(self, options: ClientOptions) -> None:
+        self._state = OpenState("client")
+        self._clock = options.clock
+        self._randomness = options.randomness
+        self._connection = self._connect(options)
+        self._connection.open()
+        self._forgotten = WhenForgotten(control_plane.post, Hang(self._connection, self._pool))
+        if isinstance(options.clock, ManualClock):
+            for each in (
+                self._pool,
+                self._connection.completions.jobs,
+                self._connection.background,
+            ):
+                options.clock.settles(each)
+
+    def _create_producer(self, options: ProducerOptions) -> Producer:
+        topic = self._topic(options.topic)
+        producer = RemoteProducer(self._connection, topic, options, self._clock)
+        self._adopt(producer)
+        return producer
+
+    def _subscribe(self, options: ConsumerOptions) -> Consumer:
+        _refuse_what_is_missing(options)
+        topic = self._topic(str(options.topic))
+        self._consumer_count += 1
+        name = options.consumer_name or f"{self._consumer_count:x}-{self._randomness.token(5)}"
+        consumer = RemoteConsumer(self._connection, topic, options, name, self._pool, self._clock)
+        consumer.attach()
+        self._adopt(consumer)
+        consumer.start_listener()
+        return consumer
+
+    def _create_reader(self, options: ReaderOptions) -> Reader:
+        topic = self._topic(options.topic)
+        prefix = options.subscription_role_prefix or "reader"
+        receiver = RemoteReceiver(
+            self._connection,
+            topic,
+            options.schema,
+            options.receiver_queue_size,
+            {
+                "subscription": f"{prefix}-{self._randomness.token(10)}",
+                "type": commands.EXCLUSIVE,
+                "durable": False,
+                "start_message_id": start_data(
+                    options.start_message_id, options.start_message_id_inclusive
+                ),
+            },
+        )
+        receiver.attach()
+        cursor: Any = RemoteCursor(str(topic), receiver)
+        core: Any = receiver
+        reader = Reader(core, cursor, options, self._pool)
+        self._adopt(reader)
+        reader.start_listener()
+        return reader
+
+    def _topic(self, name: str) -> TopicName:
+        """OperationNotSupported: it has partitions."""
+        topic = TopicName.of(name)
+        self._connection.background.wait()  # for what was forgotten and is being closed there
+        if self._partition_count(topic, create=True):
+            raise not_over_a_connection(f"the partitioned topic {topic}")
+        return topic
+
+    def _partition_count(self, topic: TopicName, create: bool) -> int:
+        values = self._connection.request(
+            "PARTITIONED_METADATA", topic=str(topic), auto_creation_enabled=create
+        )
+        return int(values["partitions"])
+
+    def _topic_partitions(self, name: TopicName) -> list[str]:
+        try:
+            count = self._partition_count(name, create=False)
+        except errors.TopicNotFound:
+            count = 0
+        return [str(name.partition(index)) for index in range(count)] or [str(name)]
+
+    @property
+    def admin(self) -> Admin:
+        from pulsarx.admin import Admin
+
+        self._require_open()
+        return Admin(ConnectionChannel(self, self._connection))
+
+    def _take_leave(self) -> None:
+        with self._lock:
+            members = list(self._members)
+        failure: Exception | None = None
+        for member in members:
+            failure = attempt(member.close_with_client) or failure
+        self._forgotten.cancel()
+        failure = attempt(Hang(self._connection, self._pool)) or failure
+        if failure is not None:
+            raise failure
+
+
+def _refuse_what_is_missing(options: ConsumerOptions) -> None:
+    missing = {
+        "several topics": isinstance(options.topic, list),
+        "retry letters": options.retry_enable,
+        "dead letters": options.dead_letter_policy is not None,
+        "unacked_messages_timeout_ms": bool(options.unacked_messages_timeout_ms),
+        "consumer_event_listener": options.consumer_event_listener is not None,
+    }
+    for what, is_asked in missing.items():
+        if is_asked:
+            raise not_over_a_connection(what)
+
+
+class Hang:
+    """Ends the connection of a client. A job; it does not refer to the client."""
+
+    __slots__ = ("_connection", "_pool")
+
+    def __init__(self, connection: Connection, pool: ListenerPool) -> None:
+        self._connection = connection
+        self._pool = pool
+
+    def __call__(self) -> None:
+        if not self._connection.is_forked:
+            self._connection.close()
+            self._pool.close()
+
+
+class ConnectionChannel:
+    """A Channel of admin over the connection of a client, which it keeps. Any thread may call."""
+
+    def __init__(self, client: RemoteClient, connection: Connection) -> None:
+        self._client = client
+        self._connection = connection
+
+    def perform(self, verb: str, arguments: dict[str, Any]) -> Any:
+        self._client._require_open()
+        return control_plane.perform(self._connection.perform, (verb, arguments))
+
+
+class RemoteCursor:
+    """What a Reader needs of its topic: where ids and times are, and moving there. A position is
+    what SEEK says."""
+
+    def __init__(self, topic: str, receiver: RemoteReceiver) -> None:
+        self.name = topic
+        self.topic = self  # and its ledgers
+        self.ledger = self
+        self._receiver = receiver
+
+    def last_message_id(self) -> MessageId:
+        return self._receiver.last_message_id()
+
+    def position_of(self, message_id: MessageId, inclusive: bool) -> dict[str, Any]:
+        return seek_fields(message_id, inclusive)
+
+    def position_at_time(self, publish_time_ms: int) -> dict[str, Any]:
+        return seek_fields(publish_time_ms, True)
+
+    def seek(self, position: dict[str, Any]) -> None:
+        self._receiver.seek_to(position)

@@ -1,0 +1,461 @@
+"""One connection at the broker's end: commands become calls of the broker, and entries commands.
+
+state    understands            left by
+NEW      CONNECT                CONNECT
+OPEN     every other command    close, what breaks the protocol
+CLOSED   nothing                -
+"""
+
+from __future__ import annotations
+
+import threading
+
+from pulsarx import errors
+from pulsarx._pycore.dispatch.connection_sink import ConnectionSink
+from pulsarx.broker.subscriptions.subscribe_request import ReceiverSettings, SubscribeRequest
+from pulsarx.broker.topics.partitioned_topic import PartitionedTopic, partition_count_of
+from pulsarx.closing import attempt
+from pulsarx.enumerations import ConsumerType, KeySharedMode
+from pulsarx.message_id import MessageId
+from pulsarx.options.consumer_policies import ConsumerKeySharedPolicy
+from pulsarx.server.session_consumer import SessionConsumer, position_of
+from pulsarx.server.session_producer import SessionProducer
+from pulsarx.topic_name import TopicName, check_subscription_name
+from pulsarx.wire import commands
+from pulsarx.wire.frames import FrameReader, frame_encode
+from pulsarx.wire.message_ids import id_data
+from pulsarx.wire.protobuf import WireError
+from pulsarx.wire.server_errors import code_of, message_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Protocol
+
+    from pulsarx._pycore.publish.completion_queue import CompletionQueue
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.ledgers.ledger_list import Position
+    from pulsarx.broker.subscriptions.subscription import Subscription
+    from pulsarx.broker.topics.topic import Topic
+    from pulsarx.options.consumer_policies import KeySharedPolicy
+
+    Values = dict[str, Any]
+
+    class SessionHost(Protocol):
+        """The server of a session, as the session sees it."""
+
+        broker: Broker
+        completions: CompletionQueue
+
+        def seek(self, subscription: Subscription, find: Callable[[], Position]) -> None:
+            """Move a subscription, and close its consumers."""
+
+        def take_sought(self, topic: str, subscription: str) -> Position | None:
+            """Where a non-durable subscription was moved before its consumer was closed."""
+
+        def forget_session(self, session: Any) -> None: ...
+
+
+SERVER_VERSION = "PulsarX"
+_TYPES = {
+    commands.EXCLUSIVE: ConsumerType.Exclusive,
+    commands.SHARED: ConsumerType.Shared,
+    commands.FAILOVER: ConsumerType.Failover,
+    commands.KEY_SHARED: ConsumerType.KeyShared,
+}
+
+
+class Session:
+    """The thread that reads the connection calls received, deliver and close, one at a time;
+    other threads may call close_consumers_of."""
+
+    def __init__(
+        self, server: SessionHost, write: Callable[[bytes], object], wake: Callable[[], object]
+    ) -> None:
+        """write: sends bytes, in any thread and in the order of the calls, without waiting. wake:
+        has deliver called soon; in any thread and with mutexes held, so it may only enqueue."""
+        self._server = server
+        self._broker = server.broker
+        self._write = write
+        self._wake = wake
+        self._reader = FrameReader(self._broker.runtime.options.max_message_size)
+        self._producers: dict[int, SessionProducer] = {}
+        self._consumers: dict[int, SessionConsumer] = {}
+        self._lock = threading.Lock()  # of the consumers' dict
+        self._connected = False
+        self.is_open = True
+        self._handlers: dict[str, Callable[[Values], None]] = {
+            "PRODUCER": self._producer,
+            "CLOSE_PRODUCER": self._close_producer,
+            "SUBSCRIBE": self._subscribe,
+            "FLOW": self._flow,
+            "ACK": self._acknowledge,
+            "REDELIVER_UNACKNOWLEDGED": self._redeliver,
+            "SEEK": self._seek,
+            "GET_LAST_MESSAGE_ID": self._get_last_message_id,
+            "UNSUBSCRIBE": self._unsubscribe,
+            "CLOSE_CONSUMER": self._close_consumer,
+            "PARTITIONED_METADATA": self._partitioned_metadata,
+            "VERB": self._verb,
+            "PING": self._ping,
+            "PONG": self._pong,
+        }
+
+    # Bytes ----------------------------------------------------------------------------------------
+
+    def received(self, data: bytes) -> None:
+        """Do what came. WireError: it breaks the protocol; the session is closed, and so should the
+        connection be."""
+        try:
+            for name, values, entry in self._reader.feed(data):
+                self._do(name, values, entry)
+        except WireError:
+            self.close()
+            raise
+
+    def _do(self, name: str, values: Values, entry: bytes) -> None:
+        if not self.is_open:
+            raise WireError(f"a {name} in a session that is closed")
+        if not self._connected:
+            if name != "CONNECT":
+                raise WireError(f"a {name} before CONNECT")
+            self._connect(values)
+        elif name == "SEND":
+            self._send(values, entry)
+        elif name in self._handlers:
+            self._handlers[name](values)
+        else:
+            raise WireError(f"a {name}, which no client sends now")
+
+    def _tell(self, name: str, entry: bytes | None = None, **values: Any) -> None:
+        self._write(frame_encode(name, values, entry))
+
+    def _answer(self, values: Values, act: Callable[[], object]) -> None:
+        """Do what a request asks for; SUCCESS, or the ERROR it failed with."""
+        try:
+            act()
+        except Exception as error:
+            self._refuse(values, error)
+        else:
+            self._tell("SUCCESS", request_id=values["request_id"])
+
+    def _refuse(self, values: Values, error: Exception) -> None:
+        self._tell(
+            "ERROR",
+            request_id=values["request_id"],
+            error=code_of(error),
+            message=message_of(error),
+        )
+
+    def deliver(self) -> None:
+        """Send what consumers have room for."""
+        for consumer_id, consumer in self._each_consumer():
+            if consumer.to_close:
+                self._close_moved(consumer_id, consumer)
+            elif consumer.is_due:
+                self._deliver_to(consumer_id, consumer)
+
+    def _deliver_to(self, consumer_id: int, consumer: SessionConsumer) -> None:
+        try:
+            for ledger_id, entry_id, entry, count, ack_set in consumer.deliveries():
+                place = id_data(MessageId(consumer.ledger.partition, ledger_id, entry_id))
+                self._tell(
+                    "MESSAGE",
+                    entry,
+                    consumer_id=consumer_id,
+                    message_id=place,
+                    redelivery_count=count or None,
+                    ack_set=ack_set,
+                    consumer_epoch=consumer.epoch or None,
+                )
+        except errors.AlreadyClosed:  # its subscription was deleted meanwhile
+            return
+
+    # The connection -------------------------------------------------------------------------------
+
+    def _connect(self, values: Values) -> None:
+        self._connected = True
+        self._tell(
+            "CONNECTED",
+            server_version=SERVER_VERSION,
+            protocol_version=min(max(values["protocol_version"], 0), commands.PROTOCOL_VERSION),
+            max_message_size=self._broker.runtime.options.max_message_size,
+        )
+
+    def _ping(self, _: Values) -> None:
+        # Before the answer, so that it says: nothing else is there now.
+        for _number, consumer in self._each_consumer():
+            consumer.is_due = True
+        self.deliver()
+        self._tell("PONG")
+
+    def _pong(self, _: Values) -> None:
+        pass
+
+    def close(self) -> None:
+        """The connection has ended: what it had is closed. Idempotent."""
+        self.is_open = False
+        with self._lock:
+            consumers, self._consumers = list(self._consumers.values()), {}
+        producers, self._producers = list(self._producers.values()), {}
+        for step in (*(each.close for each in producers), *(each.leave for each in consumers)):
+            error = attempt(step)
+            if error is not None:
+                import logging
+
+                logging.getLogger("pulsarx").error("a session was closed: %s", error)
+        self._server.forget_session(self)
+
+    # Topics ---------------------------------------------------------------------------------------
+
+    def _topic(self, name: str, create: bool = True) -> Topic:
+        return self._broker.topic(TopicName.of(name), create=create)
+
+    def _partitioned_metadata(self, values: Values) -> None:
+        request_id = values["request_id"]
+        try:
+            name = TopicName.of(values["topic"])
+            state = self._broker.catalogue.state
+            count = partition_count_of(state, name)
+            if str(name) not in state.topics:
+                if not values["auto_creation_enabled"]:
+                    raise errors.TopicNotFound(str(name))
+                found = self._broker.lookup(name)
+                count = found.partition_count if isinstance(found, PartitionedTopic) else 0
+        except Exception as error:
+            failure: Values = {"response": 1, "error": code_of(error), "message": message_of(error)}
+            self._tell("PARTITIONED_METADATA_RESPONSE", request_id=request_id, **failure)
+        else:
+            self._tell("PARTITIONED_METADATA_RESPONSE", request_id=request_id, partitions=count)
+
+    def _verb(self, values: Values) -> None:
+        import json
+
+        from pulsarx.broker.verbs.table import perform
+
+        request_id = values["request_id"]
+        try:
+            result = perform(self._broker, values["verb"], json.loads(values["arguments"]))
+            answer: Values = {"result": json.dumps(result, separators=(",", ":"))}
+        except (ValueError, TypeError, RecursionError) as error:
+            answer = {"error": "ValueError", "message": str(error)}
+        except Exception as error:
+            answer = {"error": type(error).__name__, "message": message_of(error)}
+        self._tell("VERB_RESPONSE", request_id=request_id, **answer)
+
+    # Producers ------------------------------------------------------------------------------------
+
+    def _producer(self, values: Values) -> None:
+        producer_id = values["producer_id"]
+        try:
+            if producer_id in self._producers:
+                raise errors.ProducerBusy(f"this connection has a producer {producer_id} already")
+            if values["access_mode"]:
+                raise errors.OperationNotSupported(
+                    f"access mode {values['access_mode']} of a producer is not supported yet"
+                )
+            topic = self._topic(values["topic"])
+
+            def make(name: str) -> SessionProducer:
+                return SessionProducer(topic, name, self._server.completions)
+
+            made: SessionProducer = topic.producers.add(values["producer_name"] or None, make)
+        except Exception as error:
+            self._refuse(values, error)
+            return
+        self._producers[producer_id] = made
+        self._tell(
+            "PRODUCER_SUCCESS",
+            request_id=values["request_id"],
+            producer_name=made.name,
+            last_sequence_id=-1,
+            schema_version=b"",
+        )
+
+    def _send(self, values: Values, entry: bytes) -> None:
+        ids = {"producer_id": values["producer_id"], "sequence_id": values["sequence_id"]}
+        producer = self._producers.get(values["producer_id"])
+        if producer is None:
+            raise WireError(f"a SEND of producer {values['producer_id']}, which there is not")
+
+        def told(error: Exception | None, message_id: MessageId | None) -> None:
+            if error is None and message_id is not None:
+                place = MessageId(
+                    message_id.partition(), message_id.ledger_id(), message_id.entry_id()
+                )
+                self._tell("SEND_RECEIPT", **ids, message_id=id_data(place))
+            elif error is not None:
+                self._tell("SEND_ERROR", **ids, error=code_of(error), message=message_of(error))
+
+        producer.publish(entry, told)
+
+    def _close_producer(self, values: Values) -> None:
+        producer = self._producers.pop(values["producer_id"], None)
+        self._answer(values, producer.close if producer is not None else _nothing)
+
+    # Consumers ------------------------------------------------------------------------------------
+
+    def _each_consumer(self) -> list[tuple[int, SessionConsumer]]:
+        with self._lock:
+            return list(self._consumers.items())
+
+    def _subscribe(self, values: Values) -> None:
+        try:
+            consumer = self._attach(values)
+        except Exception as error:
+            self._refuse(values, error)
+            return
+        if consumer is not None:
+            with self._lock:
+                self._consumers[values["consumer_id"]] = consumer
+            consumer.begin(values["consumer_epoch"], self._wake)
+        self._tell("SUCCESS", request_id=values["request_id"])
+
+    def _attach(self, values: Values) -> SessionConsumer | None:
+        """The consumer that is asked for; None: it is there already."""
+        consumer_id = values["consumer_id"]
+        if consumer_id in self._consumers:
+            return None
+        topic = self._topic(values["topic"], values["force_topic_creation"])
+        kind = _TYPES.get(values["type"])
+        if kind is None:
+            raise errors.OperationNotSupported(f"subscription type {values['type']}")
+        request = SubscribeRequest(
+            check_subscription_name(values["subscription"]),
+            kind,
+            None,
+            values["consumer_name"] or f"connection-{consumer_id}",
+            self._start_of(topic, values),
+            ReceiverSettings(
+                priority_level=values["priority_level"],
+                properties={each["key"]: each["value"] for each in values["metadata"]},
+            ),
+            durable=values["durable"],
+            key_shared=_policy_of(values["key_shared_meta"]),
+            sink=ConnectionSink,
+        )
+        found = topic.subscribe(request, SessionConsumer)
+        assert isinstance(found, SessionConsumer)
+        return found
+
+    def _start_of(self, topic: Topic, values: Values) -> Callable[[], Position]:
+        """Where a new subscription begins."""
+        ledger, start = topic.ledger, values["start_message_id"]
+        if start is not None:
+            return lambda: position_of(ledger, start)
+        if not values["durable"]:
+            sought = self._server.take_sought(topic.name, values["subscription"])
+            if sought is not None:
+                return lambda: sought
+        if values["initial_position"] == commands.EARLIEST:
+            return ledger.first_position
+        return ledger.end_position
+
+    def _consumer(self, values: Values) -> SessionConsumer:
+        found = self._consumers.get(values["consumer_id"])
+        if found is None:
+            raise errors.AlreadyClosed(f"consumer {values['consumer_id']} of this connection")
+        return found
+
+    def _flow(self, values: Values) -> None:
+        consumer = self._consumers.get(values["consumer_id"])
+        if consumer is not None and consumer.is_open:
+            consumer.flow(values["permits"])
+            consumer.due()
+
+    def _acknowledge(self, values: Values) -> None:
+        failure: Values = {}
+        try:
+            consumer = self._consumer(values)
+            consumer.acknowledge_all(values["ack_type"], values["message_ids"])
+        except Exception as error:
+            failure = {"error": code_of(error), "message": message_of(error)}
+        if values["request_id"] is not None:
+            ids = {"consumer_id": values["consumer_id"], "request_id": values["request_id"]}
+            self._tell("ACK_RESPONSE", **ids, **failure)
+
+    def _redeliver(self, values: Values) -> None:
+        consumer = self._consumers.get(values["consumer_id"])
+        if consumer is not None and consumer.is_open:
+            error = attempt(
+                lambda: consumer.redeliver(values["message_ids"], values["consumer_epoch"])
+            )
+            if error is not None:
+                import logging
+
+                logging.getLogger("pulsarx").error("messages were not redelivered: %s", error)
+            consumer.due()
+
+    def _seek(self, values: Values) -> None:
+        def seek() -> None:
+            consumer = self._consumer(values)
+            target, time_ms = values["message_id"], values["publish_time"]
+            if (target is None) == (time_ms is None):
+                raise errors.NotAllowedError("a SEEK names a message id or a time")
+
+            def find() -> Position:
+                if target is not None:
+                    return consumer.position_of(target)
+                return consumer.ledger.position_at_time(min(time_ms, (1 << 63) - 1))
+
+            self._server.seek(consumer.subscription, find)
+            self.deliver()  # the closing of its consumers goes before the answer
+
+        self._answer(values, seek)
+
+    def close_consumers_of(self, subscription: Subscription) -> None:
+        """The subscription was moved: its consumers begin anew."""
+        for _, consumer in self._each_consumer():
+            if consumer.subscription is subscription:
+                consumer.to_close = True
+        self._wake()
+
+    def _close_moved(self, consumer_id: int, consumer: SessionConsumer) -> None:
+        with self._lock:
+            self._consumers.pop(consumer_id, None)
+        consumer.leave()
+        self._tell("CLOSE_CONSUMER", consumer_id=consumer_id, request_id=commands.FROM_BROKER)
+
+    def _get_last_message_id(self, values: Values) -> None:
+        try:
+            found = self._consumer(values).ledger.last_message_id()
+        except Exception as error:
+            self._refuse(values, error)
+            return
+        self._tell(
+            "GET_LAST_MESSAGE_ID_RESPONSE",
+            request_id=values["request_id"],
+            message_id=id_data(found),
+        )
+
+    def _unsubscribe(self, values: Values) -> None:
+        def unsubscribe() -> None:
+            consumer = self._consumer(values)
+            consumer.subscription.unsubscribe(consumer.receiver)
+            self._drop_consumer(values["consumer_id"])
+
+        self._answer(values, unsubscribe)
+
+    def _close_consumer(self, values: Values) -> None:
+        self._answer(values, lambda: self._drop_consumer(values["consumer_id"]))
+
+    def _drop_consumer(self, consumer_id: int) -> None:
+        with self._lock:
+            consumer = self._consumers.pop(consumer_id, None)
+        if consumer is not None:
+            consumer.leave()
+
+
+def _policy_of(meta: Values | None) -> KeySharedPolicy | None:
+    if meta is None:
+        return None
+    sticky = meta["mode"] == commands.STICKY
+    return ConsumerKeySharedPolicy(
+        KeySharedMode.Sticky if sticky else KeySharedMode.AutoSplit,
+        meta["allow_out_of_order"],
+        [(each["start"], each["end"]) for each in meta["ranges"]] if sticky else None,
+    ).policy()
+
+
+def _nothing() -> None:
+    pass

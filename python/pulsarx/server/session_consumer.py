@@ -1,0 +1,137 @@
+"""A consumer at the other end of a connection, as the broker sees it."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx._pycore.consume.entry_consumer import EntryConsumer
+from pulsarx.wire.commands import CUMULATIVE
+from pulsarx.wire.message_ids import ack_set_bits, first_in, message_id_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from pulsarx._pycore.dispatch.entry_sink import EntrySink
+    from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
+    from pulsarx.broker.subscriptions.subscription import Subscription
+    from pulsarx.message_id import MessageId
+
+_NO_ENTRY = -1  # what is before the first entry of a ledger
+
+
+class SessionConsumer(EntryConsumer):
+    """One consumer of one topic. Calls of its session alone."""
+
+    def __init__(self, sink: EntrySink, subscription: Subscription) -> None:
+        super().__init__(sink, subscription.host)
+        self.subscription = subscription
+        self.is_due = True  # there may be something to send
+        self.to_close = False  # the subscription was moved
+        self.epoch = 0
+        self._wake: Callable[[], object] = _nothing
+
+    def begin(self, epoch: int, wake: Callable[[], object]) -> None:
+        """Call wake() whenever there may be something to send."""
+        self.epoch = epoch
+        self._wake = wake
+        self.watch(self.due)
+
+    def due(self) -> None:
+        """In any thread, and with mutexes held."""
+        self.is_due = True
+        self._wake()
+
+    @property
+    def ledger(self) -> LedgerList:
+        return self.subscription.topic.ledger
+
+    def deliveries(self) -> Iterator[tuple[int, int, bytes, int, list[int] | None]]:
+        """What there is to send, as far as permits go. What is damaged is passed over and in the
+        log."""
+        self.is_due = False
+        while self.is_open:
+            try:
+                found = self.take_entry()
+            except errors.CorruptDataError:
+                continue  # the subscription has said in the log what is lost
+            if found is None:
+                return
+            yield from found
+
+    def acknowledge_all(self, kind: int, ids: list[dict[str, Any]]) -> None:
+        """NotAllowedError: the topic never had such a message."""
+        if kind != CUMULATIVE:
+            runs = [run for each in ids for run in self._acknowledged_runs(each)]
+            self.acknowledge_many(_Runs(runs))
+            return
+        for each in ids:
+            target = _last_acknowledged(each)
+            if target is not None:
+                self.acknowledge_cumulative(target)
+
+    def _acknowledged_runs(self, data: dict[str, Any]) -> Iterator[tuple[int, int, int]]:
+        """(ledger id, first message, messages) that an id acknowledges: the whole entry, or those
+        of a batch whose bits are not set."""
+        ledger_id, first, count = self.ledger.locate_for_acknowledgement(message_id_of(data, -1))
+        if not count or not data["ack_set"]:
+            if count:
+                yield ledger_id, first, count
+            return
+        bits = ack_set_bits(data["ack_set"])
+        for index in range(count):
+            if not bits >> index & 1:
+                yield ledger_id, first + index, 1
+
+    def redeliver(self, ids: list[dict[str, Any]], epoch: int) -> None:
+        """Have messages delivered again at once; no ids: all that the consumer was given."""
+        self.epoch = max(self.epoch, epoch)
+        if not ids:
+            self.redeliver_unacknowledged()
+        for each in ids:
+            self.redeliver_at_once(message_id_of(each))
+
+    def position_of(self, data: dict[str, Any]) -> Position:
+        return position_of(self.ledger, data)
+
+    def leave(self) -> None:
+        """What was not acknowledged goes to the next consumer."""
+        self.unwatch(self.due)
+        if self.shut():
+            self.subscription.detach(self.receiver)
+
+
+class _Runs:
+    """What is acknowledged, in the form that receive_arrow gives it."""
+
+    __slots__ = ("_runs",)
+
+    def __init__(self, runs: list[tuple[int, int, int]]) -> None:
+        self._runs = runs
+
+    def runs(self, _: object) -> list[tuple[int, int, int]]:
+        return self._runs
+
+
+def _last_acknowledged(data: dict[str, Any]) -> MessageId | None:
+    """The last message that a cumulative acknowledgement takes; None: none in this ledger."""
+    if not data["ack_set"]:
+        target = message_id_of(data, -1)
+        return target if target.entry_id() > _NO_ENTRY else None
+    first_open = first_in(data["ack_set"])
+    if first_open > 0:
+        return message_id_of(data, first_open - 1)
+    return (
+        message_id_of({**data, "entry_id": data["entry_id"] - 1}, -1) if data["entry_id"] else None
+    )
+
+
+def position_of(ledger: LedgerList, data: dict[str, Any]) -> Position:
+    """Where to begin for an id: at its entry, or in a batch at the first message whose bit is
+    set."""
+    index = first_in(data["ack_set"]) if data["ack_set"] else -1
+    return ledger.position_of(message_id_of(data, index), True)
+
+
+def _nothing() -> None:
+    pass

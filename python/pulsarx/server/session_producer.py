@@ -1,0 +1,69 @@
+"""A producer at the other end of a connection, as the broker sees it."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx._pycore.publish.entry_intake import EntryIntake
+from pulsarx._pycore.publish.entry_publisher import LedgerPublisher
+from pulsarx.compression import decompress
+from pulsarx.wire.frames import entry_size_max
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx._pycore.publish.completion_queue import CompletionQueue
+    from pulsarx.broker.topics.topic import Topic
+
+    Told = Callable[[Any, Any], object]  # error or None, message id or None
+
+
+class SessionProducer:
+    """Publishes the entries of one producer. In ProducerRegistry it stands where a producer of this
+    process does."""
+
+    is_forgotten = False  # its session keeps it
+
+    def __init__(self, topic: Topic, name: str, completions: CompletionQueue) -> None:
+        runtime = topic.runtime
+        self.name = name
+        self.is_open = True
+        self._topic = topic
+        self._completions = completions
+        self._intake = EntryIntake(
+            LedgerPublisher(topic.name, topic.tail, completions, runtime.durability_code),
+            decompress,
+            entry_size_max(runtime.options.max_message_size),
+            runtime.decompressed_size_max,
+        )
+
+    def publish(self, entry: bytes, told: Told) -> None:
+        """Publish one entry; told(error or None, message id) is called in the order of the calls,
+        in the thread of callbacks."""
+        try:
+            if not self.is_open:
+                raise errors.AlreadyClosed(f"producer {self.name} on {self._topic.name}")
+            self._intake.publish(entry, told)
+        except Exception as raised:
+            # Behind the receipts of what was sent before.
+            error = raised
+            self._completions.jobs.post(lambda: told(error, None))
+
+    def shut(self) -> None:
+        """Return when everything that was sent is answered; refuse what comes now. Called by the
+        broker when it closes, too."""
+        self.is_open = False
+        self._intake.flush()
+
+    def close(self) -> None:
+        try:
+            if self.is_open:
+                self.shut()
+        finally:
+            self._topic.producers.remove(self.name, self)
+
+    def abandon(self) -> None:
+        """In a forked child: touch nothing."""
+        self.is_open = False
+        self._intake.abandon()

@@ -1,0 +1,1 @@
+"""Pulsar's binary protocol: frames, commands, errors. Both ends of a connection use it."""

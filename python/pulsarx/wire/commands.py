@@ -1,0 +1,266 @@
+"""The commands of Pulsar's binary protocol that a connection understands, as one table.
+
+A command is a BaseCommand: field 1 says which, and the field of that number holds it. From 1000 on
+are our own, which Pulsar has nothing for. A client sends them to a broker of ours only.
+Source: PulsarApi.proto.
+"""
+
+from __future__ import annotations
+
+from pulsarx.wire.protobuf import Field, Kind, Schema, WireError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+PROTOCOL_VERSION = 20  # batch index acknowledgements, ids of several entries, epochs
+FROM_BROKER = (1 << 64) - 1  # the request id of a command that answers no request
+
+INDIVIDUAL, CUMULATIVE = 0, 1
+EXCLUSIVE, SHARED, FAILOVER, KEY_SHARED = 0, 1, 2, 3
+LATEST, EARLIEST = 0, 1
+AUTO_SPLIT, STICKY = 0, 1
+
+_U64, _U32, _I64, _I32 = Kind.UINT64, Kind.UINT32, Kind.INT64, Kind.INT32
+_BOOL, _TEXT, _BYTES = Kind.BOOL, Kind.STRING, Kind.BYTES
+
+
+def _must(number: int, kind: Kind | Schema) -> Field:
+    return Field(number, kind, required=True)
+
+
+def _may(number: int, kind: Kind | Schema, default: Any = None) -> Field:
+    return Field(number, kind, default=default)
+
+
+def _many(number: int, kind: Kind | Schema) -> Field:
+    return Field(number, kind, repeated=True)
+
+
+MESSAGE_ID = Schema(
+    "MessageIdData",
+    ledger_id=_must(1, _U64),
+    entry_id=_must(2, _U64),
+    partition=_may(3, _I32, -1),
+    batch_index=_may(4, _I32, -1),
+    ack_set=_many(5, _I64),
+    batch_size=_may(6, _I32, 0),
+)
+KEY_VALUE = Schema("KeyValue", key=_must(1, _TEXT), value=_must(2, _TEXT))
+INT_RANGE = Schema("IntRange", start=_must(1, _I32), end=_must(2, _I32))
+KEY_SHARED_META = Schema(
+    "KeySharedMeta",
+    mode=_must(1, _I32),
+    ranges=_many(3, INT_RANGE),
+    allow_out_of_order=_may(4, _BOOL, False),
+)
+_REQUEST = _must(1, _U64)
+
+COMMANDS: dict[str, tuple[int, Schema]] = {
+    name: (number, Schema(name, **fields))
+    for name, (number, fields) in {
+        "CONNECT": (
+            2,
+            {
+                "client_version": _must(1, _TEXT),
+                "auth_data": _may(3, _BYTES),
+                "protocol_version": _may(4, _I32, 0),
+                "auth_method_name": _may(5, _TEXT),
+            },
+        ),
+        "CONNECTED": (
+            3,
+            {
+                "server_version": _must(1, _TEXT),
+                "protocol_version": _may(2, _I32, 0),
+                "max_message_size": _may(3, _I32),
+            },
+        ),
+        "SUBSCRIBE": (
+            4,
+            {
+                "topic": _must(1, _TEXT),
+                "subscription": _must(2, _TEXT),
+                "type": _must(3, _I32),
+                "consumer_id": _must(4, _U64),
+                "request_id": _must(5, _U64),
+                "consumer_name": _may(6, _TEXT),
+                "priority_level": _may(7, _I32, 0),
+                "durable": _may(8, _BOOL, True),
+                "start_message_id": _may(9, MESSAGE_ID),
+                "metadata": _many(10, KEY_VALUE),
+                "initial_position": _may(13, _I32, LATEST),
+                "force_topic_creation": _may(15, _BOOL, True),
+                "key_shared_meta": _may(17, KEY_SHARED_META),
+                "consumer_epoch": _may(19, _U64, 0),
+            },
+        ),
+        "PRODUCER": (
+            5,
+            {
+                "topic": _must(1, _TEXT),
+                "producer_id": _must(2, _U64),
+                "request_id": _must(3, _U64),
+                "producer_name": _may(4, _TEXT),
+                "metadata": _many(6, KEY_VALUE),
+                "epoch": _may(8, _U64, 0),
+                "user_provided_name": _may(9, _BOOL, True),
+                "access_mode": _may(10, _I32, 0),
+            },
+        ),
+        "SEND": (
+            6,
+            {
+                "producer_id": _must(1, _U64),
+                "sequence_id": _must(2, _U64),
+                "num_messages": _may(3, _I32, 1),
+            },
+        ),
+        "SEND_RECEIPT": (
+            7,
+            {
+                "producer_id": _must(1, _U64),
+                "sequence_id": _must(2, _U64),
+                "message_id": _may(3, MESSAGE_ID),
+            },
+        ),
+        "SEND_ERROR": (
+            8,
+            {
+                "producer_id": _must(1, _U64),
+                "sequence_id": _must(2, _U64),
+                "error": _must(3, _I32),
+                "message": _must(4, _TEXT),
+            },
+        ),
+        "MESSAGE": (
+            9,
+            {
+                "consumer_id": _must(1, _U64),
+                "message_id": _must(2, MESSAGE_ID),
+                "redelivery_count": _may(3, _U32, 0),
+                "ack_set": _many(4, _I64),
+                "consumer_epoch": _may(5, _U64, 0),
+            },
+        ),
+        "ACK": (
+            10,
+            {
+                "consumer_id": _must(1, _U64),
+                "ack_type": _must(2, _I32),
+                "message_ids": _many(3, MESSAGE_ID),
+                "validation_error": _may(4, _I32),
+                "request_id": _may(8, _U64),
+            },
+        ),
+        "FLOW": (11, {"consumer_id": _must(1, _U64), "permits": _must(2, _U32)}),
+        "UNSUBSCRIBE": (12, {"consumer_id": _must(1, _U64), "request_id": _must(2, _U64)}),
+        "SUCCESS": (13, {"request_id": _REQUEST}),
+        "ERROR": (
+            14,
+            {"request_id": _REQUEST, "error": _must(2, _I32), "message": _must(3, _TEXT)},
+        ),
+        "CLOSE_PRODUCER": (15, {"producer_id": _must(1, _U64), "request_id": _must(2, _U64)}),
+        "CLOSE_CONSUMER": (16, {"consumer_id": _must(1, _U64), "request_id": _must(2, _U64)}),
+        "PRODUCER_SUCCESS": (
+            17,
+            {
+                "request_id": _REQUEST,
+                "producer_name": _must(2, _TEXT),
+                "last_sequence_id": _may(3, _I64, -1),
+                "schema_version": _may(4, _BYTES),
+            },
+        ),
+        "PING": (18, {}),
+        "PONG": (19, {}),
+        "REDELIVER_UNACKNOWLEDGED": (
+            20,
+            {
+                "consumer_id": _must(1, _U64),
+                "message_ids": _many(2, MESSAGE_ID),
+                "consumer_epoch": _may(3, _U64, 0),
+            },
+        ),
+        "PARTITIONED_METADATA": (
+            21,
+            {
+                "topic": _must(1, _TEXT),
+                "request_id": _must(2, _U64),
+                "auto_creation_enabled": _may(6, _BOOL, True),
+            },
+        ),
+        "PARTITIONED_METADATA_RESPONSE": (
+            22,
+            {
+                "partitions": _may(1, _U32, 0),
+                "request_id": _must(2, _U64),
+                "response": _may(3, _I32, 0),
+                "error": _may(4, _I32),
+                "message": _may(5, _TEXT),
+            },
+        ),
+        "SEEK": (
+            28,
+            {
+                "consumer_id": _must(1, _U64),
+                "request_id": _must(2, _U64),
+                "message_id": _may(3, MESSAGE_ID),
+                "publish_time": _may(4, _U64),
+            },
+        ),
+        "GET_LAST_MESSAGE_ID": (29, {"consumer_id": _must(1, _U64), "request_id": _must(2, _U64)}),
+        "GET_LAST_MESSAGE_ID_RESPONSE": (
+            30,
+            {"message_id": _must(1, MESSAGE_ID), "request_id": _must(2, _U64)},
+        ),
+        "ACK_RESPONSE": (
+            38,
+            {
+                "consumer_id": _must(1, _U64),
+                "error": _may(4, _I32),
+                "message": _may(5, _TEXT),
+                "request_id": _may(6, _U64),
+            },
+        ),
+        # Our own: a verb of broker.verbs.table; arguments and answer are JSON, as on the control
+        # socket.
+        "VERB": (
+            1000,
+            {"request_id": _REQUEST, "verb": _must(2, _TEXT), "arguments": _must(3, _TEXT)},
+        ),
+        "VERB_RESPONSE": (
+            1001,
+            {
+                "request_id": _REQUEST,
+                "result": _may(2, _TEXT),
+                "error": _may(3, _TEXT),
+                "message": _may(4, _TEXT),
+            },
+        ),
+    }.items()
+}
+WITH_ENTRY = frozenset({"SEND", "MESSAGE"})
+
+_BASE = Schema(
+    "BaseCommand",
+    type=_must(1, _I32),
+    **{name: Field(number, Kind.BYTES) for name, (number, _) in COMMANDS.items()},
+)
+_NAMES = {number: name for name, (number, _) in COMMANDS.items()}
+
+
+def command_encode(name: str, values: dict[str, Any]) -> bytes:
+    """ValueError: a field that does not belong to the command, is missing or does not fit."""
+    number, schema = COMMANDS[name]
+    return _BASE.encode({"type": number, name: schema.encode(values)})
+
+
+def command_decode(data: bytes) -> tuple[str, dict[str, Any]]:
+    """The name of the command and all its fields. WireError: it is none."""
+    base = _BASE.decode(data)
+    name = _NAMES.get(base["type"])
+    if name is None:
+        raise WireError(f"command type {base['type']} is not known")
+    if base[name] is None:
+        raise WireError(f"a command of type {name} without its {name}")
+    return name, COMMANDS[name][1].decode(base[name])

@@ -1,0 +1,85 @@
+"""Frames of Pulsar's binary protocol. Integers are big endian.
+
+simple   u32 total size | u32 command size | command
+payload  u32 total size | u32 command size | command | entry
+entry    0x0e01 | u32 crc32c | u32 metadata size | metadata | payload
+
+The total size counts everything behind itself. SEND and MESSAGE bear an entry, with the bytes it
+has in a ledger; who opens it verifies its checksum. In a MESSAGE of other brokers a block 0x0e02 |
+u32 size | BrokerEntryMetadata may stand before it, which is passed over.
+"""
+
+from __future__ import annotations
+
+from pulsarx.wire.commands import WITH_ENTRY, command_decode, command_encode
+from pulsarx.wire.protobuf import WireError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+ENTRY_PADDING = 10240  # bytes that an entry may have above max_message_size, for its metadata
+COMMAND_PADDING = 10240  # bytes that a frame may have above its entry
+_BROKER_METADATA = b"\x0e\x02"
+
+
+def entry_size_max(message_size_max: int) -> int:
+    return message_size_max + ENTRY_PADDING
+
+
+def frame_encode(name: str, values: dict[str, Any], entry: bytes | None = None) -> bytes:
+    """One command, and the entry of SEND and MESSAGE. ValueError: see command_encode."""
+    if (entry is not None) != (name in WITH_ENTRY):
+        raise ValueError(f"a {name} {'without' if entry is None else 'with'} an entry")
+    command = command_encode(name, values)
+    rest = entry or b""
+    sizes = (4 + len(command) + len(rest)).to_bytes(4, "big") + len(command).to_bytes(4, "big")
+    return sizes + command + rest
+
+
+class FrameReader:
+    """Cuts what comes over one connection into commands. One thread at a time."""
+
+    def __init__(self, message_size_max: int) -> None:
+        self.frame_size_max = entry_size_max(message_size_max) + COMMAND_PADDING
+        self._data = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[tuple[str, dict[str, Any], bytes]]:
+        """(name, fields, entry) of each command that is whole by now; the entry is empty where
+        there is none. WireError: the rest of the connection is not to be read."""
+        self._data += data
+        while len(self._data) >= 4:
+            total = int.from_bytes(self._data[:4], "big")
+            # Before it has come: nobody is to wait, or take memory, for what is refused anyway.
+            if not 4 <= total <= self.frame_size_max:
+                raise WireError(f"a frame of {total} bytes; it has from 4 to {self.frame_size_max}")
+            if len(self._data) < 4 + total:
+                return
+            frame = bytes(self._data[4 : 4 + total])
+            del self._data[: 4 + total]
+            yield _frame_decode(frame)
+
+    def end(self) -> None:
+        """The connection ended. WireError: in the middle of a frame."""
+        if self._data:
+            raise WireError(f"the connection ended after {len(self._data)} bytes of a frame")
+
+
+def _frame_decode(frame: bytes) -> tuple[str, dict[str, Any], bytes]:
+    """frame: without its total size."""
+    size = int.from_bytes(frame[:4], "big")
+    if size > len(frame) - 4:
+        raise WireError(f"a command of {size} bytes in a frame of {len(frame)}")
+    name, values = command_decode(frame[4 : 4 + size])
+    entry = frame[4 + size :]
+    if name not in WITH_ENTRY and entry:
+        raise WireError(f"{len(entry)} bytes behind a {name}")
+    if name in WITH_ENTRY and not entry:
+        raise WireError(f"a {name} without an entry")
+    if name == "MESSAGE" and entry[:2] == _BROKER_METADATA:
+        skipped = 6 + int.from_bytes(entry[2:6], "big")
+        if len(entry) < 6 or skipped >= len(entry):
+            raise WireError(f"{skipped} bytes before an entry, and {len(entry)} are there")
+        entry = entry[skipped:]
+    return name, values, entry

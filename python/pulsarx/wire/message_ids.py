@@ -1,0 +1,71 @@
+"""Message ids as commands carry them: MessageIdData, and the ack sets in it.
+
+An ack set is a list of words of 64 bits (signed), the first message the lowest bit of the first
+word. A bit that is set stands for a message that is not acknowledged, or is to be delivered.
+"""
+
+from __future__ import annotations
+
+from pulsarx.message_id import MessageId
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_WORD = 1 << 64
+
+
+def id_data(message_id: MessageId, ack_set: list[int] | None = None) -> dict[str, Any]:
+    """The fields of a MessageIdData."""
+    found: dict[str, Any] = {
+        "ledger_id": message_id.ledger_id() % _WORD,
+        "entry_id": message_id.entry_id() % _WORD,
+    }
+    if message_id.partition() >= 0:
+        found["partition"] = message_id.partition()
+    if message_id.batch_index() >= 0:
+        found["batch_index"] = message_id.batch_index()
+    if message_id.batch_size() > 0:
+        found["batch_size"] = message_id.batch_size()
+    if ack_set:
+        found["ack_set"] = ack_set
+    return found
+
+
+def message_id_of(data: dict[str, Any], batch_index: int | None = None) -> MessageId:
+    """The id that fields stand for; batch_index: instead of theirs."""
+    index = data["batch_index"] if batch_index is None else batch_index
+    ledger_id, entry_id = (
+        value - _WORD if value >> 63 else value for value in (data["ledger_id"], data["entry_id"])
+    )
+    return MessageId(data["partition"], ledger_id, entry_id, index)
+
+
+def ack_set_without(batch_index: int, batch_size: int) -> list[int]:
+    """Everything in a batch but one message."""
+    return _words(((1 << batch_size) - 1) & ~(1 << batch_index))
+
+
+def ack_set_behind(batch_index: int, batch_size: int) -> list[int]:
+    """What lies behind a message in a batch; empty for the last one."""
+    return _words(((1 << batch_size) - 1) >> (batch_index + 1) << (batch_index + 1))
+
+
+def ack_set_bits(words: list[int]) -> int:
+    """All words as one number."""
+    return sum((word % _WORD) << (64 * at) for at, word in enumerate(words))
+
+
+def first_in(words: list[int]) -> int:
+    """The index of the first message whose bit is set; -1: there is none."""
+    bits = ack_set_bits(words)
+    return (bits & -bits).bit_length() - 1
+
+
+def _words(bits: int) -> list[int]:
+    found = []
+    while bits:
+        word = bits % _WORD
+        found.append(word - _WORD if word >> 63 else word)
+        bits >>= 64
+    return found

@@ -1,0 +1,73 @@
+"""The error codes of Pulsar's binary protocol (ServerError), and what raises which."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+
+UNKNOWN = 0
+
+# The first row of a class is its code; a subclass without a row has its base's.
+_TABLE: tuple[tuple[int, type[errors.PulsarException]], ...] = (
+    (UNKNOWN, errors.UnknownError),
+    (9, errors.ChecksumError),
+    (9, errors.CorruptDataError),  # two bases: this is the one that a client acts on
+    (1, errors.BrokerMetadataError),
+    (2, errors.BrokerPersistenceError),
+    (3, errors.AuthenticationError),
+    (4, errors.AuthorizationError),
+    (5, errors.ConsumerBusy),
+    (6, errors.ServiceUnitNotReady),
+    (6, errors.AlreadyClosed),
+    (7, errors.ProducerBlockedQuotaExceededError),
+    (8, errors.ProducerBlockedQuotaExceededException),
+    (10, errors.UnsupportedVersionError),
+    (11, errors.TopicNotFound),
+    (12, errors.SubscriptionNotFound),
+    (13, errors.ConsumerNotFound),
+    (14, errors.TooManyLookupRequestException),
+    (15, errors.TopicTerminated),
+    (16, errors.ProducerBusy),
+    (18, errors.IncompatibleSchema),
+    (19, errors.ConsumerAssignError),
+    (22, errors.NotAllowedError),
+    (22, errors.OperationNotSupported),
+    (22, errors.MessageTooBig),
+    (22, errors.InvalidConfiguration),
+    (22, errors.InvalidTopicName),  # clients try 17 again and again
+    (25, errors.ProducerFenced),
+)
+_CODES = {kind: code for code, kind in reversed(_TABLE)}
+_CLASSES = dict(reversed(_TABLE)) | {17: errors.InvalidTopicName}
+
+
+def code_of(error: BaseException) -> int:
+    """The code that a client is told of an error."""
+    return next((_CODES[kind] for kind in type(error).__mro__ if kind in _CODES), UNKNOWN)
+
+
+def error_of(code: int, message: str) -> errors.PulsarException:
+    """The error that a client raises for a code; one that is not known is an UnknownError."""
+    return _CLASSES.get(code, errors.UnknownError)(message)
+
+
+def error_named(name: str, message: str) -> Exception:
+    """The error that an answer names by its class, as those of verbs do."""
+    kind = getattr(errors, name, None)
+    if isinstance(kind, type) and issubclass(kind, errors.PulsarException):
+        return kind(message)
+    return (
+        ValueError(message) if name == "ValueError" else errors.UnknownError(f"{name}: {message}")
+    )
+
+
+def message_of(error: BaseException) -> str:
+    """What an error says, without what its class puts in front."""
+    if isinstance(error, errors.PulsarException):
+        return str(error).removeprefix(f"Pulsar error: {error._result}: ")
+    return f"{type(error).__name__}: {error}"
+
+
+def again(error: Exception) -> Exception:
+    """The same error for another caller: each raises an object of its own."""
+    detail = message_of(error) if isinstance(error, errors.PulsarException) else str(error)
+    return type(error)(detail)

@@ -1,0 +1,17 @@
+"""An EntrySink that hands out whole entries for a connection, which sends them on as they are.
+
+Permits are messages and come by Flow alone. A message is HELD as soon as its entry was taken: what
+the other end does with it until it acknowledges it is not known here.
+"""
+
+from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
+
+
+cdef class ConnectionSink(EntrySink):
+    cdef list take_entry(self)
+    """What there is to send of the next entry, as (ledger id, entry id, bytes of the entry,
+    redelivery count, ack set) for each redelivery count among its messages; None: nothing, or no
+    permit.
+
+    ack set: words of 64 bits (signed), a bit for each message that is meant; None: all of them.
+    """

@@ -1,0 +1,80 @@
+# cython: language_level=3
+"""Body of connection_sink.pxd."""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from pulsarx._core.single_metadata cimport METADATA_BATCH
+from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
+from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
+
+
+cdef class ConnectionSink(EntrySink):
+    """Hands out whole entries for a connection. With the subscription's mutex held."""
+
+    def __init__(self, Dispatcher dispatcher not None, EntryContext context not None,
+                 str consumer_name not None, object settings):
+        """settings: a ReceiverSettings of the broker."""
+        super().__init__(dispatcher, context, consumer_name, settings)
+        self.by_flow = True
+        self.permits = 0
+
+    cdef list take_entry(self):
+        cdef EntryView view
+        cdef list claimed
+        while self.dispatcher.shares or self.permits > 0:
+            if self.view is None or self.view_generation != self.dispatcher.generation:
+                if not self.fill():
+                    return None
+            view = self.view
+            claimed = self.claim_slice(view)
+            if claimed:
+                if not self.dispatcher.shares:    # the others counted when they pushed it
+                    self.permits -= <int64_t>len(claimed)
+                return deliveries(view, claimed)
+        return None
+
+    def claim_slice(self, EntryView view) -> list:
+        """(batch index, redelivery count) of what is left of the current slice; it is used up."""
+        cdef list claimed = []
+        cdef uint32_t at = 0
+        cdef uint32_t index = 0
+        cdef int count = 0
+        try:
+            while self.view is view:
+                if view.metadata_flags & METADATA_BATCH:
+                    self.locate_next(&at, &index)
+                if self.view_filtered:
+                    count = self.dispatcher.claim(self, view, index)
+                if view.metadata_flags & METADATA_BATCH:
+                    self.step(at, index)
+                else:
+                    self.drop_view()
+                if count >= 0:
+                    claimed.append((index, count))
+        except BaseException:
+            for index, count in claimed:
+                self.dispatcher.unclaim(self, view, index)
+            raise
+        return claimed
+
+
+cdef list deliveries(EntryView view, list claimed):
+    cdef bytes entry = PyBytes_FromStringAndSize(<const char*>view.c_entry, view.entry_size)
+    cdef dict by_count = {}
+    cdef list found = []
+    for index, count in claimed:
+        by_count.setdefault(count, []).append(index)
+    for count, indexes in by_count.items():
+        found.append((view.ledger_id, view.entry_id, entry, count,
+                      None if len(indexes) == view.message_count
+                      else ack_set_of(indexes, view.message_count)))
+    return found
+
+
+cdef list ack_set_of(list indexes, uint32_t message_count):
+    cdef list words = [0] * ((message_count + 63) >> 6)
+    cdef uint32_t index
+    for index in indexes:
+        words[index >> 6] |= <object>(<uint64_t>1 << (index & 63))
+    return [<int64_t><uint64_t>word for word in words]

@@ -1,0 +1,283 @@
+"""A consumer as its dispatcher sees it: where entries go, with permits and what it holds.
+
+EntrySink is the base of what consumers receive with: Receiver decodes messages in process,
+ConnectionSink hands whole entries to a connection. Dispatcher is the face of all dispatchers
+towards sinks and consumers; it knows this base alone. Everything is called with the subscription's
+mutex held unless it says otherwise.
+
+A sink holds slices: a run of messages of one entry, or picked ones. A message that left the queue
+otherwise (acknowledged, taken back) stays in its slice and is passed over when its turn comes:
+`claim` says whether it is still this slice's.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+from pulsarx._pycore.ground.job_queue cimport JobQueue
+from pulsarx._pycore.ground.work_pool cimport SerialWork
+from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
+from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
+from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
+from pulsarx._pycore.message.message cimport Message
+from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
+
+cdef extern from *:
+    void __builtin_prefetch(const void* at) noexcept nogil
+
+cdef enum:
+    ITEMS_AHEAD = 3
+
+cdef enum Claim:
+    CLAIM_STALE = -1                     # the message is not to be handed out
+
+cdef struct SliceItem:
+    uint32_t at                          # offset of the message in the entry's payload
+    uint32_t index                       # its batch index
+
+cdef struct Slice:
+    void* view                           # owned reference to an EntryView
+    SliceItem* items                     # owned; NULL: all from `first` on
+    uint32_t at                          # without items: offset and index of the first message
+    uint32_t first
+    uint32_t end                         # without items: one behind the last index
+    uint32_t item_count
+    uint32_t tag
+
+
+cdef class Dispatcher
+
+
+cdef class DeadLetterSink:
+    """Where a consumer's messages go that were redelivered too often. Handing over is one step."""
+    cdef JobQueue jobs
+    cdef object handler                  # job: takes what waits and moves it
+    cdef object waiting                  # deque of (receiver, list of messages)
+
+    cpdef int hand_over(self, object receiver, list messages) except -1
+
+
+cdef class ConsumerEvents:
+    """What a consumer is told by the broker: that it became active, or inactive. Telling is one
+    step."""
+    cdef SerialWork work                 # looks at what waits
+    cdef object waiting                  # deque of (active, partition)
+
+    cdef int tell(self, bint active, int partition) except -1
+
+
+cdef class EntrySink:
+    # what it was made with
+    cdef readonly Dispatcher dispatcher
+    cdef EntryContext context
+    cdef readonly str consumer_name
+    cdef readonly int32_t priority_level
+    cdef readonly uint32_t queue_size    # messages; 0: one at a time, when asked
+    cdef uint16_t index                  # the dispatcher's; PENDING_NOBODY: it left
+    cdef object properties               # of the consumer, for statistics
+    # redelivery
+    cdef int64_t nack_delay_ms
+    cdef object nack_backoff             # None, or next(redelivery count) -> ms
+    cdef int64_t ack_timeout_ms          # 0: none
+    cdef int64_t ack_timeout_tick_ms
+    cdef object ack_timeout_backoff
+    cdef uint32_t max_redeliver_count    # 0: no dead letters
+    cdef DeadLetterSink dead_letters     # where messages go that are given up; None: nowhere
+    cdef ConsumerEvents events           # told when it becomes active or inactive; or None
+    cdef int partition                   # what they are told it is active on
+    # what it has; permits + queued + taken is queue_size, except with a queue of 0
+    cdef int64_t permits                 # messages that may still be pushed
+    cdef uint32_t queued                 # in the queue and still to be handed out
+    cdef uint32_t taken                  # handed out since permits were last given back
+    cdef uint64_t unacknowledged         # queued, held, or waiting for redelivery in its name
+    cdef bint blocked                    # too much is unacknowledged
+    cdef bint by_flow                    # permits come when asked for, not by taking
+    # the queue behind the current slice
+    cdef Slice* slices                   # owned ring
+    cdef uint32_t slice_head
+    cdef uint32_t slice_count
+    cdef uint32_t slice_capacity
+    # the slice being handed out
+    cdef EntryView view
+    cdef SliceItem* items                # owned
+    cdef uint64_t view_generation
+    cdef uint32_t view_at                # offset of its next message in the payload
+    cdef uint32_t view_index             # batch index of its next message
+    cdef uint32_t view_end               # one behind its last index, or the number of items
+    cdef uint32_t item_at
+    cdef uint32_t tag
+    cdef bint view_filtered              # each message must be claimed
+
+    cdef Message take(self)
+    """The next message, decoded; None when there is none. Of a Receiver alone."""
+
+    cdef inline void locate_next(self, uint32_t* at, uint32_t* index) noexcept:
+        """Where the next message of the current slice is."""
+        if self.items == NULL:
+            at[0] = self.view_at
+            index[0] = self.view_index
+        else:
+            at[0] = self.items[self.item_at].at
+            index[0] = self.items[self.item_at].index
+
+    cdef inline void step(self, uint32_t at, uint32_t index) noexcept:
+        """The next message was read; what follows it in the entry is at offset at."""
+        cdef const uint8_t* after
+        if self.items != NULL:
+            self.item_at += 1
+            if self.item_at == self.view_end:
+                self.drop_view()
+                return
+            if self.item_at + ITEMS_AHEAD < self.view_end:
+                # It lies anywhere: brought near while those before it are worked on.
+                after = self.view.c_payload + self.items[self.item_at + ITEMS_AHEAD].at
+                __builtin_prefetch(after)
+                __builtin_prefetch(after + 64)
+            return
+        self.view_at = at
+        self.view_index = index + 1
+        if self.view_index == self.view_end:
+            self.view = None
+
+    cdef bint fill(self) except -1
+    """Make the next slice the current one; False when there is none."""
+
+    cdef int push(self, const Slice* slice) except -1
+    """Queue a slice; its view and items are the queue's from now on."""
+
+    cdef inline void give_permit(self) noexcept:
+        """One message may be pushed again. A queue of 0 gets a permit only when it is asked."""
+        if self.queue_size:
+            self.permits += 1
+
+    cdef inline void give_back_permits(self) noexcept:
+        """Half of the queue was taken: so many messages may be pushed again, except by Flow."""
+        if self.queue_size and not self.by_flow:
+            self.permits += self.taken
+        self.taken = 0
+
+    cdef bint next_slice(self) noexcept
+    """Make the first queued slice the current one."""
+
+    cdef bint slice_at(self, uint32_t number, Slice* slice) noexcept
+    """What is left of the current slice (number 0) or of one behind it (from 1 on), as a run from
+    first to end of items or of batch indexes; the queue's own, to be looked at. False: none."""
+
+    cdef void drop_view(self) noexcept
+    cdef void clear(self) noexcept
+    """Throw away what is queued; permits and counts are the dispatcher's business."""
+
+    cdef inline void stop_asking(self) noexcept
+    """Nobody asks for a message any more: without a queue it is not to be sent one."""
+
+    cdef int64_t redelivery_delay(self, uint32_t redelivery_count) except -1
+    """After how many milliseconds a negatively acknowledged message comes again."""
+
+    cdef int64_t ack_due_ms(self) except -1
+    """When the acknowledgement of a message received now is overdue: at a tick."""
+
+    cdef int64_t overdue_delay(self, uint32_t redelivery_count) except -1
+    """After how many milliseconds more an overdue message comes again. A backoff that raises is
+    none, said in the log."""
+
+
+cdef class Dispatcher:
+    cdef readonly SubscriptionCore core
+    cdef readonly LedgerTail tail
+    cdef readonly str topic_name
+    cdef uint32_t decompressed_size_max
+    cdef uint64_t generation             # moves with every seek or rewind: slices of before are
+    # stale
+    cdef bint shares                     # messages are tracked one by one in core.pending
+    cdef bint wakes                      # something became receivable: tell who waits, unlocked
+    cdef bint loss_kept                  # the messages lost last count as acknowledged
+    cdef list dead                       # (receiver, message) to be given up, unlocked; or None
+    cdef list told                       # (receiver, active) to be told, unlocked; or None
+    cdef list overdue                    # (receiver, ledger id, message, redeliveries): whose
+    # backoff is to be asked, unlocked; or None
+
+    cdef bint supply(self, EntrySink receiver) except -1
+    """Make the receiver's next slice its current one, dispatching what there is; False: nothing."""
+
+    cdef int claim(self, EntrySink receiver, EntryView view, uint32_t index) except -2
+    """A message of the current slice is about to be handed out: its redelivery count, or
+    CLAIM_STALE."""
+
+    cdef int unclaim(self, EntrySink receiver, EntryView view, uint32_t index) except -1
+    """A claimed message could not be handed out."""
+
+    cdef int unreceive(self, EntrySink receiver, list messages) except -1
+    """Messages that were taken, in this order, were shown to nobody: they come again, uncounted."""
+
+    cdef int pass_over(self, EntrySink receiver, EntryView view, uint32_t index) except -1
+    """A claimed message is nothing to hand out, and never will be."""
+
+    cdef int lose_rest(self, EntryView view, uint32_t index, int status) except -1
+    """The batch cannot be read from this message on: its other messages are lost. Raises
+    CorruptDataError, unless that was told before."""
+
+    cdef int lose_one(self, EntryView view, uint32_t index, int status) except -1
+    """As lose_rest, of this message alone."""
+
+    cdef str count_rest(self, EntryView view, uint32_t index, uint32_t end, int status)
+    """What messages index .. end - 1 of a batch cost that cannot be read, in words; None: nobody
+    misses them."""
+
+    cdef int lose_entry(self, LedgerReader reader, object error) except -1
+    """As lose_rest, of the entry the reader read last, which cannot be taken apart."""
+
+    cdef int tell_damage(self, LedgerReader reader) except -1
+    """As lose_rest, of what the reader found damaged."""
+
+    cdef str count_damage(self, LedgerReader reader)
+    """What the reader found damaged, in words; None: nobody misses anything of it."""
+
+    cdef str count_text(self, uint64_t missing)
+    cdef int raise_loss(self, str text) except -1
+    cdef object loss(self, kind, str text)
+    cdef uint64_t lose_messages(self, uint64_t ledger_id, uint64_t first,
+                                uint64_t end) except? 18446744073709551615
+    """Messages first .. end - 1 will never be delivered: they count as acknowledged, so that
+    backlog, mark-delete position and trimming go on. How many of them were not acknowledged."""
+
+    cdef int report_loss(self, str text) except -1
+    """Have the subscription say in the log what was lost."""
+
+    cdef int64_t bytes_ahead(self) noexcept
+    """About how much is published behind the current slice; 0: unknown."""
+
+    cdef bint is_ready(self, EntrySink receiver) except -1
+    """Whether take would find something; dispatches for it."""
+
+    cdef int acknowledged(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1
+    """Messages were acknowledged: whatever was known of them goes."""
+
+    cdef int acknowledged_through(self, uint64_t ledger_id, uint64_t end) except -1
+    cdef int nack(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
+                  int64_t delay_ms) except -1
+    """Deliver a message again after delay_ms. Nothing when nobody was given it, or it is
+    acknowledged."""
+
+    cdef int revive(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
+                    int64_t delay_ms) except -1
+    """A dead message could not be given up: it is delivered again after delay_ms."""
+
+    cdef int bury(self, EntrySink receiver, Message message) except -1
+    """Give a message up when the mutex is released."""
+
+    cdef int due(self, uint64_t ledger_id, uint64_t message, int64_t backoff_ms) except -1
+    """The deadline of a message has come; backoff_ms: wait so much longer if it is an
+    acknowledgement that is overdue."""
+
+    cdef EntrySink asks_backoff(self, uint64_t ledger_id, uint64_t message)
+    """Who must be asked how long a message waits before it is delivered again, because its
+    acknowledgement is overdue; None: nobody."""
+
+    cdef int pop_due(self) except -1
+    cdef int try_due(self, uint64_t ledger_id, uint64_t message, int64_t backoff_ms) except -1
+    cdef int ask_backoffs(self) except -1
+    cdef int due_again(self, uint64_t ledger_id, uint64_t message, int64_t due_ms) except -1
+
+    cdef int redeliver(self, EntrySink receiver) except -1
+    """Everything the receiver has goes out again."""
+
+    cdef int settle(self) except -1
+    """Unlocked: wake who waits, tell who became active, give up what is dead."""

@@ -1,0 +1,544 @@
+# cython: language_level=3
+"""Body of entry_sink.pxd."""
+
+from collections import deque
+
+cimport cython
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.ref cimport Py_DECREF
+from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint32_t, uint64_t
+
+from pulsarx import errors
+from pulsarx._core.ack_bits cimport ack_bits_count_below
+from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
+from pulsarx._core.pending_acks cimport (
+    PENDING_DELAYED, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY, PendingAck, pending_acks_find,
+)
+from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_END, STATUS_OK
+from pulsarx._core.timer_wheel cimport TIMER_NONE, TimerNode, timer_wheel_pop
+from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
+from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView, entry_view_offset
+from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
+from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
+from pulsarx._pycore.message.message cimport REDELIVERY_SHIFT, Message, message_ordinal
+from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
+from pulsarx._pycore.ground.raise_status cimport status_reason
+from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
+
+cdef enum:
+    FIRST_SLICES = 16
+    FAILED_DUE_MS = 1000         # how long a redelivery waits that failed
+
+
+cdef class DeadLetterSink:
+    """See the pxd."""
+
+    def __init__(self, JobQueue jobs not None, handler) -> None:
+        """handler: a job; it takes what `take` gives until that is None."""
+        self.jobs = jobs
+        self.handler = handler
+        self.waiting = deque()
+
+    cpdef int hand_over(self, object receiver, list messages) except -1:
+        self.waiting.append((receiver, messages))
+        return self.jobs.put(self.handler)
+
+    def take(self) -> tuple[EntrySink, list[Message]] | None:
+        """The receiver, whose revive takes what could not be given up, and the messages that have
+        waited longest, oldest first. None: none do."""
+        return self.waiting.popleft() if self.waiting else None
+
+
+cdef class ConsumerEvents:
+    """See the pxd."""
+
+    def __init__(self, SerialWork work not None) -> None:
+        self.work = work
+        self.waiting = deque()
+
+    cdef int tell(self, bint active, int partition) except -1:
+        self.waiting.append((active, partition))
+        return self.work.due()
+
+    def take(self) -> tuple[bool, int] | None:
+        """(active, partition) as told, in order; None: nothing waits."""
+        return self.waiting.popleft() if self.waiting else None
+
+
+cdef class EntrySink:
+    """The base of what consumers receive with. With the subscription's mutex held."""
+
+    def __init__(self, Dispatcher dispatcher not None, EntryContext context not None,
+                 str consumer_name not None, object settings):
+        """settings: a ReceiverSettings of the broker; None for a reader."""
+        self.dispatcher = dispatcher
+        self.context = context
+        self.consumer_name = consumer_name
+        self.index = PENDING_NOBODY
+        self.nack_delay_ms = 60000
+        self.queue_size = 1000
+        if settings is not None:
+            self.priority_level = settings.priority_level
+            self.queue_size = settings.receiver_queue_size
+            self.nack_delay_ms = settings.nack_delay_ms
+            self.nack_backoff = settings.nack_backoff
+            self.ack_timeout_ms = settings.ack_timeout_ms
+            self.ack_timeout_tick_ms = settings.ack_timeout_tick_ms
+            self.ack_timeout_backoff = settings.ack_timeout_backoff
+            self.properties = settings.properties
+        self.permits = self.queue_size
+
+    def __dealloc__(self):
+        self.clear()
+        PyMem_Free(self.slices)
+
+    cdef Message take(self):
+        raise NotImplementedError
+
+    cdef bint fill(self) except -1:
+        return self.dispatcher.supply(self)
+
+    cdef int push(self, const Slice* slice) except -1:
+        cdef Slice* grown
+        cdef uint32_t capacity
+        cdef uint32_t at
+        if self.slice_count == self.slice_capacity:
+            capacity = 2 * self.slice_capacity if self.slice_capacity else FIRST_SLICES
+            grown = <Slice*>PyMem_Malloc(capacity * sizeof(Slice))
+            if grown == NULL:
+                raise MemoryError(f"queue {self.slice_count + 1} entries for a consumer")
+            for at in range(self.slice_count):
+                grown[at] = self.slices[(self.slice_head + at) & (self.slice_capacity - 1)]
+            PyMem_Free(self.slices)
+            self.slices = grown
+            self.slice_capacity = capacity
+            self.slice_head = 0
+        at = (self.slice_head + self.slice_count) & (self.slice_capacity - 1)
+        self.slices[at] = slice[0]
+        self.slice_count += 1
+        return 0
+
+    cdef bint next_slice(self) noexcept:
+        cdef Slice* slice
+        if self.slice_count == 0:
+            return False
+        slice = &self.slices[self.slice_head]
+        self.slice_head = (self.slice_head + 1) & (self.slice_capacity - 1)
+        self.slice_count -= 1
+        self.drop_view()
+        self.view = <EntryView>slice.view
+        Py_DECREF(self.view)          # the queue's reference became this object's
+        self.view_generation = self.dispatcher.generation
+        self.items = slice.items
+        self.item_at = 0
+        self.view_at = slice.at
+        self.view_index = slice.first
+        self.view_end = slice.item_count if slice.items != NULL else slice.end
+        self.tag = slice.tag
+        self.view_filtered = True
+        return True
+
+    cdef bint slice_at(self, uint32_t number, Slice* slice) noexcept:
+        if number:
+            number = (self.slice_head + number - 1) & (self.slice_capacity - 1)
+            slice[0] = self.slices[number]
+            if slice.items != NULL:
+                slice.first = 0
+                slice.end = slice.item_count
+            return True
+        if self.view is None:
+            return False
+        slice.view = <void*>self.view
+        slice.items = self.items
+        slice.first = self.item_at if self.items != NULL else self.view_index
+        slice.end = self.view_end
+        slice.tag = self.tag
+        return True
+
+    cdef void drop_view(self) noexcept:
+        self.view = None
+        if self.items != NULL:
+            PyMem_Free(self.items)
+            self.items = NULL
+
+    cdef void clear(self) noexcept:
+        cdef Slice* slice
+        self.drop_view()
+        while self.slice_count:
+            slice = &self.slices[self.slice_head]
+            self.slice_head = (self.slice_head + 1) & (self.slice_capacity - 1)
+            self.slice_count -= 1
+            PyMem_Free(slice.items)
+            Py_DECREF(<object>slice.view)
+
+    cdef inline void stop_asking(self) noexcept:
+        if self.queue_size == 0:
+            self.permits = 0
+
+    cdef int64_t redelivery_delay(self, uint32_t redelivery_count) except -1:
+        cdef int64_t delay_ms = self.nack_delay_ms
+        if self.nack_backoff is not None:
+            delay_ms = self.nack_backoff.next(redelivery_count)
+        return max(delay_ms, 0)
+
+    cdef int64_t ack_due_ms(self) except -1:
+        cdef int64_t tick_ms = self.ack_timeout_tick_ms
+        cdef int64_t due_ms = self.dispatcher.core.later_ms(self.ack_timeout_ms)
+        if due_ms > INT64_MAX - tick_ms:
+            return due_ms
+        return (due_ms + tick_ms - 1) // tick_ms * tick_ms
+
+    cdef int64_t overdue_delay(self, uint32_t redelivery_count) except -1:
+        cdef int64_t delay_ms
+        if self.ack_timeout_backoff is None:
+            return 0
+        try:
+            delay_ms = self.ack_timeout_backoff.next(redelivery_count)
+        except Exception:
+            import logging
+
+            logging.getLogger("pulsarx").exception(
+                "%s: the ack_timeout_backoff of consumer %s failed; the message comes again now",
+                self.dispatcher.topic_name, self.consumer_name)
+            return 0
+        return max(delay_ms, 0)
+
+    def statistics(self, uint64_t unacknowledged) -> dict:
+        """As Pulsar's consumer stats. available_permits: messages that may still be pushed.
+        reads_ledger_on_receive: Exclusive and Failover, where nothing is pushed: no message waits
+        in a queue, and the permits stay what receiver_queue_size says."""
+        return {
+            "consumer_name": self.consumer_name,
+            "available_permits": self.permits,
+            "receiver_queue_size": self.queue_size,
+            "reads_ledger_on_receive": not self.dispatcher.shares,
+            "unacked_messages": unacknowledged,
+            "priority_level": self.priority_level,
+            "receiver_queue_messages": self.queued,
+            "blocked_consumer_on_unacked_msgs": bool(self.blocked),
+            "metadata": dict(self.properties or {}),
+        }
+
+    def set_dead_letters(self, uint32_t max_redeliver_count, DeadLetterSink sink) -> None:
+        """From so many redeliveries on, hand messages to the sink instead of redelivering."""
+        self.max_redeliver_count = max_redeliver_count
+        self.dead_letters = sink
+
+    def set_events(self, ConsumerEvents events, int partition) -> None:
+        """Tell them when this receiver becomes active or inactive, as of that partition."""
+        self.events = events
+        self.partition = partition
+
+    def revive(self, Message message not None) -> None:
+        """A dead message could not be given up: have it delivered again later, whatever is closed
+        or forgotten. Takes the mutex."""
+        cdef SubscriptionCore core = self.dispatcher.core
+        # With no mutex held: a backoff is the user's code.
+        cdef int64_t delay_ms = self.redelivery_delay(message.flags >> REDELIVERY_SHIFT)
+        cdef uint64_t first = message_ordinal(message)
+        cdef Dispatcher dispatcher
+        mutex_lock(&core.mutex)
+        try:
+            # The type of the subscription may have changed since the message was buried.
+            dispatcher = core.dispatcher
+            if dispatcher is None:
+                return       # closed: it is unread for whoever opens it again
+            dispatcher.revive(self, message.entry.ledger_id, first, delay_ms)
+        finally:
+            mutex_unlock(&core.mutex)
+        dispatcher.settle()
+
+
+cdef class Dispatcher:
+    """Hands the messages of a subscription or reader to its receivers; base of all kinds."""
+
+    def __init__(self, SubscriptionCore core not None, LedgerTail tail not None,
+                 str topic_name not None, uint32_t decompressed_size_max):
+        self.core = core
+        self.tail = tail
+        self.topic_name = topic_name
+        self.decompressed_size_max = decompressed_size_max
+
+    cdef bint supply(self, EntrySink receiver) except -1:
+        raise NotImplementedError
+
+    cdef int claim(self, EntrySink receiver, EntryView view, uint32_t index) except -2:
+        raise NotImplementedError
+
+    cdef int unclaim(self, EntrySink receiver, EntryView view, uint32_t index) except -1:
+        return 0
+
+    cdef int unreceive(self, EntrySink receiver, list messages) except -1:
+        raise NotImplementedError
+
+    cdef int pass_over(self, EntrySink receiver, EntryView view, uint32_t index) except -1:
+        return 0
+
+    # Damage ---------------------------------------------------------------------------------------
+
+    cdef int lose_rest(self, EntryView view, uint32_t index, int status) except -1:
+        text = self.count_rest(view, index, view.message_count, status)
+        return self.raise_loss(text) if text is not None else 0
+
+    cdef int lose_one(self, EntryView view, uint32_t index, int status) except -1:
+        text = self.count_rest(view, index, index + 1, status)
+        return self.raise_loss(text) if text is not None else 0
+
+    cdef str count_rest(self, EntryView view, uint32_t index, uint32_t end, int status):
+        cdef uint64_t missing = self.lose_messages(
+            view.ledger_id, view.first_message + index, view.first_message + end)
+        if missing == 0:
+            return None
+        # The end of the payload, where the entry claims another message, is damage too.
+        why = status_reason(status if status != STATUS_END else <int>STATUS_CORRUPT)
+        return (f"read message {index} of entry {view.entry_id} at offset "
+                f"{entry_view_offset(view)} of ledger {view.ledger_id} of {self.topic_name}: {why};"
+                f" {self.count_text(missing)}; reading goes on behind")
+
+    cdef str count_text(self, uint64_t missing):
+        kept = "s are missing" if missing != 1 else " is missing"
+        if self.loss_kept:
+            kept += " and count as acknowledged" if missing != 1 else " and counts as acknowledged"
+        return f"{missing} message{kept}"
+
+    cdef int lose_entry(self, LedgerReader reader, object error) except -1:
+        reader.lose_entry(errors.detail_of(error))
+        if not isinstance(error, errors.UnreadableEntryError):
+            return self.tell_damage(reader)
+        text = (f"{reader.lost_what}: {reader.lost_why}; its "
+                f"{reader.lost_end - reader.lost_first} messages stay unacknowledged; reading goes "
+                f"on {reader.lost_next}")
+        self.report_loss(text)
+        raise self.loss(errors.UnreadableEntryError, text)
+
+    cdef int tell_damage(self, LedgerReader reader) except -1:
+        text = self.count_damage(reader)
+        return self.raise_loss(text) if text is not None else 0
+
+    cdef str count_damage(self, LedgerReader reader):
+        cdef uint64_t missing = self.lose_messages(reader.lost_ledger_id, reader.lost_first,
+                                                   reader.lost_end)
+        if reader.lost_end == reader.lost_first:
+            # How much it is cannot be acknowledged, so it is remembered that it was told.
+            if self.core.was_told(reader.lost_ledger_id):
+                return None
+        elif missing == 0:
+            return None
+        return reader.damage_text(self.count_text(missing))
+
+    cdef int raise_loss(self, str text) except -1:
+        self.report_loss(text)
+        raise self.loss(errors.CorruptDataError, text)
+
+    cdef object loss(self, kind, str text):
+        made = kind(text)
+        # So that the library, where it takes the exception, does not say it once more.
+        made.logged = self.core.tracker is not None
+        return made
+
+    cdef int report_loss(self, str text) except -1:
+        return self.core.losses.tell(text) if self.core.losses is not None else 0
+
+    cdef uint64_t lose_messages(self, uint64_t ledger_id, uint64_t first,
+                                uint64_t end) except? 18446744073709551615:
+        cdef AckTracker tracker = self.core.tracker
+        cdef LedgerAcks* acks
+        cdef uint64_t missing
+        self.loss_kept = False
+        if end <= first or tracker is None:
+            return end - first if end > first else 0
+        if ledger_id < tracker.c_state.acknowledged_below:
+            return 0
+        acks = cursor_state_find(&tracker.c_state, ledger_id)
+        if acks == NULL:
+            return end - first
+        end = min(end, acks.message_count)
+        if end <= first:
+            return 0
+        missing = end - first - (ack_bits_count_below(&acks.bits, end)
+                                 - ack_bits_count_below(&acks.bits, first))
+        if missing:
+            self.loss_kept = self.core.acknowledge_lost(ledger_id, first, end)
+            self.acknowledged(ledger_id, first, end - first)
+        return missing
+
+    def release(self) -> None:
+        """Nothing more is received: let go of the entries in hand. The collector cannot see through
+        an EntryView, which leads back here by way of the topic."""
+
+    def check(self) -> list:
+        """What its counts say wrong, recounted; for tests."""
+        return []
+
+    cdef int64_t bytes_ahead(self) noexcept:
+        return 0
+
+    cdef bint is_ready(self, EntrySink receiver) except -1:
+        raise NotImplementedError
+
+    cdef int acknowledged(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:
+        raise NotImplementedError
+
+    cdef int acknowledged_through(self, uint64_t ledger_id, uint64_t end) except -1:
+        raise NotImplementedError
+
+    cdef int nack(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
+                  int64_t delay_ms) except -1:
+        raise NotImplementedError
+
+    cdef int revive(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
+                    int64_t delay_ms) except -1:
+        raise NotImplementedError
+
+    cdef int bury(self, EntrySink receiver, Message message) except -1:
+        if self.dead is None:
+            self.dead = []
+        self.dead.append((receiver, message))
+        return 0
+
+    cdef int due(self, uint64_t ledger_id, uint64_t message, int64_t backoff_ms) except -1:
+        raise NotImplementedError
+
+    cdef EntrySink asks_backoff(self, uint64_t ledger_id, uint64_t message):
+        return None
+
+    cdef int redeliver(self, EntrySink receiver) except -1:
+        raise NotImplementedError
+
+    def deadlines_due(self) -> None:
+        """The clock reached the earliest deadline. Called unlocked, by the clock's thread."""
+        cdef SubscriptionCore core = self.core
+        cdef Dispatcher other = None
+        mutex_lock(&core.mutex)
+        try:
+            if core.on_due is None:
+                return
+            if core.dispatcher is not self:
+                other = core.dispatcher      # the type changed a moment ago
+            else:
+                core.timer = None
+                core.armed_ms = UINT64_MAX
+                try:
+                    self.pop_due()
+                finally:
+                    core.rearm()         # whatever one message met, the others are not forgotten
+        finally:
+            mutex_unlock(&core.mutex)
+        if other is not None:
+            other.deadlines_due()
+            return
+        try:
+            self.ask_backoffs()
+        finally:
+            self.settle()
+
+    cdef int ask_backoffs(self) except -1:
+        """Ask, with no mutex held, how long messages wait whose acknowledgement is overdue."""
+        cdef EntrySink receiver
+        cdef list overdue
+        cdef list answers = []
+        overdue, self.overdue = self.overdue, None
+        if overdue is None:
+            return 0
+        for receiver, ledger_id, message, count in overdue:
+            answers.append((receiver, ledger_id, message, receiver.overdue_delay(count)))
+        mutex_lock(&self.core.mutex)
+        try:
+            for receiver, ledger_id, message, delay_ms in answers:
+                # Unless it was acknowledged meanwhile, or went to another consumer.
+                if self.asks_backoff(ledger_id, message) is receiver:
+                    self.try_due(ledger_id, message, delay_ms)
+        finally:
+            self.core.rearm()
+            mutex_unlock(&self.core.mutex)
+        return 0
+
+    cdef int pop_due(self) except -1:
+        cdef TimerNode node
+        cdef SubscriptionCore core = self.core
+        cdef int64_t now_ms = core.now_ms()
+        cdef EntrySink asked
+        cdef PendingAck* ack
+        while timer_wheel_pop(&core.wheel, now_ms, &node):
+            ack = pending_acks_find(&core.pending, node.first, node.second)
+            if ack != NULL and (ack.state == PENDING_HELD or ack.state == PENDING_NACKED
+                                or ack.state == PENDING_DELAYED):
+                ack.tag = TIMER_NONE
+            asked = self.asks_backoff(node.first, node.second)
+            if asked is None:
+                self.try_due(node.first, node.second, 0)
+                continue
+            if self.overdue is None:
+                self.overdue = []
+            self.overdue.append((asked, node.first, node.second, ack.redelivery_count))
+        return 0
+
+    cdef int try_due(self, uint64_t ledger_id, uint64_t message, int64_t backoff_ms) except -1:
+        """due; what fails is tried again, said in the log."""
+        try:
+            self.due(ledger_id, message, backoff_ms)
+        except BaseException as error:
+            self.due_again(ledger_id, message, self.core.later_ms(FAILED_DUE_MS))
+            if not isinstance(error, Exception):
+                raise
+            import logging
+
+            logging.getLogger("pulsarx").exception(
+                "%s: message %d of ledger %d is due and could not be delivered again; tried "
+                "once more in %d ms", self.topic_name, message, ledger_id, FAILED_DUE_MS)
+        return 0
+
+    cdef int due_again(self, uint64_t ledger_id, uint64_t message, int64_t due_ms) except -1:
+        """What `due` was to do failed: have it called once more."""
+        cdef PendingAck* ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        cdef uint32_t timer
+        if ack == NULL or ack.tag != TIMER_NONE or (
+                ack.state != PENDING_HELD and ack.state != PENDING_NACKED
+                and ack.state != PENDING_DELAYED):
+            return 0
+        timer = self.core.arm(due_ms, ledger_id, message)
+        ack = pending_acks_find(&self.core.pending, ledger_id, message)
+        ack.tag = timer
+        return 0
+
+    cdef int settle(self) except -1:
+        cdef EntrySink receiver
+        cdef list told
+        cdef list dead
+        mutex_lock(&self.core.mutex)
+        try:
+            wakes, self.wakes = self.wakes, False
+            told, self.told = self.told, None
+            dead, self.dead = self.dead, None
+            if told is not None:
+                # Telling only enqueues. With the mutex held, or two threads could change the order.
+                for receiver, active in told:
+                    if receiver.events is not None:
+                        receiver.events.tell(active, receiver.partition)
+        finally:
+            mutex_unlock(&self.core.mutex)
+        if wakes:
+            self.tail.wake()
+        if dead is not None:
+            give_up(dead)
+        return 0
+
+    def settled(self) -> None:
+        """Do what was left to be done without the mutex."""
+        self.settle()
+
+
+cdef int give_up(list dead) except -1:
+    """Hand messages to the dead letters of the receivers that gave them up, in order."""
+    cdef EntrySink receiver
+    cdef EntrySink last = None
+    cdef list messages = []
+    for receiver, message in dead:
+        if last is not None and last is not receiver:
+            last.dead_letters.hand_over(last, messages)
+            messages = []
+        last = receiver
+        messages.append(message)
+    if last is not None:
+        last.dead_letters.hand_over(last, messages)
+    return 0

@@ -1,0 +1,13 @@
+from pulsarx._pycore.message.entry_view import EntryContext
+from pulsarx._pycore.message.message import Message
+from pulsarx._pycore.message.message_id import MessageId
+
+def entry_messages(
+    context: EntryContext,
+    ledger_id: int,
+    entry_id: int,
+    entry: bytes,
+    redelivery_count: int,
+    ack_set: list[int] | None,
+    decompressed_size_max: int,
+) -> tuple[list[Message], list[MessageId]]: ...

@@ -1,0 +1,101 @@
+# cython: language_level=3
+"""Body of entry_bytes.pxd, and the messages of such an entry."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport INT64_MAX, UINT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from pulsarx import errors
+from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
+from pulsarx._core.entry_frame cimport ENTRY_BATCH, ENTRY_CHUNK, ENTRY_COMPRESSED, EntryFrame
+from pulsarx._core.message_metadata cimport EntryParts, entry_decode
+from pulsarx._core.single_metadata cimport (
+    METADATA_BATCH, METADATA_COMPACTED_OUT, METADATA_DELIVER_AT, METADATA_UUID,
+)
+from pulsarx._core.status cimport STATUS_OK
+from pulsarx._core.sticky_key cimport sticky_key_of_entry
+from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView, entry_view_new
+from pulsarx._pycore.message.message cimport REDELIVERY_SHIFT, Message, message_new
+from pulsarx._pycore.message.message_id cimport MessageId, message_id_new
+
+
+cdef int entry_bytes_check(const uint8_t* entry, uint32_t size, EntryFrame* frame,
+                           EntryParts* parts) except -1:
+    cdef int status = entry_decode(entry, size, True, parts)
+    cdef bint is_batch
+    if status != STATUS_OK:
+        raise_status(status, 0, f"take apart an entry of {size} bytes that came over a connection")
+    if not parts.has_checksum:
+        raise errors.CorruptDataError(f"an entry of {size} bytes came without a checksum")
+    is_batch = parts.metadata.flags & METADATA_BATCH != 0
+    if is_batch and parts.metadata.message_count == 0:
+        raise errors.CorruptDataError(f"an entry of {size} bytes is a batch without messages")
+    if parts.metadata.publish_time_ms > <uint64_t>INT64_MAX:
+        raise errors.CorruptDataError(
+            f"an entry of {size} bytes was published at {parts.metadata.publish_time_ms} ms")
+    memset(frame, 0, sizeof(EntryFrame))
+    frame.entry_size = size
+    frame.message_count = parts.metadata.message_count if is_batch else 1
+    frame.publish_time_ms = <int64_t>parts.metadata.publish_time_ms
+    if parts.metadata.flags & METADATA_DELIVER_AT:
+        frame.deliver_at_ms = parts.metadata.deliver_at_ms
+    frame.flags = (ENTRY_BATCH if is_batch else 0) | (
+        ENTRY_COMPRESSED if parts.metadata.compression else 0) | (
+        ENTRY_CHUNK if parts.metadata.flags & METADATA_UUID else 0)
+    frame.sticky_hash = sticky_key_of_entry(&parts.metadata)
+    return 0
+
+
+def entry_messages(EntryContext context not None, uint64_t ledger_id, uint64_t entry_id,
+                   bytes entry not None, uint32_t redelivery_count, ack_set,
+                   uint32_t decompressed_size_max) -> tuple[list[Message], list[MessageId]]:
+    """The messages of an entry that came over a connection, oldest first, and the ids of those
+    that compaction took out of its batch.
+
+    ack_set: words of 64 bits, the first message the lowest bit of the first; a message whose bit is
+    not set is left out. None: all. CorruptDataError names ledger and entry.
+    """
+    cdef EntryFrame frame
+    cdef EntryParts parts
+    cdef EntryView view
+    cdef BatchMessage each
+    cdef uint32_t at = 0
+    cdef uint32_t index
+    cdef uint32_t count = min(redelivery_count, <uint32_t>65535)
+    cdef list found = []
+    cdef list taken_out = []
+    cdef int status
+    if PyBytes_GET_SIZE(entry) > <Py_ssize_t>UINT32_MAX:
+        raise errors.CorruptDataError(f"an entry of {len(entry)} bytes")
+    try:
+        entry_bytes_check(<const uint8_t*>PyBytes_AS_STRING(entry),
+                          <uint32_t>PyBytes_GET_SIZE(entry), &frame, &parts)
+    except errors.CorruptDataError as error:
+        raise errors.CorruptDataError(f"entry {entry_id} of ledger {ledger_id}: {error}") from error
+    frame.entry_id = entry_id
+    view = entry_view_new(entry, context, ledger_id, &frame,
+                          <const uint8_t*>PyBytes_AS_STRING(entry), decompressed_size_max)
+    if view.metadata_flags & METADATA_BATCH == 0:
+        return [message_new(view, view.c_payload, view.payload_size, -1, 0,
+                            view.metadata_flags | (count << REDELIVERY_SHIFT))], taken_out
+    for index in range(view.message_count):
+        status = batch_decode_next(view.c_payload, view.payload_size, &at, &each)
+        if status != STATUS_OK:
+            raise_status(status, 0, f"read message {index} of entry {entry_id} of ledger "
+                                    f"{ledger_id}")
+        if ack_set is not None and not has_bit(ack_set, index):
+            continue
+        if each.flags & METADATA_COMPACTED_OUT:
+            taken_out.append(message_id_new(<int64_t>ledger_id, <int64_t>entry_id,
+                                            context.partition, <int>index,
+                                            <int>view.message_count))
+            continue
+        found.append(message_new(view, each.payload, each.payload_size, <int>index,
+                                 each.encoded_metadata_size,
+                                 each.flags | (count << REDELIVERY_SHIFT)))
+    return found, taken_out
+
+
+cdef bint has_bit(list words, uint32_t index) except -1:
+    return index >> 6 < <uint32_t>len(words) and (words[index >> 6] >> (index & 63)) & 1

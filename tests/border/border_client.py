@@ -1,0 +1,70 @@
+"""A client that stands where `pulsarx.Client` does in the tests of the API: its broker is in this
+process, and everything it asks for goes there as bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipe import Pipe
+
+from pulsarx.client import Client
+from pulsarx.clock import ManualClock
+from pulsarx.remote.connection import Connection
+from pulsarx.remote.remote_client import RemoteClient
+from pulsarx.server.server import Server
+from pulsarx.topic_name import TopicName
+
+
+class BorderClient(RemoteClient):
+    """Opens the broker as a Client would, with the same arguments, and a connection to it."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        inner = Client(*arguments, **options)
+        broker: Any = inner._broker
+        server = Server(broker)
+
+        def connect(given: Any) -> Connection:
+            pipe = Pipe(server, given.operation_timeout_seconds)
+            if isinstance(given.clock, ManualClock):
+                given.clock.settles(pipe)
+                given.clock.settles(server.completions.jobs)
+            self._pipe = pipe  # which the clock refers to weakly
+            return pipe.connection
+
+        self._inner, self._server = inner, server
+        try:
+            super().__init__(*arguments, connect=connect, **options)
+        except BaseException:
+            inner.shutdown()
+            raise
+        self._connect = _connected
+        self._broker = broker  # to look behind it
+
+    def _subscribe(self, options: Any) -> Any:
+        consumer: Any = super()._subscribe(options)
+        consumer.dispatcher = Behind(self._broker, consumer)
+        return consumer
+
+    def _take_leave(self) -> None:
+        try:
+            super()._take_leave()
+        finally:
+            self._server.close()
+            self._inner.shutdown()
+
+
+class Behind:
+    """What tests check of the dispatcher at the other end."""
+
+    def __init__(self, broker: Any, consumer: Any) -> None:
+        self._broker = broker
+        self._topic, self._name = consumer.topic(), consumer.subscription_name()
+
+    def check(self) -> Any:
+        topic = self._broker.topic(TopicName.of(self._topic), create=False)
+        found = [each for each in topic.all_subscriptions() if each.name == self._name]
+        return [text for each in found for text in each.dispatcher.check()]
+
+
+def _connected(_: Any) -> Connection:
+    raise AssertionError("a client connects once")

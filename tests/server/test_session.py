@@ -1,0 +1,288 @@
+"""Facts about one connection at the broker's end, command by command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import pulsarx
+from pulsarx import errors
+from pulsarx._pycore.ranges.entry_codec import encode_batch, encode_entry
+from pulsarx.server.server import Server
+from pulsarx.testing import inspect
+from pulsarx.wire.commands import CUMULATIVE, EARLIEST, FROM_BROKER, INDIVIDUAL, SHARED
+from pulsarx.wire.frames import FrameReader, frame_encode
+from pulsarx.wire.protobuf import WireError
+
+Told = tuple[str, dict[str, Any], bytes]
+
+
+class Peer:
+    """A client that speaks in commands, and keeps what it is told."""
+
+    def __init__(self, client: pulsarx.Client) -> None:
+        self.server = Server(inspect(client).broker)
+        self._reader = FrameReader(5 << 20)
+        self.told: list[Told] = []
+        self.session = self.server.open_session(self._hear, lambda: None)
+
+    def _hear(self, data: bytes) -> None:
+        self.told += self._reader.feed(data)
+
+    def say(self, name: str, entry: bytes | None = None, **values: Any) -> list[Told]:
+        """Send one command; what the broker said up to then, and because of it."""
+        self.session.received(frame_encode(name, values, entry))
+        self.server.completions.wait()
+        self.session.deliver()
+        found, self.told = self.told, []
+        return found
+
+    def connect(self) -> None:
+        self.say("CONNECT", client_version="test", protocol_version=20)
+
+    def produce(self, *entries: bytes) -> list[Told]:
+        self.say("PRODUCER", topic="t", producer_id=0, request_id=0)
+        return [told for entry in entries for told in self.send(entry)]
+
+    def send(self, entry: bytes, sequence_id: int = 1) -> list[Told]:
+        return self.say("SEND", entry, producer_id=0, sequence_id=sequence_id)
+
+    def subscribe(self, **values: Any) -> list[Told]:
+        values.setdefault("type", SHARED)
+        given = {"topic": "t", "subscription": "s", "consumer_id": 0, "request_id": 1}
+        return self.say("SUBSCRIBE", initial_position=EARLIEST, **given, **values)
+
+
+@pytest.fixture
+def peer() -> Iterator[Peer]:
+    client = pulsarx.Client("memory:", durability="os")
+    made = Peer(client)
+    made.connect()
+    yield made
+    made.server.close()
+    client.shutdown()
+
+
+def entry(payload: bytes, sequence_id: int = 1) -> bytes:
+    return encode_entry(payload, producer_name="p", sequence_id=sequence_id, publish_time_ms=1000)
+
+
+def batch(*payloads: bytes) -> bytes:
+    found = [(each, {}) for each in payloads]
+    return encode_batch(found, producer_name="p", publish_time_ms=1000)
+
+
+def names(told: list[Told]) -> list[str]:
+    return [each[0] for each in told]
+
+
+def test_the_first_command_is_connect() -> None:
+    with pulsarx.Client("memory:") as client:
+        made = Peer(client)
+        with pytest.raises(WireError, match="a PING before CONNECT"):
+            made.say("PING")
+        assert not made.session.is_open
+        with pytest.raises(WireError, match="closed"):
+            made.say("CONNECT", client_version="test")
+        made.server.close()
+
+
+def test_connected_says_the_lower_version_and_the_largest_message() -> None:
+    with pulsarx.Client("memory:") as client:
+        made = Peer(client)
+        (told,) = made.say("CONNECT", client_version="test", protocol_version=12)
+        assert told[0] == "CONNECTED"
+        assert (told[1]["protocol_version"], told[1]["max_message_size"]) == (12, 5 << 20)
+        made.server.close()
+
+
+def test_a_receipt_copies_the_sequence_id_and_names_the_entry(peer: Peer) -> None:
+    (told,) = peer.produce(entry(b"a"))
+    assert told[0] == "SEND_RECEIPT"
+    assert told[1]["sequence_id"] == 1
+    assert told[1]["message_id"]["entry_id"] == 0
+    assert peer.send(entry(b"b"), 7)[0][1]["sequence_id"] == 7
+
+
+def test_an_entry_comes_out_as_it_went_in(peer: Peer) -> None:
+    sent = [entry(b"a"), batch(b"b", b"c")]
+    peer.produce(*sent)
+    assert names(peer.subscribe()) == ["SUCCESS"]
+    told = peer.say("FLOW", consumer_id=0, permits=10)
+    assert [each[2] for each in told] == sent
+    assert [each[1]["ack_set"] for each in told] == [[], []]
+
+
+def test_no_message_comes_before_flow_and_a_permit_is_a_message(peer: Peer) -> None:
+    peer.produce(*(entry(b"%d" % number) for number in range(5)))
+    assert names(peer.subscribe()) == ["SUCCESS"]
+    assert names(peer.say("PING")) == ["PONG"]
+    assert len(peer.say("FLOW", consumer_id=0, permits=2)) == 2
+    assert names(peer.say("PING")) == ["PONG"]
+    assert len(peer.say("FLOW", consumer_id=0, permits=1)) == 1
+
+
+def test_what_there_is_to_send_comes_before_the_answer_to_a_ping(peer: Peer) -> None:
+    peer.subscribe()
+    peer.say("FLOW", consumer_id=0, permits=10)
+    peer.produce()
+    peer.session.received(frame_encode("SEND", {"producer_id": 0, "sequence_id": 1}, entry(b"a")))
+    peer.server.completions.wait()
+    assert names(peer.say("PING")) == ["SEND_RECEIPT", "MESSAGE", "PONG"]
+
+
+@pytest.mark.parametrize("kind", [SHARED, 0])
+def test_of_a_batch_only_what_is_not_acknowledged_comes_again(peer: Peer, kind: int) -> None:
+    peer.produce(batch(*(b"%d" % number for number in range(5))))
+    peer.subscribe(type=kind)
+    (told,) = peer.say("FLOW", consumer_id=0, permits=10)
+    place = {key: told[1]["message_id"][key] for key in ("ledger_id", "entry_id")}
+    # Set bits are still open: messages 0, 2 and 4 stay.
+    ids = [{**place, "ack_set": [0b10101]}]
+    (answer,) = peer.say("ACK", consumer_id=0, ack_type=INDIVIDUAL, message_ids=ids, request_id=9)
+    assert (answer[0], answer[1]["error"]) == ("ACK_RESPONSE", None)
+    peer.say("FLOW", consumer_id=0, permits=10)
+    (again,) = peer.say("REDELIVER_UNACKNOWLEDGED", consumer_id=0)
+    assert again[1]["ack_set"] == [0b10101]
+    assert again[1]["redelivery_count"] == 1
+
+
+def test_a_cumulative_acknowledgement_in_a_batch_leaves_what_is_behind(peer: Peer) -> None:
+    peer.produce(entry(b"before"), batch(*(b"%d" % number for number in range(5))))
+    peer.subscribe(type=0)
+    told = peer.say("FLOW", consumer_id=0, permits=10)
+    place = {key: told[1][1]["message_id"][key] for key in ("ledger_id", "entry_id")}
+    ids = [{**place, "ack_set": [0b11000]}]
+    peer.say("ACK", consumer_id=0, ack_type=CUMULATIVE, message_ids=ids)
+    peer.say("FLOW", consumer_id=0, permits=10)
+    (again,) = peer.say("REDELIVER_UNACKNOWLEDGED", consumer_id=0)
+    assert again[1]["ack_set"] == [0b11000]
+
+
+def test_a_cumulative_acknowledgement_before_the_first_entry_changes_nothing(peer: Peer) -> None:
+    """Clients send entry 2^64-1 for the first batch when they acknowledge in the middle of it."""
+    peer.produce(entry(b"a"))
+    peer.subscribe(type=0)
+    (told,) = peer.say("FLOW", consumer_id=0, permits=10)
+    ids = [{"ledger_id": told[1]["message_id"]["ledger_id"], "entry_id": (1 << 64) - 1}]
+    (answer,) = peer.say("ACK", consumer_id=0, ack_type=CUMULATIVE, message_ids=ids, request_id=3)
+    assert answer[1]["error"] is None
+    assert len(peer.say("REDELIVER_UNACKNOWLEDGED", consumer_id=0)) == 1
+
+
+def test_a_message_that_the_topic_never_had_is_refused(peer: Peer) -> None:
+    peer.produce(entry(b"a"))
+    peer.subscribe()
+    ids = [{"ledger_id": 999, "entry_id": 0}]
+    (answer,) = peer.say("ACK", consumer_id=0, ack_type=INDIVIDUAL, message_ids=ids, request_id=5)
+    assert answer[1]["error"] == 22
+    assert "has no such message" in answer[1]["message"]
+
+
+def test_messages_bear_the_epoch_of_the_last_redelivery(peer: Peer) -> None:
+    peer.produce(entry(b"a"))
+    peer.subscribe(type=0)
+    (told,) = peer.say("FLOW", consumer_id=0, permits=10)
+    assert told[1]["consumer_epoch"] == 0
+    (again,) = peer.say("REDELIVER_UNACKNOWLEDGED", consumer_id=0, consumer_epoch=4)
+    assert again[1]["consumer_epoch"] == 4
+
+
+def test_a_seek_closes_the_consumers_before_it_is_answered(peer: Peer) -> None:
+    peer.produce(entry(b"a"), entry(b"b"))
+    peer.subscribe()
+    told = peer.say("FLOW", consumer_id=0, permits=10)
+    start = {key: told[1][1]["message_id"][key] for key in ("ledger_id", "entry_id")}
+    closed, answer = peer.say("SEEK", consumer_id=0, request_id=6, message_id=start)
+    assert (closed[0], closed[1]["request_id"]) == ("CLOSE_CONSUMER", FROM_BROKER)
+    assert answer[0] == "SUCCESS"
+    peer.subscribe()
+    assert [each[2] for each in peer.say("FLOW", consumer_id=0, permits=10)] == [entry(b"b")]
+
+
+def test_a_non_durable_subscription_keeps_where_it_was_moved(peer: Peer) -> None:
+    peer.produce(entry(b"a"), entry(b"b"))
+    peer.subscribe(durable=False, type=0)
+    told = peer.say("FLOW", consumer_id=0, permits=10)
+    start = {key: told[1][1]["message_id"][key] for key in ("ledger_id", "entry_id")}
+    peer.say("SEEK", consumer_id=0, request_id=6, message_id=start)
+    peer.subscribe(durable=False, type=0)
+    assert [each[2] for each in peer.say("FLOW", consumer_id=0, permits=10)] == [entry(b"b")]
+
+
+def test_a_damaged_entry_is_refused_and_the_connection_goes_on(peer: Peer) -> None:
+    peer.produce()
+    damaged = bytearray(entry(b"payload"))
+    damaged[-1] ^= 1
+    (told,) = peer.send(bytes(damaged), 3)
+    assert (told[0], told[1]["error"], told[1]["sequence_id"]) == ("SEND_ERROR", 9, 3)
+    assert names(peer.send(entry(b"a"), 4)) == ["SEND_RECEIPT"]
+
+
+@pytest.mark.parametrize("cut", [1, 5, 10, 20])
+def test_a_truncated_entry_is_refused(peer: Peer, cut: int) -> None:
+    peer.produce()
+    (told,) = peer.send(entry(b"payload")[:cut])
+    assert (told[0], told[1]["error"]) == ("SEND_ERROR", 9)
+
+
+def test_a_batch_that_lies_about_its_messages_is_refused(peer: Peer) -> None:
+    from pulsarx._pycore.ranges.entry_codec import crc32c
+
+    peer.produce()
+    honest = batch(b"a", b"b")
+    at = honest.index(b"\x58\x02", 10)  # num_messages_in_batch: 2
+    lying = honest[:at] + b"\x58\x03" + honest[at + 2 :]
+    lying = lying[:2] + crc32c(lying[6:]).to_bytes(4, "big") + lying[6:]
+    (told,) = peer.send(lying)
+    assert (told[0], told[1]["error"]) == ("SEND_ERROR", 9)
+    assert "holds 2 messages; its metadata says 3" in told[1]["message"]
+
+
+def test_an_entry_without_a_checksum_is_refused(peer: Peer) -> None:
+    peer.produce()
+    (told,) = peer.send(entry(b"a")[6:])
+    assert (told[0], told[1]["error"]) == ("SEND_ERROR", 9)
+    assert "without a checksum" in told[1]["message"]
+
+
+def test_a_send_of_a_producer_that_there_is_not_ends_the_connection(peer: Peer) -> None:
+    with pytest.raises(WireError, match="producer 5"):
+        peer.say("SEND", entry(b"a"), producer_id=5, sequence_id=1)
+    assert not peer.session.is_open
+
+
+def test_what_the_connection_had_is_free_when_it_ends(peer: Peer) -> None:
+    peer.say("PRODUCER", topic="t", producer_id=0, request_id=0, producer_name="p")
+    peer.subscribe(type=0)
+    peer.session.close()
+    peer.session = peer.server.open_session(peer._hear, lambda: None)
+    peer.connect()
+    again = peer.say("PRODUCER", topic="t", producer_id=0, request_id=0, producer_name="p")
+    assert names(again) == ["PRODUCER_SUCCESS"]
+    assert names(peer.subscribe(type=0)) == ["SUCCESS"]
+
+
+def test_a_refusal_names_its_code(peer: Peer) -> None:
+    peer.say("PRODUCER", topic="t", producer_id=0, request_id=0, producer_name="p")
+    taken = peer.say("PRODUCER", topic="t", producer_id=1, request_id=2, producer_name="p")
+    assert [(each[0], each[1]["error"]) for each in taken] == [("ERROR", 16)]
+    peer.subscribe(type=0)
+    values = {"topic": "t", "subscription": "s", "consumer_id": 1, "request_id": 2}
+    busy = peer.say("SUBSCRIBE", type=0, **values)
+    assert [(each[0], each[1]["error"]) for each in busy] == [("ERROR", 5)]
+
+
+def test_a_verb_answers_what_it_answers_in_process(peer: Peer) -> None:
+    arguments = '{"topic": "u", "partitions": 3}'
+    (told,) = peer.say("VERB", request_id=1, verb="topics.ensure", arguments=arguments)
+    expected = '{"topic":"persistent://public/default/u","partitions":3,"created":true}'
+    assert told[1]["result"] == expected
+    (count,) = peer.say("PARTITIONED_METADATA", topic="u", request_id=2)
+    assert count[1]["partitions"] == 3
+    (told,) = peer.say("VERB", request_id=1, verb="topics.stats", arguments='{"topic": "no"}')
+    assert told[1]["error"] == errors.TopicNotFound.__name__
+    (told,) = peer.say("VERB", request_id=1, verb="topics.stats", arguments="{")
+    assert told[1]["error"] == "ValueError"
