@@ -315,12 +315,6 @@ class ManagedLedger(LedgerList):
         if not known:
             raise LedgerTrimmed
         ledger = known[0]
-        if ledger.state != "sealed":
-            # A span of it would never grow, and would be given to every later reader.
-            raise RuntimeError(
-                f"read ledger {ledger.ledger_id} of {self.name}: the catalogue has it as open, "
-                "but no writer of it is known"
-            )
         kept = self._in_memory.get(ledger.ledger_id)
         if kept is not None:
             return LedgerSpan.sealed(ledger.ledger_id, kept.map(), *ends_of(ledger))
@@ -328,6 +322,7 @@ class ManagedLedger(LedgerList):
         if path is None:
             raise LedgerTrimmed
         if ledger.state != "sealed":
+            # A span of it would never grow, and would be given to every later reader.
             self._raise_unrecovered(path, ledger)
         try:
             file = open_ledger(path, ledger, self.runtime.directory.folder_id)
