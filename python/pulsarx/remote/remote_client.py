@@ -136,7 +136,7 @@ class RemoteClient(Client):
 
     def _take_leave(self) -> None:
         with self._lock:
-            members = list(self._members)
+            members = self._members.members()
         failure: Exception | None = None
         for member in members:
             failure = attempt(member.close_with_client) or failure
