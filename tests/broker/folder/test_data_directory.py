@@ -164,8 +164,6 @@ def test_a_second_opening_in_this_process_is_refused(tmp_path: Path) -> None:
     open_owned(tmp_path).close()
     lost = open_owned(tmp_path)
     del lost  # given up in another thread: Python in a finalizer could be cut by a signal
-        lost
-    )  # given up in another thread, as Python of ours in a finalizer could be cut by a signal
     deadline = Deadline(10_000)
     while True:
         try:
