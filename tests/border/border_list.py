@@ -39,9 +39,16 @@ LEFT_OUT: dict[str, list[str]] = {
         "test_key_based_batching__each_partition_has_its_batches",
         "test_listener__*topic1*",
         "test_receive_async__*topics*",
+        "test_seek__a_time_outside_64_bits_is_refused*",
     ],
     "a consumer that is forgotten is closed by a command, some time later": [
+        "test_key_shared__a_forgotten_consumer_s_keys_go_on",
         "test_shared__a_forgotten_consumer_leaves",
+    ],
+    "more than max_pending_messages are published without waiting for a receipt": [
+        "test_key_shared__a_refusal_costs_the_same_however_much_is_queued",
+        "test_key_shared__one_by_one_what_lies_in_the_queue_is_taken_back",
+        "test_key_shared__what_is_taken_back_comes_behind_what_was_refused*",
     ],
     "consumer events are not supported yet over a connection": [
         "test_listener__consumer_events_are_told_in_order[t]",
@@ -58,7 +65,9 @@ LEFT_OUT: dict[str, list[str]] = {
     "the broker sends what becomes due when it does, and does not wait for what else may": [
         "test_delayed_delivery__due_together_they_come_as_they_were_published",
     ],
-    "the acknowledgement timeout is not supported yet over a connection": [],
+    "the last id that is told has no place in its batch, so a reader cannot begin with it yet": [
+        "test_reader__latest_inclusive_is_the_last_message*create_reader*",
+    ],
     "what was sent to a consumer before it was acknowledged elsewhere waits there": [
         "test_acknowledgement__what_never_was_received_may_be_acknowledged_by_id",
         "test_exclusive__what_was_acknowledged_by_id_before_it_came_does_not_come",
@@ -84,6 +93,7 @@ LEFT_OUT: dict[str, list[str]] = {
         "test_shared__permits_and_priority_levels_decide_as_in_the_documents",
         "test_statistics__failover_tells_who_is_active",
         "test_statistics__unacknowledged_is_what_was_handed_out",
+        "test_statistics__who_reads_the_ledger_when_it_receives_is_told*",
     ],
     "on Exclusive and Failover a negative acknowledgement brings back everything, as in Pulsar": [
         "test_negative_acknowledgement__a_lone_consumer_gets_all_later_ones_too_in_order",
