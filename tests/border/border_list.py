@@ -42,6 +42,10 @@ LEFT_OUT: dict[str, list[str]] = {
         "test_seek__a_time_outside_64_bits_is_refused*",
     ],
     "a consumer that is forgotten is closed by a command, some time later": [
+        "test_consumer__a_forgotten_consumer_leaves_its_subscription",
+        "test_exclusive__a_forgotten_consumer_leaves*",
+        "test_exclusive__a_non_durable_subscription_is_made_anew_when_its_consumer_was_*",
+        "test_failover__a_forgotten_active_consumer_is_followed_by_the_next",
         "test_key_shared__a_forgotten_consumer_s_keys_go_on",
         "test_shared__a_forgotten_consumer_leaves",
     ],
