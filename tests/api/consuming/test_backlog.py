@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from typing import Any
 
 import pytest
@@ -83,3 +84,24 @@ def test_a_ledger_that_is_sealed_meanwhile_still_counts(open_client: OpenClient)
     inspect(client).settle()
     assert record.state == "open"
     assert ledger.published_counts(record) == (1, 3)
+
+
+def test_a_full_ledger_that_waits_to_be_sealed_counts_as_acknowledged(
+    open_client: OpenClient,
+) -> None:
+    """A position behind it left all its messages in the backlog until it was sealed."""
+    client = open_client(broker_options=BrokerOptions(managed_ledger_max_entries_per_ledger=2))
+    consumer = earliest(client)
+    release = threading.Event()
+    inspect(client).post(release.wait)
+    producer = client.create_producer("t")
+    try:
+        for number in range(5):
+            producer.send(b"%d" % number)
+        messages = drain(consumer)
+        consumer.acknowledge_cumulative(messages[-1])
+        assert len(messages) == 5 and backlog(client) == (0, 0)
+    finally:
+        release.set()
+    inspect(client).settle()
+    assert backlog(client) == (0, 0)

@@ -97,7 +97,7 @@ def test_a_missing_cursor_file_of_a_partition_that_was_added_is_said(
     client.admin.topics.update_partitioned_topic("p", 2)
     consumer = client.subscribe("p", "s")
     for number in range(4):
-        client.create_producer("p").send(b"%d" % number)
+        client.create_producer(f"p-partition-{number % 2}").send(b"%d" % number)
     consumer.acknowledge_many(receive_all(consumer)[0])
     client.close()
     for path in cursor_files(folder):

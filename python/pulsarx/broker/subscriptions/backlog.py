@@ -47,6 +47,9 @@ def _open_counts(
         return 0, 0
     except CorruptDataError:
         pass  # none of its entries can be read; whoever reads it is told
+    if entries == 0:
+        # One that is not sealed yet and lies behind the position has no count of its own.
+        return 0, 0
     return entries, max(messages - acknowledged, 0)
 
 
