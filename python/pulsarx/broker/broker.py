@@ -137,7 +137,7 @@ class Broker:
             # A forgotten producer may be closed in the background at the same time.
             if not isinstance(error, AlreadyClosed):
                 failure = error or failure
-        queues = (runtime.roll_over, runtime.background, runtime.flushes)
+        queues = (runtime.background, runtime.flushes)
         for step in (runtime.close_completions, *(each.close for each in queues)):
             failure = attempt(step) or failure
         for topic in topics:

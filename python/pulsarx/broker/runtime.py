@@ -59,8 +59,8 @@ class BrokerSettings:
 class BrokerRuntime:
     """The shared parts of one broker that owns its folder, or its memory. Any thread may call.
 
-    background: seals full ledgers, trims, closes what was forgotten. roll_over: prepares the next
-    ledger of a topic. flushes: what the flush interval is over for. completions: callbacks.
+    background: seals full ledgers, trims, closes what was forgotten. flushes: what the flush
+    interval is over for. completions: callbacks.
     """
 
     def __init__(
@@ -87,9 +87,8 @@ class BrokerRuntime:
         self.policies = PolicyStore(self.catalogue, settings.options)
         self.state = OpenState("client")
         self.background = JobQueue("pulsarx-background")
-        self.roll_over = JobQueue("pulsarx-roll-over")
         self.flushes = JobQueue("pulsarx-flush")
-        for each in (self.background, self.roll_over, self.flushes):
+        for each in (self.background, self.flushes):
             self._let_clock_wait_for(each)
         self._completions: CompletionQueue | None = None
         self._cursors: CursorListing | None = None

@@ -36,7 +36,7 @@ class Inspection:
         """Return when nothing is going on in the background: ledgers that are full are sealed,
         what is not needed is removed, what was forgotten is closed."""
         runtime = self.runtime
-        queues = (runtime.roll_over, runtime.background, runtime.flushes)
+        queues = (runtime.background, runtime.flushes)
         while not all(each.idle for each in queues):
             for each in queues:
                 each.wait()
