@@ -17,7 +17,11 @@ TOPIC = "persistent://public/default/"
 
 def open_folder(path: Path, **options: Any) -> tuple[DataDirectory, Catalogue]:
     directory = DataDirectory.open(str(path), files=options.pop("files", FILES))
-    return directory, Catalogue.open(directory, **options)
+    try:
+        return directory, Catalogue.open(directory, **options)
+    except BaseException:
+        directory.close()
+        raise
 
 
 def read_folder(path: Path) -> Catalogue:
