@@ -68,7 +68,6 @@ class ManualClock(ManualClockCore):
         callback that a timer set off."""
         super().__init__(start_ms)
         self._settle_seconds = settle_seconds
-        self._settling = WeakList()  # of Settles
         self._reset()
         _clocks.add(self)
 
@@ -99,6 +98,7 @@ class ManualClock(ManualClockCore):
         """Set up, also in a forked child, where the lock may be left taken."""
         self._advancing = threading.Lock()
         self._advancing_thread = 0
+        self._settling = WeakList()  # of Settles
 
     def _advance(self, milliseconds: int) -> None:
         with self._advancing:

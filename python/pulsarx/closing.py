@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+CALLBACKS = "pulsarx-callbacks"  # the thread that callbacks of send_async run in
+
+
 class Closing:
     """Takes the steps of closing once, for all callers. The caller of `close` is told what failed,
     be it by a second call because the first was interrupted. Any thread may call."""
@@ -40,12 +43,18 @@ class Closing:
 
     def _take(self, steps: Callable[[], object]) -> Exception | None:
         self.begun = True
-        with self._lock:
+        if not self._lock.acquire(blocking=False):
+            if threading.current_thread().name == CALLBACKS:
+                return None  # the thread that closes waits for the callback that called this
+            self._lock.acquire()
+        try:
             if self._ended:
                 return None
             self._ended = True
             self._failure = attempt(steps)
             return self._failure
+        finally:
+            self._lock.release()
 
 
 def attempt(step: Callable[[], object]) -> Exception | None:

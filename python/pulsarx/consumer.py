@@ -348,11 +348,9 @@ class Consumer:
         try:
             self.require_open()
             self._require_last()
-            try:
-                self._close_letters()
-            finally:
-                self._remove_subscription()
+            self._remove_subscription()  # which may be refused: then the letters stay open
             self._unsubscribed = True
+            self._close_letters()
         finally:
             self._unsubscribing = self._unsubscribed
 

@@ -51,7 +51,12 @@ def _opened(location: str | None, settings: BrokerSettings) -> Broker:
     try:
         broker = Broker(location, settings)
         if location is not None:
-            _listen(broker)
+            try:
+                _listen(broker)
+            except BaseException:
+                attempt(broker.close)
+                _sockets.pop(broker, None)
+                raise
         return broker
     except BaseException:
         control_plane.let_go()

@@ -45,6 +45,8 @@ class ListenerLoop:
         """
         for _ in range(TURN):
             if self.paused:
+                if not self._source.is_open:
+                    raise errors.AlreadyClosed("it was closed while its listener was paused")
                 return False
             try:
                 message = self._source.take_now()

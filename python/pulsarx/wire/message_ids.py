@@ -53,7 +53,8 @@ def ack_set_behind(batch_index: int, batch_size: int) -> list[int]:
 
 def ack_set_bits(words: list[int]) -> int:
     """All words as one number."""
-    return sum((word % _WORD) << (64 * at) for at, word in enumerate(words))
+    packed = b"".join((word % _WORD).to_bytes(8, "little") for word in words)
+    return int.from_bytes(packed, "little")
 
 
 def first_in(words: list[int]) -> int:

@@ -110,7 +110,7 @@ class Schema:
         found: dict[str, Any] = {
             key: [] if field.repeated else field.default for key, field in self.fields.items()
         }
-        parts: dict[str, bytes] = {}  # of messages that are not repeated
+        parts: dict[str, list[bytes]] = {}  # of messages that are not repeated
         given = set()
         at = 0
         while at < len(data):
@@ -125,15 +125,15 @@ class Schema:
             given.add(key)
             kind = field.kind
             if isinstance(kind, Schema) and not field.repeated:
-                parts[key] = parts.get(key, b"") + self._block(key, value)
+                parts.setdefault(key, []).append(self._block(key, value))
             elif field.repeated and isinstance(kind, Kind) and isinstance(value, bytes):
                 found[key] += self._packed(key, kind, value)
             elif field.repeated:
                 found[key].append(self._decode_one(key, kind, value))
             else:
                 found[key] = self._decode_one(key, kind, value)
-        for key, block in parts.items():
-            found[key] = self.fields[key].kind.decode(block)  # type: ignore[union-attr]
+        for key, blocks in parts.items():
+            found[key] = self.fields[key].kind.decode(b"".join(blocks))  # type: ignore[union-attr]
         for key, field in self.fields.items():
             if field.required and key not in given:
                 raise WireError(f"{self.name} without its {key}")

@@ -50,6 +50,9 @@ def receive_arrow_of(ConsumerCore consumer not None, max_messages, timeout_milli
             except errors.CorruptDataError as error:
                 # What was taken before the damage must not be lost, as in receive_many.
                 damage = error
+            except Exception:
+                if not block.row_count:
+                    raise                # else the next call meets it again
             finally:
                 mutex_unlock(&consumer.core.mutex)
                 consumer.after()

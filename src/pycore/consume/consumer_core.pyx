@@ -129,6 +129,9 @@ cdef class ConsumerCore:
             except errors.CorruptDataError as error:
                 # What was taken before the damage must not be lost.
                 damage = error
+            except Exception:
+                if not found:
+                    raise                # else the next call meets it again
             finally:
                 mutex_unlock(&self.core.mutex)
                 self.after()

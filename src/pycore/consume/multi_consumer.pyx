@@ -141,8 +141,9 @@ cdef class MultiConsumerCore:
                         break
                     found.append(message)
                     wanted -= 1
-            except errors.CorruptDataError:
-                # What was taken before the damage must not be lost; the log tells of the damage.
+            except Exception:
+                # What was taken before must not be lost; the log tells of damage, and everything
+                # else is met by the next call again.
                 if not found:
                     raise
             if found:

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint32_t
 
-from pulsarx._core.status cimport STATUS_TIMEOUT
+from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.wait_event cimport (
     wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
 )
@@ -80,8 +80,8 @@ cdef class Condition:
                 with nogil:
                     status = wait_event_sleep(&self.changed, seen, left_ns)
                 signals_check()
-                if status != STATUS_TIMEOUT:
-                    break                # notified; or early, which every caller allows for
+                if status == STATUS_OK:
+                    break                # notified, and not a signal whose handler returned
         finally:
             wait_event_leave(&self.changed)
             self.retake()

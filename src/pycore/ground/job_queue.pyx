@@ -136,6 +136,7 @@ cdef class JobQueue:
                 continue
             self.perform(job)
             del job      # what it refers to must not live on while this thread sleeps
+        self.thread = 0                  # another one may get the same number
         self.thread_ended = True
         wait_event_wake(&self.progress)
 
@@ -149,7 +150,7 @@ cdef class JobQueue:
     cdef int perform(self, object job) except -1:
         try:
             job()
-        except Exception:
+        except BaseException:            # SystemExit too: the thread is needed
             import logging
 
             logging.getLogger("pulsarx").exception("%s: a job failed", self.name)

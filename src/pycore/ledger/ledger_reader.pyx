@@ -233,7 +233,11 @@ cdef class LedgerReader:
         cdef uint64_t at = next_offset
         cdef uint64_t lost_end
         cdef const LedgerRead* read = &self.span.file.c_read
-        cdef bint fits = next_offset != 0 and self.fits(&self.c_frame, count)
+        # An entry that verified is there, also where another process has stored the end of its
+        # ledger and not the counts yet.
+        cdef bint whole = status == STATUS_OK and self.span.c_slot != NULL
+        cdef bint fits = next_offset != 0 and self.fits(&self.c_frame,
+                                                        UINT64_MAX if whole else count)
         cdef bint found
         cdef EntryFrame frame
         if fits and status == STATUS_OK and self.c_frame.first_message <= self.next_message:

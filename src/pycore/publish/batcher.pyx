@@ -331,13 +331,16 @@ cdef class Batcher:
         except BaseException as error:
             if at_last and isinstance(error, Exception):
                 self.give_up_open(error)
+            self.publisher.nobody_waits()
             raise
         finally:
             self.caller_waits = False
             mutex_unlock(&self.publisher.mutex)
         failed = self.publisher.flush()
+        if failed is not None:
+            self.failure = failed            # told by the next flush, if this one is interrupted
         self.publisher.drain()
-        failure, self.failure = failed or self.failure, None
+        failure, self.failure = self.failure, None
         if failure is not None:
             raise failure
         return 0

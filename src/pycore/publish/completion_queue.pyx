@@ -29,7 +29,7 @@ cdef class CallbackJob:
                                             self.partition, index, <int32_t>self.message_count)
             try:
                 callback(result, message_id)
-            except Exception:
+            except BaseException:        # SystemExit too: the thread is needed
                 import logging
 
                 logging.getLogger("pulsarx").exception("a send_async callback raised")

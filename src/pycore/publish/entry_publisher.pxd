@@ -51,6 +51,10 @@ cdef class EntryPublisher:
     cdef int wait(self, Receipt receipt) except -1
     """Return when the entry is as durable as its publisher promises. Mutex not held."""
 
+    cdef int nobody_waits(self) except -1
+    """A caller for which entries were published as awaited does not wait: it failed, or was
+    interrupted. They become durable all the same, and their callbacks run."""
+
     cdef int place(self, list receipts) except -1
     """Return when everything published is stored, and the receipts say where. Mutex not held.
 

@@ -50,6 +50,9 @@ cdef class EntryPublisher:
     cdef int wait(self, Receipt receipt) except -1:
         raise NotImplementedError
 
+    cdef int nobody_waits(self) except -1:
+        return 0
+
     cdef int place(self, list receipts) except -1:
         return 0
 
@@ -183,13 +186,20 @@ cdef class LedgerPublisher(EntryPublisher):
     cdef int wait(self, Receipt receipt) except -1:
         if self.durability != DURABILITY_SYNC or receipt.writer is None:
             return 0
-        self.make_durable(receipt.writer, receipt.entry_id + 1)
+        try:
+            self.make_durable(receipt.writer, receipt.entry_id + 1)
+        except BaseException:
+            self.nobody_waits()
+            raise
         mutex_lock(&self.mutex)
         try:
             self.settle()
         finally:
             mutex_unlock(&self.mutex)
         return 0
+
+    cdef int nobody_waits(self) except -1:
+        return self.completions.expect(self) if self.pending_count else 0
 
     cdef int wait_for_oldest(self) except -1:
         cdef Receipt oldest

@@ -78,6 +78,9 @@ cdef class ProducerCore(Batcher):
                 if self.keyed is not None:
                     self.keyed.awaited = batch
                 self.close_open()
+        except BaseException:
+            self.publisher.nobody_waits()    # for a batch before that went out with this call
+            raise
         finally:
             self.caller_waits = False
             if self.keyed is not None:
@@ -315,6 +318,8 @@ cdef class ProducerCore(Batcher):
             if self.publisher.places_later:
                 self.publisher.place(receipts)
             self.publisher.wait(receipts[len(receipts) - 1])
+        else:
+            self.publisher.nobody_waits()
         if refused is not None:
             raise refused
         return receipts
@@ -416,6 +421,8 @@ cdef class ProducerCore(Batcher):
             if self.publisher.places_later:
                 self.publisher.place([receipt for receipt, _ in places])
             self.publisher.wait(last_published(places))
+        else:
+            self.publisher.nobody_waits()
         if refused is not None:
             raise refused
         return places

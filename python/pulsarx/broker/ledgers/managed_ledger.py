@@ -423,6 +423,8 @@ class ManagedLedger(LedgerList):
                     break
                 if found == DAMAGED:
                     aside[ledger_id] = path
+            elif path is not None and ledger.entry_count and os.path.exists(path):
+                aside[ledger_id] = path  # sealed as lost: somebody has put its file back since
             there.append(ledger_id)
         return there, aside
 

@@ -1,0 +1,195 @@
+"""Facts about calls that fail or are cut short: others go on, and nothing is kept back."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import signal
+import threading
+import weakref
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pulsarx
+from pulsarx import InitialPosition, MessageId, errors
+from pulsarx.broker.folder.data_directory import DataDirectory
+from pulsarx.testing.faults import fault_plan
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+class Called:
+    """A callback of send_async that counts."""
+
+    def __init__(self, expected: int) -> None:
+        self.left = expected
+        self.all = threading.Event()
+
+    def __call__(self, result: Any, message_id: Any) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self.all.set()
+
+
+def test_a_full_queue_that_refuses_a_send_empties_by_itself(folder: Path) -> None:
+    """What had gone out for that send was flushed by nobody: the producer stayed full."""
+    with pulsarx.Client(folder) as client:
+        producer = client.create_producer(
+            "t", max_pending_messages=10, block_if_queue_full=False, batching_max_messages=100
+        )
+        called = Called(10)
+        for _ in range(10):
+            producer.send_async(b"x", called)
+        with pytest.raises(errors.ProducerQueueIsFull):
+            producer.send(b"more")
+        assert called.all.wait(10)
+
+
+def test_a_send_many_that_is_refused_confirms_what_was_sent_before(folder: Path) -> None:
+    with pulsarx.Client(folder) as client:
+        producer = client.create_producer("t")
+        called = Called(1)
+        producer.send_async(b"a", called)
+        with pytest.raises(errors.MessageTooBig):
+            producer.send_many([bytes(6 << 20)])
+        assert called.all.wait(10)
+
+
+def test_a_callback_may_raise_anything(folder: Path) -> None:
+    """SystemExit ended the thread of the callbacks, and every later flush waited for ever."""
+
+    def leave(result: Any, message_id: Any) -> None:
+        raise SystemExit
+
+    with pulsarx.Client(folder) as client:
+        producer = client.create_producer("t")
+        called = Called(1)
+        producer.send_async(b"a", leave)
+        producer.flush()
+        producer.send_async(b"b", called)
+        producer.flush()
+        assert called.all.is_set()
+
+
+def test_a_signal_whose_handler_returns_ends_no_wait_for_a_future(folder: Path) -> None:
+    """`result` raised TimeoutError at the first signal."""
+    with pulsarx.Client(folder) as client:
+        consumer = client.subscribe("t", "s")
+        producer = client.create_producer("t")
+        seen: list[int] = []
+
+        def handler(number: int, frame: Any) -> None:
+            seen.append(number)
+            if len(seen) == 3:
+                threading.Thread(target=producer.send, args=(b"x",)).start()
+
+        before = signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+        try:
+            assert consumer.receive_async().result(timeout=20).data() == b"x"
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        assert len(seen) >= 3
+
+
+def test_a_callback_may_close_what_is_being_closed(folder: Path) -> None:
+    """Both waited for each other."""
+    client = pulsarx.Client(folder)
+    producer = client.create_producer("t")
+    closing = threading.Event()
+
+    def close_too(result: Any, message_id: Any) -> None:
+        assert closing.wait(10)
+        client.close()
+
+    producer.send_async(b"x", close_too)
+    closer = threading.Thread(target=client.close)
+    closer.start()
+    while not client._closing.begun:
+        pass
+    closing.set()
+    closer.join(10)
+    assert not closer.is_alive()
+
+
+def test_messages_taken_before_a_ledger_that_does_not_open_are_given(folder: Path) -> None:
+    """They were taken and shown to nobody."""
+    options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=4)
+    with pulsarx.Client(folder, broker_options=options) as client:
+        producer = client.create_producer("t")
+        for number in range(6):
+            producer.send(b"%d" % number)
+    with pulsarx.Client(folder, broker_options=options) as client:
+        reader = client.create_reader("t", MessageId.earliest)
+        first = reader.read_next(1000)
+        with fault_plan() as plan:
+            plan.fail("open", error=errno.EMFILE, sticky=True)
+            found = reader.read_many(10, 0)
+            with pytest.raises(errors.StorageError):
+                reader.read_many(10, 0)
+        found = [first, *found, *reader.read_many(10, 0)]
+        assert [each.data() for each in found] == [b"%d" % number for number in range(6)]
+
+
+def test_an_owner_that_cannot_announce_itself_locks_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder stayed locked for as long as the process lived."""
+
+    def refuse(*_: object) -> None:
+        raise errors.StorageFullError("announce: no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DataDirectory, "announce", refuse)
+        with pytest.raises(errors.StorageFullError):
+            pulsarx.Client(folder)
+    with pulsarx.Client(folder) as client:
+        client.create_producer("t").send(b"x")
+
+
+def test_a_refused_unsubscribe_leaves_dead_letters_as_they_were(
+    folder: Path, manual_clock: pulsarx.ManualClock
+) -> None:
+    """A message beyond its redeliveries was neither delivered nor given up after that."""
+    with pulsarx.Client(folder, clock=manual_clock) as client:
+        consumer = client.subscribe(
+            "t",
+            "s",
+            consumer_type=pulsarx.ConsumerType.Shared,
+            initial_position=InitialPosition.Earliest,
+            negative_ack_redelivery_delay_ms=1000,
+            dead_letter_policy=pulsarx.ConsumerDeadLetterPolicy(1),
+        )
+        client.create_producer("t").send(b"x")
+        with fault_plan() as plan:
+            for operation in ("write", "allocate", "flush", "rename"):
+                plan.fail(operation, error=errno.ENOSPC, sticky=True)
+            with pytest.raises(errors.StorageError):
+                consumer.unsubscribe()
+        for _ in range(2):
+            consumer.negative_acknowledge(consumer.receive(1000))
+            manual_clock.advance(2)
+        letters = client.create_reader("t-s-DLQ", MessageId.earliest)
+        assert letters.read_next(1000).data() == b"x"
+
+
+def test_a_consumer_closed_while_its_listener_is_paused_is_let_go(folder: Path) -> None:
+    with pulsarx.Client(folder) as client:
+        consumer = client.subscribe("t", "s", message_listener=lambda *_: None)
+        consumer.pause_message_listener()
+        reference = weakref.ref(consumer)
+        consumer.close()
+        client.create_producer("t").send(b"x")
+        del consumer
+        from pulsarx.testing import inspect
+
+        inspect(client).settle()
+        client._pool.wait()
+        gc.collect()
+        assert reference() is None
