@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
@@ -22,6 +21,7 @@ from pulsarx.broker.policies.policy_store import PolicyStore
 from pulsarx.broker.topics.partitioned_topic import check_is_whole
 from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
 from pulsarx.broker_options import BrokerOptions
+from pulsarx.weak_list import WeakList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,11 +134,11 @@ class ReadOnlyBroker:
             topic.abandon()
 
 
-_opened: weakref.WeakSet[ReadOnlyBroker] = weakref.WeakSet()
+_opened = WeakList()
 
 
 def _abandon_all() -> None:
-    for broker in list(_opened):
+    for broker in _opened.members():
         broker.abandon()
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 from functools import partial
 
 from pulsarx._pycore.ground.control_plane import control_plane
@@ -28,6 +27,7 @@ from pulsarx.broker.folder.owner_lock import (
 from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.clock import Deadline
 from pulsarx.errors import AlreadyClosed, FolderError, FolderOwnedError, ForkedError
+from pulsarx.weak_list import WeakList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -289,11 +289,11 @@ class DataDirectory:
             os.close(descriptor)  # never unlocked: the lock is the parent's
 
 
-_opened: weakref.WeakSet[DataDirectory] = weakref.WeakSet()
+_opened = WeakList()
 
 
 def _after_fork_in_child() -> None:
-    for opened in list(_opened):
+    for opened in _opened.members():
         opened._forget_in_child()
 
 
