@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from pulsarx.options.redelivery_backoff import MultiplierRedeliveryBackoff
     from pulsarx.producer import Producer
     from pulsarx.reader import Reader
+    from pulsarx.table_view import TableView
 
 __version__ = "0.1.0"
 
@@ -99,6 +100,7 @@ __all__ = [
     "Result",
     "SubscriptionMode",
     "SystemClock",
+    "TableView",
     "__version__",
 ]
 __all__ += errors.__all__
@@ -152,6 +154,7 @@ _HOMES = {  # module: the public names that are loaded from it when they are ask
     "pulsarx.options.redelivery_backoff": ("MultiplierRedeliveryBackoff",),
     "pulsarx.producer": ("Producer",),
     "pulsarx.reader": ("Reader",),
+    "pulsarx.table_view": ("TableView",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

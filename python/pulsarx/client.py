@@ -23,7 +23,13 @@ from pulsarx.enumerations import (
     SubscriptionMode,
 )
 from pulsarx.listening.listener_pool import ListenerPool
-from pulsarx.options.base import ClientOptions, ConsumerOptions, ProducerOptions, ReaderOptions
+from pulsarx.options.base import (
+    ClientOptions,
+    ConsumerOptions,
+    ProducerOptions,
+    ReaderOptions,
+    TableViewOptions,
+)
 from pulsarx.options.not_yet import refuse_call
 from pulsarx.schema import BytesSchema
 from pulsarx.topic_name import TopicName, check_subscription_name
@@ -41,8 +47,9 @@ if TYPE_CHECKING:
     from pulsarx.producer import Producer
     from pulsarx.producing.partitioned_producer import PartitionedProducer
     from pulsarx.reader import Reader
+    from pulsarx.table_view import TableView
 
-    Member = Producer | PartitionedProducer | Consumer | Reader
+    Member = Producer | PartitionedProducer | Consumer | Reader | TableView
 
 _BYTES = BytesSchema()
 
@@ -386,9 +393,35 @@ class Client:
 
     def create_table_view(
         self, topic: str, subscription_name: str | None = None, schema: Any = _BYTES
-    ) -> None:
-        """Not supported yet."""
-        raise refuse_call("create_table_view", "a table view")
+    ) -> TableView:
+        """The last value of each key of a topic, or of all partitions of one. Returns when what the
+        topic holds has been read; then follows it in the client's message_listener_threads.
+
+        subscription_name shows in its repr only. OperationNotSupported with read_only, where new
+        messages are not announced.
+        """
+        options = TableViewOptions(topic=topic, subscription_name=subscription_name, schema=schema)
+        self._require_writable("create a table view")
+        view = control_plane.perform(self._create_table_view, (options,), give_back)
+        try:
+            view.fill()
+        except BaseException:
+            control_plane.post(lambda: give_back(view))
+            raise
+        return view
+
+    def _create_table_view(self, options: TableViewOptions) -> TableView:
+        from pulsarx.table_view import TableView
+
+        name = TopicName.of(options.topic)
+        view = TableView(str(name), options, self._pool)
+        try:
+            view.attach(self._owned(), name)
+        except BaseException:
+            give_back(view)
+            raise
+        self._adopt(view)
+        return view
 
     def get_service_info(self) -> None:
         """Not supported yet."""

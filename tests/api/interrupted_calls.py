@@ -579,6 +579,23 @@ def read(w: World) -> Steps:
         closed_again(reader)
 
 
+def view_a_table(w: World) -> Steps:
+    def make() -> pulsarx.TableView:
+        return w.client.create_table_view("t")
+
+    w.sent()
+    outcome = yield make
+    view = outcome.value or make()
+    told: list[str] = []
+    outcome = yield lambda: view.for_each_and_listen(lambda key, value: told.append(key))
+    if outcome.interrupted:
+        view.for_each_and_listen(lambda key, value: told.append(key))
+    assert len(told) >= len(view)
+    outcome = yield view.close
+    if outcome.interrupted:
+        closed_again(view)
+
+
 # Administration ----------------------------------------------------------------------------------
 
 
@@ -677,6 +694,7 @@ CALLS: dict[str, Callable[[World], Steps]] = {
     "look_and_seek": look_and_seek,
     "letters": letters,
     "read": read,
+    "view_a_table": view_a_table,
     "create_topics": create_topics,
     "administer": administer,
     "administer_without_a_client": administer_without_a_client,

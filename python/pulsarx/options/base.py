@@ -478,4 +478,19 @@ class ReaderOptions(Options):
         self._native(0, INT32_MAX, "receiver_queue_size")
         self.reader_name = self.reader_name or None
         self.subscription_role_prefix = self.subscription_role_prefix or None
+
+
+class TableViewOptions(Options):
+    """Arguments of `Client.create_table_view`."""
+
+    __slots__ = ("topic", "subscription_name", "schema")
+    CALL = "create_table_view"
+    ROWS = (
+        ("topic", str, _Required, False),
+        ("subscription_name", str, None, True),
+        ("schema", Schema, BYTES_SCHEMA, False),
+    )
+    topic: str
+    subscription_name: str | None
+    schema: Schema
 # fmt: on

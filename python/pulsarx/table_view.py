@@ -1,0 +1,316 @@
+"""A table view: what `Client.create_table_view` returns. The last value of each key of a topic.
+
+A reader on each partition follows the topic; one SerialWork of the client's listener threads
+applies what it reads, so updates and listeners never overlap.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+
+from pulsarx import errors
+from pulsarx._pycore.ground.condition import Condition
+from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx.closing import Closing, attempt
+from pulsarx.consuming.partition_follower import PartitionFollower
+from pulsarx.enumerations import SchemaType
+from pulsarx.listening.listener_loop import ListenerLoop
+from pulsarx.listening.listener_pool import SerialWork, log_exception
+from pulsarx.message_id import MessageId
+from pulsarx.owner import client_is_closing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from pulsarx._pycore.consume.consumer_core import ConsumerCore
+    from pulsarx._pycore.message.message import Message
+    from pulsarx.broker.broker import Broker
+    from pulsarx.listening.listener_pool import ListenerPool
+    from pulsarx.options.base import TableViewOptions
+    from pulsarx.owner import MemberOwner
+    from pulsarx.topic_name import TopicName
+
+    Listener = Callable[[str, Any], object]
+
+# Decodings of an empty payload that the official client passes to listeners of a removed key.
+_EMPTY = {SchemaType.BYTES: b"", SchemaType.STRING: ""}
+
+
+class TableView:
+    """The last value of each key of a topic, as a dictionary to read. Any thread may call.
+
+    Messages without a key are ignored. A message without a value, or with an empty one, removes its
+    key. Order holds within a key. Nothing is acknowledged and no ledger is kept from being trimmed.
+    A value is the object that the schema decoded, shared by all callers.
+    """
+
+    owner: MemberOwner | None = None
+
+    def __init__(self, name: str, options: TableViewOptions, pool: ListenerPool) -> None:
+        self._name = name
+        self._options = options
+        self._pool = pool
+        self._values: dict[str, Any] = {}
+        self._listeners: list[Listener] = []
+        self._applying = Condition()  # held while updates are applied, and by for_each_and_listen
+        self._lock = threading.Lock()  # of what follows; taken by calls of the control plane only
+        self._partitions: list[_Partition] = []
+        self._is_live = False
+        self._follower: PartitionFollower | None = None
+        self._is_undecoded = True
+        self._closing = Closing()
+        self._removed = _EMPTY.get(options.schema.schema_info().schema_type())
+        pool.grow()
+        self._work = SerialWork(pool, self._step, f"the table view of {name}")
+
+    # Making ---------------------------------------------------------------------------------------
+
+    def attach(self, broker: Broker, name: TopicName) -> None:
+        """Begin to read the topic, or each of its partitions. A call of the control plane."""
+        from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
+
+        found = broker.lookup(name)
+        if isinstance(found, PartitionedTopic):
+            attach = partial(self._attach_one, broker)
+            self._follower = PartitionFollower(found, broker.runtime, attach)
+            self._follower.start()
+        else:
+            self._attach_one(broker, name, False)
+
+    def _attach_one(self, broker: Broker, name: TopicName, _: bool) -> None:
+        topic = broker.topic(name)
+        cursor = topic.reader_cursor(self._options.schema)
+        core = cursor.attach(topic.ledger.first_position())
+        loop = ListenerLoop(self._pool, core, self._update, None)
+        made = _Partition(core, loop, topic.ledger.last_message_id())
+        with self._lock:
+            self._partitions.append(made)
+            if self._is_live:
+                self._follow(made)
+
+    def fill(self) -> None:
+        """Apply what the topic held when this was made, in the caller's thread, then follow it."""
+        for each in list(self._partitions):
+            each.read_up_to_end(self)
+        control_plane.perform(self._go_live)
+
+    def keep(self, message: Message) -> None:
+        """Apply one message in the caller's thread. It is not decoded here: what a signal handler
+        raises meanwhile must not be taken for a refusal of the schema."""
+        key = message.partition_key()
+        if key and _is_empty(message):
+            self._values.pop(key, None)
+        elif key:
+            self._values[key] = _Undecoded(message)
+
+    def _go_live(self) -> None:
+        with self._lock:
+            self._is_live = True
+            for each in self._partitions:
+                self._follow(each)
+
+    def _follow(self, partition: _Partition) -> None:
+        partition.core.watch(self._work.due)
+        self._work.due()
+
+    # Following ------------------------------------------------------------------------------------
+
+    def _step(self) -> bool:
+        more = False
+        with self._applying:
+            if self._is_undecoded:
+                self._is_undecoded = False
+                self._decode_all()
+            for each in list(self._partitions):
+                try:
+                    more = each.loop.turn(self) or more
+                except errors.AlreadyClosed:
+                    each.core.unwatch(self._work.due)
+        return more
+
+    def _decode_all(self) -> None:
+        """Give up the messages that `fill` kept: each keeps the mapping of its ledger."""
+        for key, value in list(self._values.items()):
+            if type(value) is _Undecoded:
+                self._values[key] = _decoded(value.message)
+
+    def _update(self, _: object, message: Message) -> None:
+        """Apply one message and tell the listeners. What they raise is logged."""
+        key = message.partition_key()
+        if not key:
+            return
+        value: Any = self._removed
+        if _is_empty(message):
+            self._values.pop(key, None)
+        else:
+            value = _decoded(message)
+            self._values[key] = value
+        for listener in tuple(self._listeners):
+            try:
+                listener(key, _value_of(value))
+            except Exception:
+                log_exception("%s: a listener of a table view raised at key %r", self._name, key)
+
+    # Reading --------------------------------------------------------------------------------------
+
+    def topic(self) -> str:
+        """Full name of the topic."""
+        return self._name
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value of a key, decoded by the schema; default when the table has none. Raises what
+        the schema raised for it."""
+        return _value_of(self._values.get(key, default))
+
+    def __getitem__(self, key: str) -> Any:
+        return _value_of(self._values[key])
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[str]:
+        """The keys there are now."""
+        return iter(self.keys())
+
+    def keys(self) -> list[str]:
+        """The keys there are now, in a new list."""
+        return list(self._values)
+
+    def values(self) -> list[Any]:
+        """The values there are now, in a new list."""
+        return [_value_of(each) for each in list(self._values.values())]
+
+    def items(self) -> list[tuple[str, Any]]:
+        """Keys and values as they are now, in a new list."""
+        return [(key, _value_of(each)) for key, each in list(self._values.items())]
+
+    def for_each(self, callback: Listener) -> None:
+        """Call callback(key, value) with what the table holds now, in this thread."""
+        _check_is_callable(callback)
+        for key, value in self.items():
+            callback(key, value)
+
+    def for_each_and_listen(self, callback: Listener) -> None:
+        """Call callback(key, value) with what the table holds now, in this thread, then with each
+        update, in a listener thread.
+
+        No update between the two is lost or told twice: none is applied before this returns, so
+        the callback must not wait for one. The value of a removed key is b"" with BytesSchema, ""
+        with StringSchema, else None. What the callback raises comes out of this call, and it is
+        not called again; of updates it is logged.
+        """
+        _check_is_callable(callback)
+        self._require_open()
+        with self._applying:
+            for key, value in self.items():
+                callback(key, value)
+            self._listeners.append(callback)
+
+    # Closing --------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Stop following; what was read stays readable. A second call raises AlreadyClosed, unless
+        the client closed it. Does not wait for a listener that runs."""
+        if self._is_forked or (self._closing.told and not client_is_closing(self.owner)):
+            self._require_open()
+        self._closing.close(self._shut)
+
+    def close_with_client(self) -> None:
+        """As close, when the client does. A call of the control plane."""
+        self._closing.finish(self._shut)
+
+    def _shut(self) -> None:
+        failure: Exception | None = None
+        with self._lock:
+            partitions = list(self._partitions)
+            self._is_live = False
+        for each in partitions:
+            failure = attempt(each.core.shut) or failure
+        if failure is not None:
+            raise failure
+
+    @property
+    def _is_forked(self) -> bool:
+        return any(each.core.is_forked for each in self._partitions)
+
+    def _require_open(self) -> None:
+        for each in self._partitions:
+            each.core.require_open()
+        if self._closing.begun:
+            raise errors.AlreadyClosed(f"table view of {self._name}")
+
+    def __enter__(self) -> TableView:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self._closing.begun:
+            self.close()
+
+    def __repr__(self) -> str:
+        name = self._options.subscription_name
+        return f"TableView(topic={self._name!r}, subscription_name={name!r}, keys={len(self)})"
+
+
+class _Partition:
+    """A topic that is read: the whole one, or a partition."""
+
+    __slots__ = ("core", "last", "loop")
+
+    def __init__(self, core: ConsumerCore, loop: ListenerLoop, last: MessageId) -> None:
+        self.core = core
+        self.loop = loop
+        self.last = last  # when reading began; (-1, -1, -1, -1) where there was none
+
+    def read_up_to_end(self, view: TableView) -> None:
+        """Apply what there was when reading began. Raises StorageError where it cannot be read."""
+        if self.last == MessageId.earliest:
+            return
+        while self.core.has_message():
+            try:
+                message = self.core.take_now()
+            except errors.CorruptDataError as error:
+                if not getattr(error, "logged", False):
+                    log_exception("%s: damaged messages were skipped", view.topic())
+                continue
+            if message is None:
+                return
+            view.keep(message)
+            if message.message_id() >= self.last:
+                return
+
+
+class _Undecoded:
+    """Stands for a value that was not decoded yet, or that the schema refused."""
+
+    __slots__ = ("message",)
+
+    def __init__(self, message: Message) -> None:
+        self.message = message
+
+
+def _is_empty(message: Message) -> bool:
+    return message.has_null_value() or not message.data()
+
+
+def _check_is_callable(callback: object) -> None:
+    if not callable(callback):
+        raise TypeError(f"callback must be callable, not {type(callback).__name__}: {callback!r}")
+
+
+def _decoded(message: Message) -> object:
+    """In a listener thread, where no signal arrives."""
+    try:
+        return message.value()
+    except Exception:
+        return _Undecoded(message)
+
+
+def _value_of(value: Any) -> Any:
+    """The value; what decoding it raises, for each caller anew."""
+    return value.message.value() if type(value) is _Undecoded else value
