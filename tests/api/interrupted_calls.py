@@ -8,6 +8,7 @@ written down; `World.end` looks for it.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import threading
 from collections.abc import Callable, Generator
@@ -579,6 +580,24 @@ def read(w: World) -> Steps:
         closed_again(reader)
 
 
+def subscribe_a_pattern(w: World) -> Steps:
+    def make() -> pulsarx.Consumer:
+        return w.client.subscribe(re.compile("pattern-.*"), "p")
+
+    outcome = yield make
+    consumer = outcome.value or make()
+    topic = f"pattern-{w.payload().hex()}"
+    yield lambda: w.client.create_producer(topic)
+    producer = w.client.create_producer(topic)
+    producer.send(b"x")
+    message = consumer.receive(PATIENCE_MS)
+    assert message.topic_name().endswith(topic)
+    consumer.acknowledge(message)
+    outcome = yield consumer.close
+    if outcome.interrupted:
+        closed_again(consumer)
+
+
 def view_a_table(w: World) -> Steps:
     def make() -> pulsarx.TableView:
         return w.client.create_table_view("t")
@@ -695,6 +714,7 @@ CALLS: dict[str, Callable[[World], Steps]] = {
     "letters": letters,
     "read": read,
     "view_a_table": view_a_table,
+    "subscribe_a_pattern": subscribe_a_pattern,
     "create_topics": create_topics,
     "administer": administer,
     "administer_without_a_client": administer_without_a_client,

@@ -1,5 +1,5 @@
-"""The consumer of several topics: of a list, of the partitions of a topic, of a topic and its retry
-letters."""
+"""The consumer of several topics: of a list, of a pattern, of the partitions of a topic, of a topic
+and its retry letters."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.message.message import Message
     from pulsarx.consuming.partition_follower import PartitionFollower
+    from pulsarx.consuming.pattern_follower import PatternFollower
     from pulsarx.consuming.topic_consumer import TopicConsumer
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.options.base import ConsumerOptions
@@ -39,7 +40,8 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer):
         super().__init__()
         self._topic = topic
         self._growing = threading.RLock()  # taken by calls of the control plane only
-        self.followers: list[PartitionFollower] = []  # of its partitioned topics
+        # Of its partitioned topics, and of its pattern.
+        self.followers: list[PartitionFollower | PatternFollower] = []
         self._prepare(options, name, pool)
 
     def topic(self) -> str:

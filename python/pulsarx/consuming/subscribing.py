@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import weakref
+from functools import partial
 
 from pulsarx import errors
-from pulsarx.broker.subscriptions.subscribe_request import ReceiverSettings, SubscribeRequest
+from pulsarx.broker.subscriptions.subscribe_request import (
+    ReceiverSettings,
+    SubscribeRequest,
+    type_name,
+)
 from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
+from pulsarx.broker.topics.topic import create_subscriptions
+from pulsarx.closing import attempt
 from pulsarx.consuming.multi_topics_consumer import MultiTopicsConsumer
 from pulsarx.consuming.partition_follower import PartitionFollower
 from pulsarx.consuming.topic_consumer import TopicConsumer
@@ -16,10 +23,14 @@ from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable
     from typing import Any
 
     from pulsarx.broker.broker import Broker
+    from pulsarx.broker.ledgers.ledger_list import Position
+    from pulsarx.broker.subscriptions.subscription import Subscription
+    from pulsarx.broker.topics.topic import Topic
     from pulsarx.consumer import Consumer
     from pulsarx.letters.letters import Letters
     from pulsarx.listening.listener_pool import ListenerPool
@@ -32,57 +43,153 @@ def subscribe(
 ) -> Consumer:
     """The consumer that the options ask for. When a topic refuses it, it is attached to none. A
     call of the control plane."""
-    letters = None
-    if options.dead_letter_policy is not None or options.retry_enable:
-        from pulsarx.letters.letters import Letters
-
-        letters = Letters(owner, broker.runtime, options, name)
+    if not isinstance(options.topic, (str, list)):
+        return _subscribe_pattern(owner, broker, options, name, pool, options.topic)
+    topics = options.topic if isinstance(options.topic, list) else [options.topic]
+    letters = _letters(owner, broker, options, name, topics)
     if isinstance(options.topic, str) and not options.retry_enable:
-        topic = TopicName.of(options.topic)
-        if not isinstance(broker.lookup(topic), PartitionedTopic):
-            consumer = _attach(broker, topic, options, name, pool)
+        topic = broker.lookup(TopicName.of(options.topic))
+        if not isinstance(topic, PartitionedTopic):
+            consumer = _attach(topic, options, name, pool)
             if letters is not None:
                 consumer.letters = letters
                 letters.attach(consumer)
             return consumer
-    return _subscribe_all(broker, options, name, pool, letters)
+    # A topic named twice is one topic; names are checked before anything is made.
+    names = list(dict.fromkeys(str(TopicName.of(each)) for each in topics))
+    whole = _consumer_of_several(",".join(names), options, name, pool, letters)
+    wanted = [broker.lookup(TopicName.of(each)) for each in names]
+    several = _Several(broker, whole, options, name, pool)
+    retries = _retry_topic(broker, letters)
+    several.share(sum(map(_partition_count, [*wanted, *retries])))
+    try:
+        several.attach_all(wanted)
+        several.attach_retries(retries)
+    except BaseException:
+        several.take_back()
+        raise
+    return whole
+
+
+def _subscribe_pattern(
+    owner: MemberOwner,
+    broker: Broker,
+    options: ConsumerOptions,
+    name: str,
+    pool: ListenerPool,
+    compiled: re.Pattern[str],
+) -> MultiTopicsConsumer:
+    """The consumer of all topics that match. It creates none of them but that of its retry
+    letters."""
+    from pulsarx.consuming.pattern_follower import PatternFollower
+    from pulsarx.consuming.topics_pattern import TopicsPattern
+
+    pattern = TopicsPattern(compiled, options.regex_subscription_mode)
+    if pattern.namespace not in broker.catalogue.state.namespaces:
+        raise errors.TopicNotFound(f"{compiled!r}: there is no namespace {pattern.namespace}")
+    letters = None
+    if options.dead_letter_policy is not None or options.retry_enable:
+        pattern.leave_out_letters_of(options.subscription_name)
+        letters = _letters(owner, broker, options, name, list(map(str, pattern.topics_of(broker))))
+        pattern.leave_out(letters.rules.letter_topics() if letters else ())
+    whole = _consumer_of_several(pattern.text, options, name, pool, letters)
+    whole.waits_for_topics = broker.state
+    several = _Several(broker, whole, options, name, pool)
+    retries = _retry_topic(broker, letters)
+    follower = PatternFollower(
+        pattern, broker, several.attach_all, options.pattern_auto_discovery_period
+    )
+    whole.followers.append(follower)
+    try:
+        follower.start()
+        several.attach_retries(retries)
+    except BaseException:
+        several.take_back()
+        raise
+    return whole
+
+
+def _letters(
+    owner: MemberOwner, broker: Broker, options: ConsumerOptions, name: str, topics: list[str]
+) -> Letters | None:
+    if options.dead_letter_policy is None and not options.retry_enable:
+        return None
+    from pulsarx.letters.letters import Letters
+
+    return Letters(owner, broker.runtime, options, name, topics)
+
+
+def _retry_topic(broker: Broker, letters: Letters | None) -> list[Topic | PartitionedTopic]:
+    """The topic of the consumer's retry letters, made when it is missing; none, where it has
+    none."""
+    if letters is None or not letters.rules.retry_enable:
+        return []
+    from pulsarx.letters.letter_topic import make_letter_topic
+
+    make_letter_topic(broker, letters.rules.retry_letter_topic)
+    return [broker.lookup(TopicName.of(letters.rules.retry_letter_topic))]
+
+
+def _partition_count(topic: Topic | PartitionedTopic) -> int:
+    return topic.partition_count if isinstance(topic, PartitionedTopic) else 1
+
+
+def _consumer_of_several(
+    title: str,
+    options: ConsumerOptions,
+    name: str,
+    pool: ListenerPool,
+    letters: Letters | None,
+) -> MultiTopicsConsumer:
+    """A consumer that has no topic yet."""
+    if options.receiver_queue_size == 0:
+        raise errors.InvalidConfiguration(
+            "a consumer of several topics or partitions needs a receiver queue; "
+            "receiver_queue_size is 0"
+        )
+    whole = MultiTopicsConsumer(title, options, name, pool)
+    whole.letters = letters
+    return whole
 
 
 def _attach(
-    broker: Broker,
-    topic: TopicName,
+    topic: Topic,
     options: ConsumerOptions,
     name: str,
     pool: ListenerPool,
     whole: MultiTopicsConsumer | None = None,
 ) -> TopicConsumer:
     """The consumer of one topic; whole: what it is a part of."""
-    found = broker.topic(topic)
 
     def make(receiver: Any, subscription: Any) -> TopicConsumer:
         made = TopicConsumer(receiver, subscription, options, name, pool)
         # One of several: users know the whole only.
         events = made.events if whole is None else whole.events
         if events is not None:
-            receiver.set_events(events, topic.partition_index)
+            receiver.set_events(events, TopicName.of(topic.name).partition_index)
         return made
 
     key_shared = options.key_shared_policy
-    earliest = options.initial_position == InitialPosition.Earliest
     request = SubscribeRequest(
         options.subscription_name,
         options.consumer_type,
         options.schema,
         name,
-        found.ledger.first_position if earliest else found.ledger.end_position,
+        _start(topic, options),
         _receiver_settings(options),
         durable=bool(options.subscription_mode == SubscriptionMode.Durable),
         key_shared=None if key_shared is None else key_shared.policy(),
     )
-    consumer = found.subscribe(request, make)
+    consumer = topic.subscribe(request, make)
     assert isinstance(consumer, TopicConsumer)
     consumer.made_subscription = request.made_subscription
     return consumer
+
+
+def _start(topic: Topic, options: ConsumerOptions) -> Callable[[], Position]:
+    """Where a new subscription begins."""
+    earliest = options.initial_position == InitialPosition.Earliest
+    return topic.ledger.first_position if earliest else topic.ledger.end_position
 
 
 def _receiver_settings(options: ConsumerOptions) -> ReceiverSettings:
@@ -100,66 +207,110 @@ def _receiver_settings(options: ConsumerOptions) -> ReceiverSettings:
     )
 
 
-def _subscribe_all(
-    broker: Broker,
-    options: ConsumerOptions,
-    name: str,
-    pool: ListenerPool,
-    letters: Letters | None,
-) -> MultiTopicsConsumer:
-    if options.receiver_queue_size == 0:
-        raise errors.InvalidConfiguration(
-            "a consumer of several topics or partitions needs a receiver queue; "
-            "receiver_queue_size is 0"
-        )
-    # A topic named twice is one topic; names are checked before anything is made.
-    topics = options.topic if isinstance(options.topic, list) else [options.topic]
-    names = list(dict.fromkeys(str(TopicName.of(each)) for each in topics))
-    consumer = MultiTopicsConsumer(",".join(names), options, name, pool)
-    consumer.letters = letters
-    wanted = [(broker.lookup(TopicName.of(each)), False) for each in names]
-    if letters is not None and options.retry_enable:
-        from pulsarx.letters.letter_topic import make_letter_topic
+class _Several:
+    """Attaches a consumer of several topics to them, as long as it is there. Calls of the control
+    plane."""
 
-        make_letter_topic(broker, letters.rules.retry_letter_topic)
-        wanted.append((broker.lookup(TopicName.of(letters.rules.retry_letter_topic)), True))
-    sizes = [getattr(topic, "partition_count", 1) for topic, _ in wanted]
-    part = options.part_of(sum(sizes))
-    try:
-        for topic, is_retry in wanted:
-            part_options = letters.retry_options(part) if letters and is_retry else part
-            attach = _member_maker(broker, consumer, part_options, name, pool)
-            if isinstance(topic, PartitionedTopic):
-                follower = PartitionFollower(topic, broker.runtime, attach)
-                consumer.followers.append(follower)
-                follower.start()
-            else:
-                attach(TopicName.of(topic.name), False)
-    except BaseException:
-        consumer.take_back()
-        raise
-    return consumer
+    def __init__(
+        self,
+        broker: Broker,
+        whole: MultiTopicsConsumer,
+        options: ConsumerOptions,
+        name: str,
+        pool: ListenerPool,
+    ) -> None:
+        self._broker = broker
+        self._whole = weakref.ref(whole)
+        self._options = options
+        self._name = name
+        self._pool = pool
+        self._created: list[Subscription] = []  # made for the consumer, on any topic
+        self.share(1)
 
+    def share(self, topic_count: int) -> None:
+        """Each of so many topics gets a part of the queue."""
+        self._part = self._options.part_of(topic_count)
 
-def _member_maker(
-    broker: Broker,
-    consumer: MultiTopicsConsumer,
-    options: ConsumerOptions,
-    name: str,
-    pool: ListenerPool,
-) -> Callable[[TopicName, bool], None]:
-    """Attaches the consumer, as long as it is there, to one topic more."""
-    reference = weakref.ref(consumer)
-
-    def attach(topic: TopicName, is_new: bool) -> None:
-        whole = reference()
+    def attach_all(self, topics: list[Topic | PartitionedTopic], is_new: bool = False) -> None:
+        """Attach to the topics, which are held by nobody; their subscriptions are made in one
+        commit. is_new: they came after the consumer, which is to miss nothing of them."""
+        whole = self._whole()
         if whole is None or whole.has_left:
             return
-        # What was sent to a partition before its consumer came is not missed.
-        asked = options.from_the_start() if is_new else options
-        member = _attach(broker, topic, asked, name, pool, whole)
+        if is_new:
+            self.share(len(whole.members()) + sum(map(_partition_count, topics)))
+        part = self._part.from_the_start() if is_new else self._part
+        self._create_missing(topics, part)
+        for topic in topics:
+            self._attach(whole, topic, part)
+
+    def attach_retries(self, topics: list[Topic | PartitionedTopic]) -> None:
+        """Attach to the topic of the retry letters."""
+        whole = self._whole()
+        for topic in topics:
+            if whole is not None and whole.letters is not None:
+                self._attach(whole, topic, whole.letters.retry_options(self._part))
+
+    def take_back(self) -> None:
+        """A topic refused the consumer: leave all, and delete the subscriptions made for it."""
+        whole = self._whole()
+        if whole is not None:
+            whole.take_back()
+        for each in self._created:
+            attempt(partial(each.topic.take_back, each))
+
+    def _attach(
+        self, whole: MultiTopicsConsumer, topic: Topic | PartitionedTopic, part: ConsumerOptions
+    ) -> None:
+        if isinstance(topic, PartitionedTopic):
+            attach = partial(self._attach_partition, part)
+            follower = PartitionFollower(topic, self._broker.runtime, attach)
+            whole.followers.append(follower)
+            follower.start()
+        else:
+            self._attach_one(whole, topic, part)
+
+    def _attach_partition(self, part: ConsumerOptions, name: TopicName, is_new: bool) -> None:
+        whole = self._whole()
+        if whole is not None and not whole.has_left:
+            # What was sent to a partition before its consumer came is not missed.
+            asked = part.from_the_start() if is_new else part
+            self._attach_one(whole, self._broker.topics.existing(name), asked)
+
+    def _attach_one(self, whole: MultiTopicsConsumer, topic: Topic, part: ConsumerOptions) -> None:
+        member = _attach(topic, part, self._name, self._pool, whole)
         if whole.letters is not None:
             whole.letters.attach(member)
         whole.grow(member)
 
-    return attach
+    def _create_missing(
+        self, topics: list[Topic | PartitionedTopic], part: ConsumerOptions
+    ) -> None:
+        """Make the subscription on all topics that have it not, which one commit is enough for."""
+        whole_topics: list[Topic] = []
+        for topic in topics:
+            if isinstance(topic, PartitionedTopic):
+                count = topic.partition_count
+                whole_topics.extend(topic.partition(index) for index in range(count))
+            else:
+                whole_topics.append(topic)
+        name = part.subscription_name
+        if len(whole_topics) < 2 or part.subscription_mode != SubscriptionMode.Durable:
+            return
+        whole_topics.sort(key=lambda topic: topic.name)  # the order of their locks
+        taken: list[Topic] = []
+        try:
+            for topic in whole_topics:
+                topic.lock.acquire()
+                taken.append(topic)
+            missing = [each for each in whole_topics if name not in each.subscriptions]
+            for topic in missing:
+                topic.check_subscription_creation(name)
+            places = [(each, _start(each, part)()) for each in missing]
+            if places:
+                catalogue = self._broker.runtime.catalogue
+                kind = type_name(part.consumer_type)
+                self._created += create_subscriptions(catalogue, places, name, kind)
+        finally:
+            for topic in taken:
+                topic.lock.release()

@@ -40,7 +40,8 @@ class LetterRules:
         policy: DeadLetterPolicy | None,
         retry_enable: bool = False,
     ) -> None:
-        """topics: what the consumer subscribes to, the first one first; empty for a pattern.
+        """topics: what the consumer subscribes to, the first one first; empty for a pattern that
+            matches none yet.
 
         InvalidTopicName: the subscription's name makes no topic name and the policy gives none.
         InvalidConfiguration: a letter would come back to the topic it came from.
@@ -58,15 +59,15 @@ class LetterRules:
         first = parent_of(topics[0]) if topics else ""
         dead = "" if policy is None else policy.getDeadLetterTopic()
         retry = "" if policy is None else policy.getRetryLetterTopic()
-        if retry_enable and not first and not (dead and retry):
+        if retry_enable and not first and not retry:
             raise errors.InvalidConfiguration(
-                "a pattern of topics has no first topic that could name the letter topics: give "
-                "ConsumerDeadLetterPolicy both dead_letter_topic and retry_letter_topic"
+                "the pattern matches no topic yet that could name the topic of its retry letters: "
+                "give ConsumerDeadLetterPolicy a retry_letter_topic"
             )
         self._dead_letter_topic = ""  # of the topic a message came from
         if dead:
             self._dead_letter_topic = str(TopicName.of(dead))
-        elif retry_enable:
+        elif retry_enable and first:
             self._dead_letter_topic = self._named_after(first, "DLQ")
         self.retry_letter_topic = ""
         if retry_enable:
@@ -78,6 +79,10 @@ class LetterRules:
     def dead_letter_topic(self, topic: str) -> str:
         """Where the dead letters of a topic or partition go."""
         return self._dead_letter_topic or self._named_after(parent_of(topic), "DLQ")
+
+    def letter_topics(self) -> tuple[str, ...]:
+        """Those that are one for all topics of the consumer."""
+        return tuple(each for each in (self._dead_letter_topic, self.retry_letter_topic) if each)
 
     def dead_letter_producer_name(self, topic: str, consumer_name: str) -> str:
         return f"{parent_of(topic)}-{self.subscription_name}-{consumer_name}-DLQ"

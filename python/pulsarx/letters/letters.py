@@ -29,12 +29,13 @@ class Letters:
         runtime: BrokerRuntime,
         options: ConsumerOptions,
         consumer_name: str,
+        topics: list[str],
     ) -> None:
-        """InvalidTopicName, InvalidConfiguration: see LetterRules."""
+        """topics: what the consumer subscribes to. InvalidTopicName, InvalidConfiguration: see
+        LetterRules."""
         policy = options.dead_letter_policy
-        topics = options.topic if isinstance(options.topic, list) else [options.topic]
         self.rules = rules = LetterRules(
-            [each for each in topics if isinstance(each, str)],  # a pattern names none
+            topics,
             options.subscription_name,
             None if policy is None else policy.policy(),
             options.retry_enable,

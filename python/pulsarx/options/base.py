@@ -40,13 +40,14 @@ from pulsarx.options.consumer_policies import (
     ConsumerKeySharedPolicy,
 )
 from pulsarx.options.loggers import check_logger
-from pulsarx.options.not_yet import refuse_topics_not_there_yet, refuse_what_is_not_there_yet
+from pulsarx.options.not_yet import refuse_what_is_not_there_yet
 from pulsarx.options.service_url import ServiceUrl, parse_service_url
 from pulsarx.randomness import Randomness
 from pulsarx.schema import BytesSchema, Schema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable
     from logging import Logger
     from typing import Any, ClassVar, Protocol
@@ -355,8 +356,10 @@ class ConsumerOptions(Options):
         ("consumer_event_listener", object, None, True),
         ("expire_time_of_incomplete_chunked_message_ms", int, 60000, False),
     )
-    topic: str | list[str]
+    topic: str | list[str] | re.Pattern[str]
     subscription_name: str
+    regex_subscription_mode: RegexSubscriptionMode
+    pattern_auto_discovery_period: int
     consumer_type: ConsumerType
     schema: Schema
     message_listener: Callable[..., object] | None
@@ -395,7 +398,6 @@ class ConsumerOptions(Options):
         )
 
     def _check(self) -> None:
-        refuse_topics_not_there_yet(self.topic)
         self._check_topic()
         self._check_redelivery()
         self._at_least_0("receiver_queue_size", "max_total_receiver_queue_size_across_partitions",
@@ -415,6 +417,10 @@ class ConsumerOptions(Options):
         self.properties = dict(self.properties) if self.properties else None
 
     def _check_topic(self) -> None:
+        if type(self.topic).__name__ == "Pattern":  # nobody else pays for loading `re`
+            if not isinstance(getattr(self.topic, "pattern", None), str):
+                raise TypeError(f"topic={self.topic!r}: a pattern of text (str), not of bytes")
+            return
         if not isinstance(self.topic, list):
             check_type(str, self.topic, "topic")
             return

@@ -25,10 +25,6 @@ NOT_YET: dict[tuple[str, str], tuple[tuple[object, ...], str]] = {
     ("create_reader", "is_read_compacted"): (_OFF, "reading a compacted topic"),
     ("create_reader", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
 }
-# Topics of subscribe that are no single name, by the type of the argument.
-NOT_YET_TOPICS: dict[str, str] = {
-    "Pattern": "a consumer of all topics that match a pattern",
-}
 
 
 def refuse_what_is_not_there_yet(call: str, values: dict[str, object]) -> None:
@@ -36,12 +32,6 @@ def refuse_what_is_not_there_yet(call: str, values: dict[str, object]) -> None:
     for (row_call, name), (off_values, what) in NOT_YET.items():
         if row_call == call and values[name] not in off_values:
             raise _error(f"{call}({name}={values[name]!r})", what)
-
-
-def refuse_topics_not_there_yet(topic: object) -> None:
-    what = NOT_YET_TOPICS.get(type(topic).__name__)
-    if what is not None:
-        raise _error(f"subscribe(topic={topic!r})", what)
 
 
 def refuse_call(call: str, what: str) -> OperationNotSupported:

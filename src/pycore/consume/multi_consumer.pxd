@@ -7,6 +7,7 @@ empty; the bell is muted before the look, so that what comes meanwhile rings it 
 from libc.stdint cimport uint32_t
 
 from pulsarx._core.wait_event cimport WaitEvent
+from pulsarx._pycore.arrow.arrow_export cimport ArrowMessages
 from pulsarx._pycore.ground.deadline cimport Deadline
 from pulsarx._pycore.message.message cimport Message
 
@@ -41,8 +42,12 @@ cdef class MultiConsumerCore:
     cdef Chime chime
     cdef Py_ssize_t next_at              # the source that is looked at first
     cdef uint32_t state                  # MultiConsumerState
+    # OpenState of the broker, of a consumer of a pattern: while no topic has it, this says whether
+    # it is open. None: it ends with the last of its topics.
+    cdef public object waits_for_topics
     cdef object __weakref__
 
+    cdef ArrowMessages no_columns(self)
     cdef Message take(self)
     cdef bint wait(self, Deadline deadline) except -1
     cdef object consumer_of(self, message)

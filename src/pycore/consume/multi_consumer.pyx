@@ -7,7 +7,11 @@ from pulsarx import errors
 from pulsarx._core.wait_event cimport (
     wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
 )
-from pulsarx._pycore.arrow.arrow_export cimport ArrowMessages
+from pulsarx._core.status cimport STATUS_OK
+from pulsarx._pycore.arrow.arrow_block cimport (
+    ArrowBlock, arrow_block_finish, arrow_block_new, arrow_block_release,
+)
+from pulsarx._pycore.arrow.arrow_export cimport ArrowMessages, arrow_messages_new
 from pulsarx._pycore.message.message cimport Message
 from pulsarx._pycore.message.message_id cimport MessageId
 from pulsarx._pycore.ground.deadline cimport Deadline, deadline_of
@@ -74,6 +78,18 @@ cdef class MultiConsumerCore:
         self.by_tail[source.tail] = source
         self.sources += (source,)
         bell.ring()
+
+    def drop(self, consumer) -> None:
+        """Receive from a topic no more, whose consumer is closed. One thread at a time."""
+        cdef Source source
+        for source in self.sources:
+            if source.consumer is consumer:
+                source.consumer.unwatch(source.bell)
+                self.sources = tuple([each for each in self.sources if each is not source])
+                self.by_tail.pop(source.tail, None)
+                self.by_ledger = {}
+                self.last = None
+                return
 
     def members(self) -> list:
         """The consumers of the single topics, in the order they were added."""
@@ -183,7 +199,16 @@ cdef class MultiConsumerCore:
             if found is None:
                 self.check_members()
             if not self.wait(deadline):
-                return found
+                return found if found is not None else self.no_columns()
+
+    cdef ArrowMessages no_columns(self):
+        """What receive_arrow returns while no topic has this consumer."""
+        cdef ArrowBlock* block = arrow_block_new()
+        if block == NULL or arrow_block_finish(block, -1) != STATUS_OK:
+            if block != NULL:
+                arrow_block_release(block)
+            raise MemoryError("the columns of no messages")
+        return arrow_messages_new(block, None, "")
 
     cdef Message take(self):
         """The next message or None: one of each topic in turn."""
@@ -227,6 +252,9 @@ cdef class MultiConsumerCore:
         for source in self.sources:
             if source.consumer.is_open:
                 return 0
+        if self.waits_for_topics is not None:
+            self.waits_for_topics.require_open()
+            return 0
         for source in self.sources:
             source.consumer.require_open()
         return 0
@@ -376,7 +404,7 @@ cdef class MultiConsumerCore:
         for source in self.sources:
             if source.consumer.is_forked:
                 return True
-        return False
+        return self.waits_for_topics is not None and self.waits_for_topics.is_forked
 
     @property
     def is_open(self) -> bool:
@@ -387,4 +415,4 @@ cdef class MultiConsumerCore:
         for source in self.sources:
             if source.consumer.is_open:
                 return True
-        return False
+        return self.waits_for_topics is not None and self.waits_for_topics.is_open

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from typing import Any
 
 import pytest
@@ -221,11 +220,6 @@ def test_what_is_not_there_yet_is_said(call: str, name: str) -> None:
     kind = next(kind for kind in NEEDED if call == kind.CALL)
     with pytest.raises(errors.OperationNotSupported, match=f"{name}=.*not there in this version"):
         make(kind, **{name: NOT_YET_VALUES[call, name]})
-
-
-def test_a_pattern_of_topics_is_not_there_yet() -> None:
-    with pytest.raises(errors.OperationNotSupported, match="not there in this version"):
-        make(ConsumerOptions, topic=re.compile("a.*"))
 
 
 @pytest.mark.parametrize("topic", [[], ["a", 1], ("a", "b"), [b"a"]])

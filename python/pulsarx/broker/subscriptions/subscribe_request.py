@@ -81,7 +81,12 @@ class SubscribeRequest:
     @property
     def type_name(self) -> str:
         """As Pulsar's statistics call it."""
-        return "Key_Shared" if self.type == ConsumerType.KeyShared else self.type.name
+        return type_name(self.type)
+
+
+def type_name(kind: ConsumerType) -> str:
+    """As Pulsar's statistics call it."""
+    return "Key_Shared" if kind == ConsumerType.KeyShared else kind.name
 
 
 class DispatchLimits:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx._pycore.cursor.ack_tracker import AckTracker
     from pulsarx._pycore.ledger.ledger_tail import LedgerTail
+    from pulsarx.broker.catalogue.catalogue import Catalogue
     from pulsarx.broker.catalogue.state import SubscriptionRecord, TopicRecord
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.runtime import BrokerRuntime
@@ -132,31 +133,38 @@ class Topic:
     ) -> Subscription:
         """Make a durable subscription that begins at a position. Durable on return."""
         with self.lock:
-            ledger_id, ordinal = position
-            catalogue = self.runtime.catalogue
-            cursor_id = self.runtime.allocate_cursor_id()
-            creation = changes.create_subscription(
-                self.name,
-                name,
-                cursor_id,
-                type=type_name,
-                created_ms=self.runtime.clock.now_ms(),
-                initial=(ledger_id or -1, ordinal),
-            )
-            # Before the catalogue names it, so that one that is not there later was lost.
-            tracker = self._cursors().create(cursor_id, name, position)
-            try:
-                catalogue.commit([creation])
-            except BaseException:
-                if not catalogue.outcome_unknown:
-                    self._cursors().discard(tracker, name)
-                raise
-            record = catalogue.state.topics[self.name].subscriptions[name]
-            made = self._subscription(name, record, tracker)
-            self.subscriptions[name] = made
-            # A ledger that came since the tracker was made was told to the others only.
-            made.ledger_changed()
-            return made
+            places = [(self, position)]
+            return create_subscriptions(self.runtime.catalogue, places, name, type_name)[0]
+
+    def begin_subscription(self, name: str, position: Position, type_name: str) -> NewSubscription:
+        """Make the cursor of a subscription that is not in the catalogue yet. With the lock, which
+        is held until it is."""
+        ledger_id, ordinal = position
+        cursor_id = self.runtime.allocate_cursor_id()
+        creation = changes.create_subscription(
+            self.name,
+            name,
+            cursor_id,
+            type=type_name,
+            created_ms=self.runtime.clock.now_ms(),
+            initial=(ledger_id or -1, ordinal),
+        )
+        # Before the catalogue names it, so that one that is not there later was lost.
+        tracker = self._cursors().create(cursor_id, name, position)
+        return NewSubscription(self, name, creation, tracker)
+
+    def finish_subscription(self, new: NewSubscription) -> Subscription:
+        """The catalogue names it."""
+        record = self.runtime.catalogue.state.topics[self.name].subscriptions[new.name]
+        made = self._subscription(new.name, record, new.tracker)
+        self.subscriptions[new.name] = made
+        # A ledger that came since the tracker was made was told to the others only.
+        made.ledger_changed()
+        return made
+
+    def discard_subscription(self, new: NewSubscription) -> None:
+        """The catalogue does not name it."""
+        self._cursors().discard(new.tracker, new.name)
 
     def _cursors(self) -> TopicCursors:
         from pulsarx.broker.subscriptions.topic_cursors import TopicCursors
@@ -255,3 +263,35 @@ class Topic:
         for cursor in [] if self._reader_cursors is None else self._reader_cursors.members():
             cursor.abandon()
         self.ledger.abandon()
+
+
+class NewSubscription:
+    """A subscription that is about to be created. A value."""
+
+    __slots__ = ("creation", "name", "topic", "tracker")
+
+    def __init__(
+        self, topic: Topic, name: str, creation: dict[str, Any], tracker: AckTracker
+    ) -> None:
+        self.topic = topic
+        self.name = name
+        self.creation = creation
+        self.tracker = tracker
+
+
+def create_subscriptions(
+    catalogue: Catalogue, places: list[tuple[Topic, Position]], name: str, type_name: str
+) -> list[Subscription]:
+    """Make a durable subscription on each topic in one commit: all or none. With the locks of the
+    topics. Durable on return."""
+    new: list[NewSubscription] = []
+    try:
+        for topic, position in places:
+            new.append(topic.begin_subscription(name, position, type_name))
+        catalogue.commit([each.creation for each in new])
+    except BaseException:
+        if not catalogue.outcome_unknown:
+            for each in new:
+                each.topic.discard_subscription(each)
+        raise
+    return [each.topic.finish_subscription(each) for each in new]

@@ -16,9 +16,12 @@ from pulsarx.broker.topics.partitioned_topic import (
     partition_count_of,
 )
 from pulsarx.broker.topics.topic import Topic
+from pulsarx.weak_list import WeakList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pulsarx.broker.catalogue.state import TopicRecord
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.topic_name import TopicName
@@ -32,6 +35,18 @@ class TopicDirectory:
         self._lock = threading.RLock()
         self._topics: dict[str, Topic] = {}
         self._partitioned: dict[str, PartitionedTopic] = {}
+        self._followers = WeakList()  # with created(name)
+
+    def watch_creations(self, follower: Any) -> None:
+        """Call follower.created(name) after each creation of a topic, with or without partitions,
+        before its creator goes on and without a lock. It is held weakly: it may simply go."""
+        with self._lock:
+            self._followers.add(follower)
+
+    def _announce(self, created: list[TopicName]) -> None:
+        for name in created:
+            for follower in self._followers.members():
+                follower.created(name)
 
     # Finding --------------------------------------------------------------------------------------
 
@@ -39,33 +54,45 @@ class TopicDirectory:
         """The topic of this name, with partitions or without, made when it is missing and allowed
         to be."""
         self._runtime.state.require_open()
-        with self._lock:
-            if str(name) not in self._runtime.catalogue.state.topics:
-                self._create(name, create)
-            if partition_count_of(self._runtime.catalogue.state, name):
-                return self.partitioned_topic(name)
-            return self.topic(name, create=create)
+        created: list[TopicName] = []
+        try:
+            with self._lock:
+                if str(name) not in self._runtime.catalogue.state.topics:
+                    self._create(name, create, created)
+                if partition_count_of(self._runtime.catalogue.state, name):
+                    return self.partitioned_topic(name)
+                return self._open(name, create, created)
+        finally:
+            self._announce(created)
 
     def topic(self, name: TopicName, *, create: bool = True) -> Topic:
         """The topic of this name that holds messages itself, made when it is missing and allowed
         to be. OperationNotSupported: it has partitions."""
         self._runtime.state.require_open()
-        with self._lock:
-            self._runtime.state.require_open()
-            full = str(name)
-            found = self._topics.get(full)
-            if found is not None:
-                return found
-            record = self._runtime.catalogue.state.topics.get(full)
-            if record is None:
-                record = self._create(name, create)
-            check_is_whole(self._runtime.catalogue.state, name)
-            try:
-                self._topics[full] = Topic(self._runtime, record)
-            except BaseException:
-                self._runtime.list_cursors_again()
-                raise
-            return self._topics[full]
+        created: list[TopicName] = []
+        try:
+            with self._lock:
+                return self._open(name, create, created)
+        finally:
+            self._announce(created)
+
+    def _open(self, name: TopicName, create: bool, created: list[TopicName]) -> Topic:
+        """With the lock."""
+        self._runtime.state.require_open()
+        full = str(name)
+        found = self._topics.get(full)
+        if found is not None:
+            return found
+        record = self._runtime.catalogue.state.topics.get(full)
+        if record is None:
+            record = self._create(name, create, created)
+        check_is_whole(self._runtime.catalogue.state, name)
+        try:
+            self._topics[full] = Topic(self._runtime, record)
+        except BaseException:
+            self._runtime.list_cursors_again()
+            raise
+        return self._topics[full]
 
     def existing(self, name: TopicName) -> Topic:
         """TopicNotFound: there is none, and none is made."""
@@ -93,8 +120,9 @@ class TopicDirectory:
 
     # Creating -------------------------------------------------------------------------------------
 
-    def _create(self, name: TopicName, create: bool) -> TopicRecord:
-        """Create a topic that a client named, of the kind that the options say."""
+    def _create(self, name: TopicName, create: bool, created: list[TopicName]) -> TopicRecord:
+        """Create a topic that a client named, of the kind that the options say. With the lock;
+        created: gets its name, to be announced without it."""
         self._check_namespace(name)
         options = self._runtime.options
         if create:
@@ -105,9 +133,11 @@ class TopicDirectory:
             )
         kind = options.allow_auto_topic_creation_type
         if kind == "partitioned" and name.partition_index < 0:
-            self.create_partitioned_topic(name, options.default_num_partitions)
+            check_partition_count(options.default_num_partitions, name)
+            self._create_with_partitions(name, options.default_num_partitions)
         else:
-            self.create_non_partitioned_topic(name)
+            self._create_whole(name)
+        created.append(name)
         return self._runtime.catalogue.state.topics[str(name)]
 
     def _check_namespace(self, name: TopicName) -> None:
@@ -122,31 +152,45 @@ class TopicDirectory:
         """NotAllowedError: it exists, or has the name of a partition. TopicNotFound: its topic
         has no such partition."""
         self._check_namespace(name)
-        catalogue = self._runtime.catalogue
         with self._lock:
-            if str(name) in catalogue.state.topics:
-                raise errors.NotAllowedError(f"create {name}: it exists already")
-            check_may_be_created(catalogue.state, name)
-            catalogue.commit([changes.create_topic(str(name), catalogue.allocate_id())])
+            self._create_whole(name)
+        self._announce([name])
+
+    def _create_whole(self, name: TopicName) -> None:
+        catalogue = self._runtime.catalogue
+        if str(name) in catalogue.state.topics:
+            raise errors.NotAllowedError(f"create {name}: it exists already")
+        check_may_be_created(catalogue.state, name)
+        catalogue.commit([changes.create_topic(str(name), catalogue.allocate_id())])
 
     def create_partitioned_topic(self, name: TopicName, partition_count: int) -> None:
         """Create it with its partitions, all or nothing. NotAllowedError: it exists."""
         check_partition_count(partition_count, name)
         self._check_namespace(name)
-        catalogue = self._runtime.catalogue
         with self._lock:
-            catalogue.commit(creation(catalogue, name, partition_count))
+            self._create_with_partitions(name, partition_count)
+        self._announce([name])
+
+    def _create_with_partitions(self, name: TopicName, partition_count: int) -> None:
+        catalogue = self._runtime.catalogue
+        catalogue.commit(creation(catalogue, name, partition_count))
 
     def ensure(self, name: TopicName, partition_count: int) -> tuple[int, bool]:
         """Create the topic unless it exists (partition_count 0: without partitions): how many
         partitions it has, and whether it was created."""
+        if partition_count:
+            check_partition_count(partition_count, name)
+        self._check_namespace(name)
         with self._lock:
             created = str(name) not in self._runtime.catalogue.state.topics
             if created and partition_count:
-                self.create_partitioned_topic(name, partition_count)
+                self._create_with_partitions(name, partition_count)
             elif created:
-                self.create_non_partitioned_topic(name)
-            return partition_count_of(self._runtime.catalogue.state, name), created
+                self._create_whole(name)
+            found = partition_count_of(self._runtime.catalogue.state, name)
+        if created:
+            self._announce([name])
+        return found, created
 
     def update_partitioned_topic(self, name: TopicName, partition_count: int) -> None:
         """Give it more partitions. NotAllowedError: they would become fewer."""

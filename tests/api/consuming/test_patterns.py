@@ -1,0 +1,379 @@
+"""A consumer of all topics whose names match a pattern."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from typing import Any
+
+import pytest
+from topic_reading import OpenClient
+
+import pulsarx
+from pulsarx import ConsumerType, InitialPosition, RegexSubscriptionMode
+
+EARLIEST = InitialPosition.Earliest
+
+
+def received(consumer: pulsarx.Consumer, count: int) -> list[bytes]:
+    found = []
+    for _ in range(count):
+        message = consumer.receive(10_000)
+        consumer.acknowledge(message)
+        found.append(message.data())
+    with pytest.raises(pulsarx.Timeout):
+        consumer.receive(0)
+    return sorted(found)
+
+
+def subscribe(client: pulsarx.Client, pattern: str, **options: Any) -> pulsarx.Consumer:
+    return client.subscribe(re.compile(pattern), options.pop("subscription_name", "s"), **options)
+
+
+def send(client: pulsarx.Client, topic: str, data: bytes) -> None:
+    producer = client.create_producer(topic)
+    producer.send(data)
+    producer.close()
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "persistent://public/default/fin-.*",
+        "public/default/fin-.*",
+        "fin-.*",
+        "^persistent://public/default/fin-.*",
+        "non-persistent://public/default/fin-.*",  # the mode decides, not the text
+        "fin-[ab]$",
+    ],
+)
+def test_it_receives_from_the_topics_that_match(
+    memory_client: pulsarx.Client, pattern: str
+) -> None:
+    for topic in ("fin-a", "fin-b", "xfin-a", "fin"):
+        send(memory_client, topic, topic.encode())
+    consumer = subscribe(memory_client, pattern, initial_position=EARLIEST)
+    assert received(consumer, 2) == [b"fin-a", b"fin-b"]
+
+
+def test_the_whole_name_must_match(memory_client: pulsarx.Client) -> None:
+    for topic in ("ab", "abc"):
+        send(memory_client, topic, topic.encode())
+    assert received(subscribe(memory_client, "ab", initial_position=EARLIEST), 1) == [b"ab"]
+
+
+def test_flags_of_the_pattern_count(memory_client: pulsarx.Client) -> None:
+    send(memory_client, "FIN-A", b"x")
+    consumer = memory_client.subscribe(
+        re.compile("fin-.*", re.IGNORECASE), "s", initial_position=EARLIEST
+    )
+    assert received(consumer, 1) == [b"x"]
+
+
+def test_a_new_topic_is_taken_up_and_nothing_of_it_is_missed(
+    memory_client: pulsarx.Client,
+) -> None:
+    """Also with the initial position Latest: the subscription comes together with the topic."""
+    consumer = subscribe(memory_client, "new-.*")
+    for number in range(5):
+        send(memory_client, f"new-{number}", b"%d" % number)
+    send(memory_client, "other", b"x")
+    assert received(consumer, 5) == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_a_waiting_receive_gets_what_comes_to_a_new_topic(memory_client: pulsarx.Client) -> None:
+    consumer = subscribe(memory_client, "new-.*")
+    found: list[bytes] = []
+    thread = threading.Thread(target=lambda: found.append(consumer.receive(20_000).data()))
+    thread.start()
+    send(memory_client, "new-1", b"x")
+    thread.join(20)
+    assert found == [b"x"]
+
+
+def test_latest_misses_what_was_there_before(memory_client: pulsarx.Client) -> None:
+    send(memory_client, "a-1", b"before")
+    consumer = subscribe(memory_client, "a-.*")
+    send(memory_client, "a-1", b"after")
+    assert received(consumer, 1) == [b"after"]
+
+
+def test_a_consumer_without_a_topic_waits(memory_client: pulsarx.Client) -> None:
+    consumer = subscribe(memory_client, "none-.*")
+    assert consumer.is_connected()
+    with pytest.raises(pulsarx.Timeout):
+        consumer.receive(0)
+    assert consumer.receive_many(10, 0) == []
+    assert len(consumer.receive_arrow(10, 0)) == 0
+    assert memory_client.admin.topics.get_list() == []
+    consumer.close()
+    with pytest.raises(pulsarx.AlreadyClosed):
+        consumer.receive(0)
+
+
+def test_a_partitioned_topic_is_one_match_and_grows(memory_client: pulsarx.Client) -> None:
+    memory_client.admin.topics.create_partitioned_topic("p-1", 2)
+    consumer = subscribe(memory_client, "p-.*")
+    memory_client.admin.topics.create_partitioned_topic("p-2", 2)
+    memory_client.admin.topics.update_partitioned_topic("p-1", 3)
+    memory_client.admin.topics.update_partitioned_topic("p-2", 3)
+    for topic in ("p-1", "p-2"):
+        for partition in range(3):
+            send(memory_client, f"{topic}-partition-{partition}", f"{topic}{partition}".encode())
+    assert received(consumer, 6) == [b"p-10", b"p-11", b"p-12", b"p-20", b"p-21", b"p-22"]
+
+
+def test_partitions_themselves_do_not_match(memory_client: pulsarx.Client) -> None:
+    memory_client.admin.topics.create_partitioned_topic("p", 2)
+    consumer = subscribe(memory_client, ".*-partition-.*", initial_position=EARLIEST)
+    send(memory_client, "p-partition-0", b"x")
+    with pytest.raises(pulsarx.Timeout):
+        consumer.receive(0)
+
+
+@pytest.mark.parametrize(
+    ("mode", "wanted"),
+    [
+        (RegexSubscriptionMode.PersistentOnly, [b"x"]),
+        (RegexSubscriptionMode.AllTopics, [b"x"]),
+        (RegexSubscriptionMode.NonPersistentOnly, []),
+    ],
+)
+def test_the_mode_says_which_domains_are_meant(
+    memory_client: pulsarx.Client, mode: RegexSubscriptionMode, wanted: list[bytes]
+) -> None:
+    send(memory_client, "t", b"x")
+    consumer = subscribe(
+        memory_client, "t", initial_position=EARLIEST, regex_subscription_mode=mode
+    )
+    assert received(consumer, len(wanted)) == wanted
+
+
+def test_names_of_the_system_are_never_meant(memory_client: pulsarx.Client) -> None:
+    consumer = subscribe(memory_client, ".*")
+    send(memory_client, "__mine", b"x")
+    send(memory_client, "mine", b"y")
+    assert received(consumer, 1) == [b"y"]
+
+
+@pytest.mark.parametrize(
+    "pattern", ["public/.*/x", ".*/default/x", "pub(lic|x)/default/x", "a/b/c/d", "public//x"]
+)
+def test_a_pattern_of_namespaces_is_refused(memory_client: pulsarx.Client, pattern: str) -> None:
+    with pytest.raises(pulsarx.InvalidTopicName, match="last slash"):
+        subscribe(memory_client, pattern)
+
+
+def test_a_namespace_that_is_not_there_is_refused(memory_client: pulsarx.Client) -> None:
+    with pytest.raises(pulsarx.TopicNotFound, match="no namespace other/space"):
+        subscribe(memory_client, "other/space/.*")
+
+
+def test_a_pattern_of_bytes_is_refused(memory_client: pulsarx.Client) -> None:
+    with pytest.raises(TypeError, match="not of bytes"):
+        memory_client.subscribe(re.compile(b"x"), "s")
+
+
+def test_a_refused_topic_refuses_all_and_leaves_no_subscription(
+    memory_client: pulsarx.Client,
+) -> None:
+    for topic in ("a-1", "a-2", "a-3"):
+        send(memory_client, topic, b"x")
+    holder = memory_client.subscribe("a-2", "s")
+    with pytest.raises(pulsarx.ConsumerBusy):
+        subscribe(memory_client, "a-.*")
+    stats = memory_client.admin.topics.stats
+    assert stats("a-1")["subscriptions"].keys() == set()
+    assert stats("a-2")["subscriptions"].keys() == {"s"}
+    assert stats("a-3")["subscriptions"].keys() == set()
+    holder.close()
+    subscribe(memory_client, "a-.*").close()
+    send(memory_client, "a-4", b"nobody follows any more")
+    assert stats("a-4")["subscriptions"] == {}
+
+
+def test_a_new_topic_that_refuses_is_tried_again(
+    clocked_client: pulsarx.Client,
+    manual_clock: pulsarx.ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    first = subscribe(clocked_client, "a-.*", consumer_type=ConsumerType.Exclusive)
+    with caplog.at_level(logging.ERROR, "pulsarx"):
+        second = subscribe(
+            clocked_client, "[a]-x", consumer_type=ConsumerType.Exclusive,
+            pattern_auto_discovery_period=5,
+        )  # fmt: skip
+        send(clocked_client, "a-x", b"1")
+    assert any("tried again in 5 s" in each.getMessage() for each in caplog.records)
+    holder = [each for each in (first, second) if each.receive_many(1, 0)]
+    assert holder == [first]
+    first.close()
+    manual_clock.advance(5000)
+    assert second.receive(10_000).data() == b"1"
+
+
+def test_topics_are_taken_up_no_more_after_close(memory_client: pulsarx.Client) -> None:
+    consumer = subscribe(memory_client, "a-.*")
+    send(memory_client, "a-1", b"x")
+    consumer.close()
+    send(memory_client, "a-2", b"x")
+    assert memory_client.admin.topics.stats("a-2")["subscriptions"] == {}
+    assert memory_client.admin.topics.stats("a-1")["subscriptions"].keys() == {"s"}
+
+
+def test_a_forgotten_consumer_follows_no_more(memory_client: pulsarx.Client) -> None:
+    consumer = subscribe(memory_client, "a-.*")
+    del consumer
+    send(memory_client, "a-1", b"x")
+    assert memory_client.admin.topics.stats("a-1")["subscriptions"] == {}
+
+
+def test_unsubscribe_deletes_the_subscription_of_all_topics(
+    memory_client: pulsarx.Client,
+) -> None:
+    for topic in ("a-1", "a-2"):
+        send(memory_client, topic, b"x")
+    subscribe(memory_client, "a-.*").unsubscribe()
+    for topic in ("a-1", "a-2"):
+        assert memory_client.admin.topics.stats(topic)["subscriptions"] == {}
+
+
+def test_a_listener_gets_what_comes_to_new_topics(memory_client: pulsarx.Client) -> None:
+    told: list[bytes] = []
+    came = threading.Event()
+
+    def listen(consumer: pulsarx.Consumer, message: pulsarx.Message) -> None:
+        told.append(message.data())
+        consumer.acknowledge(message)
+        came.set()
+
+    subscribe(memory_client, "a-.*", message_listener=listen)
+    send(memory_client, "a-1", b"x")
+    assert came.wait(20)
+    assert told == [b"x"]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.Shared, ConsumerType.KeyShared],
+)
+def test_all_subscription_types_take_patterns(
+    memory_client: pulsarx.Client, kind: ConsumerType
+) -> None:
+    consumer = subscribe(memory_client, "a-.*", consumer_type=kind)
+    for number in range(3):
+        send(memory_client, f"a-{number}", b"%d" % number)
+    assert received(consumer, 3) == [b"0", b"1", b"2"]
+
+
+def test_positions_survive_a_restart(open_client: OpenClient) -> None:
+    client = open_client()
+    consumer = subscribe(client, "a-.*")
+    for number in range(4):
+        send(client, f"a-{number % 2}", b"%d" % number)
+    taken = consumer.receive(10_000)
+    consumer.acknowledge(taken)
+    client.close()
+    again = subscribe(open_client(), "a-.*")
+    left = {b"0", b"1", b"2", b"3"} - {taken.data()}
+    assert received(again, 3) == sorted(left)
+
+
+def test_dead_letters_of_each_topic_do_not_come_back(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
+) -> None:
+    policy = pulsarx.ConsumerDeadLetterPolicy(max_redeliver_count=1)
+    consumer = subscribe(
+        clocked_client, ".*", consumer_type=ConsumerType.Shared, dead_letter_policy=policy,
+        negative_ack_redelivery_delay_ms=100,
+    )  # fmt: skip
+    dead = clocked_client.subscribe("a-s-DLQ", "watch")
+    send(clocked_client, "a", b"x")
+    for _ in range(2):
+        consumer.negative_acknowledge(consumer.receive(10_000))
+        manual_clock.advance(200)
+    assert dead.receive(10_000).data() == b"x"
+    assert consumer.receive_many(1, 0) == []
+    assert clocked_client.admin.topics.stats("a-s-DLQ")["subscriptions"].keys() == {"watch"}
+
+
+def test_retry_letters_of_a_pattern_come_again_once(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
+) -> None:
+    send(clocked_client, "a", b"before")
+    consumer = subscribe(
+        clocked_client, "a.*", consumer_type=ConsumerType.Shared, retry_enable=True
+    )
+    send(clocked_client, "a", b"x")
+    message = consumer.receive(10_000)
+    consumer.reconsume_later(message, 1000)
+    manual_clock.advance(1000)
+    again = consumer.receive(10_000)
+    assert again.data() == b"x"
+    assert again.topic_name().endswith("a-s-RETRY")
+    consumer.acknowledge(again)
+    assert consumer.receive_many(1, 0) == []
+
+
+def test_retry_letters_need_a_name_where_no_topic_is_there_yet(
+    memory_client: pulsarx.Client,
+) -> None:
+    with pytest.raises(pulsarx.InvalidConfiguration, match="retry_letter_topic"):
+        subscribe(memory_client, "a-.*", retry_enable=True)
+    policy = pulsarx.ConsumerDeadLetterPolicy(3, retry_letter_topic="again")
+    consumer = subscribe(
+        memory_client, "a-.*", retry_enable=True, dead_letter_policy=policy,
+        consumer_type=ConsumerType.Shared,
+    )  # fmt: skip
+    send(memory_client, "a-1", b"x")
+    assert received(consumer, 1) == [b"x"]
+
+
+def test_topics_may_be_created_while_a_pattern_subscribes(memory_client: pulsarx.Client) -> None:
+    """Each is attached once, whether the consumer or its creator came first."""
+    count = 60
+    threads = [
+        threading.Thread(target=lambda n=n: send(memory_client, f"a-{n}", b"%d" % n))
+        for n in range(count)
+    ]
+    for thread in threads[: count // 2]:
+        thread.start()
+    consumer = subscribe(
+        memory_client, "a-.*", consumer_type=ConsumerType.Exclusive, initial_position=EARLIEST
+    )
+    for thread in threads[count // 2 :]:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert received(consumer, count) == sorted(b"%d" % n for n in range(count))
+
+
+def test_two_patterns_and_a_topic_share_what_they_may(memory_client: pulsarx.Client) -> None:
+    shared = {"consumer_type": ConsumerType.Shared}
+    consumers = [
+        subscribe(memory_client, "a.*", **shared),
+        subscribe(memory_client, ".*b", **shared),
+    ]
+    send(memory_client, "ab", b"1")
+    found = [each.data() for consumer in consumers for each in consumer.receive_many(2, 100)]
+    assert found == [b"1"]
+
+
+def test_many_topics_open_at_once(memory_client: pulsarx.Client) -> None:
+    for number in range(500):
+        memory_client.admin.topics.create_non_partitioned_topic(f"a-{number}")
+    consumer = subscribe(memory_client, "a-.*", initial_position=EARLIEST)
+    send(memory_client, "a-77", b"x")
+    assert received(consumer, 1) == [b"x"]
+    stats = memory_client.admin.topics.stats("a-499")
+    assert stats["subscriptions"].keys() == {"s"}
+
+
+def test_a_seek_to_the_beginning_moves_all_topics(memory_client: pulsarx.Client) -> None:
+    consumer = subscribe(memory_client, "a-.*")
+    for number in range(3):
+        send(memory_client, f"a-{number}", b"%d" % number)
+    assert received(consumer, 3) == [b"0", b"1", b"2"]
+    consumer.seek(pulsarx.MessageId.earliest)
+    assert received(consumer, 3) == [b"0", b"1", b"2"]
