@@ -535,10 +535,10 @@ def test_a_refusal_costs_the_same_however_much_is_queued() -> None:
             keys = [key for key in (f"k{each}" for each in range(count // 2)) if slot(key) != 65535]
             payloads = [f"{key}:{number}" for number in range(2) for key in keys]
             consumer = deep_queue(client, payloads)
-            began = time.perf_counter()
+            began = time.thread_time()  # of the processor: others may be at work
             for _ in keys:
                 consumer.negative_acknowledge(consumer.receive_many(1, 0)[0])
-            return (time.perf_counter() - began) / len(keys)
+            return (time.thread_time() - began) / len(keys)
 
     ratios = [seconds_each(20_000) / seconds_each(2_000) for _ in range(3)]
     assert min(ratios) < 4
