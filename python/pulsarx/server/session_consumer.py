@@ -5,7 +5,7 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx._pycore.consume.entry_consumer import EntryConsumer
 from pulsarx.wire.commands import CUMULATIVE
-from pulsarx.wire.message_ids import ack_set_bits, first_in, message_id_of
+from pulsarx.wire.message_ids import acknowledged_runs, first_in, message_id_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,14 +74,8 @@ class SessionConsumer(EntryConsumer):
         """(ledger id, first message, messages) that an id acknowledges: the whole entry, or those
         of a batch whose bits are not set."""
         ledger_id, first, count = self.ledger.locate_for_acknowledgement(message_id_of(data, -1))
-        if not count or not data["ack_set"]:
-            if count:
-                yield ledger_id, first, count
-            return
-        bits = ack_set_bits(data["ack_set"])
-        for index in range(count):
-            if not bits >> index & 1:
-                yield ledger_id, first + index, 1
+        for index, size in acknowledged_runs(data["ack_set"], count):
+            yield ledger_id, first + index, size
 
     def redeliver(self, ids: list[dict[str, Any]], epoch: int) -> None:
         """Have messages delivered again at once; no ids: all that the consumer was given."""
