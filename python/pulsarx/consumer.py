@@ -364,11 +364,11 @@ class Consumer:
         """
         if self.is_forked or (self._closing.told and not client_is_closing(self.owner)):
             self.require_open()
-        self._closing.close(self._take_leave)
+        self._closing.close(self._take_leave, self.owner)
 
     def close_with_client(self) -> None:
         """As close, when the client does. A call of the control plane."""
-        self._closing.finish(self._take_leave)
+        self._closing.finish(self._take_leave, self.owner)
 
     def take_back(self) -> None:
         """Close it without a trace, because its caller left. A call of the control plane."""

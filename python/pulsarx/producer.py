@@ -81,15 +81,15 @@ class Producer(ProducerCore):
         AlreadyClosed, unless the first was interrupted or the client closed it."""
         if self.is_forked or (self._closing.told and not client_is_closing(self.owner)):
             self.require_open()  # says why not
-        self._closing.close(self._take_leave)
+        self._closing.close(self._take_leave, self.owner)
 
     def close_with_client(self) -> None:
         """As close, when the client does. A call of the control plane."""
-        self._closing.finish(self._take_leave)
+        self._closing.finish(self._take_leave, self.owner)
 
     def close_forgotten(self) -> None:
         """As close, in the background."""
-        self._closing.finish(self._take_leave)
+        self._closing.finish(self._take_leave, self.owner)
 
     def _take_leave(self) -> None:
         try:

@@ -116,11 +116,11 @@ class Reader:
         wait for a listener that runs."""
         if self._core.is_forked or (self._closing.told and not client_is_closing(self.owner)):
             self._core.require_open()
-        self._closing.close(self._core.shut)
+        self._closing.close(self._core.shut, self.owner)
 
     def close_with_client(self) -> None:
         """As close, when the client does. A call of the control plane."""
-        self._closing.finish(self._core.shut)
+        self._closing.finish(self._core.shut, self.owner)
 
     def __enter__(self) -> Reader:
         return self

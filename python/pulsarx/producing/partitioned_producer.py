@@ -72,7 +72,7 @@ class PartitionedProducer(PartitionRouter):
             for index in (turn,) if lazy else range(count):
                 self._make(index)
         except BaseException:
-            self._closing.finish(self._take_leave)
+            self._closing.finish(self._take_leave, self.owner)
             raise
 
     # Sending --------------------------------------------------------------------------------------
@@ -290,11 +290,11 @@ class PartitionedProducer(PartitionRouter):
         """As Producer.close, of all partitions."""
         if self._state.is_forked or (self._closing.told and not client_is_closing(self.owner)):
             self.require_open()
-        self._closing.close(self._take_leave)
+        self._closing.close(self._take_leave, self.owner)
 
     def close_with_client(self) -> None:
         """As close, when the client does. A call of the control plane."""
-        self._closing.finish(self._take_leave)
+        self._closing.finish(self._take_leave, self.owner)
 
     def _take_leave(self) -> None:
         with self._making:

@@ -117,33 +117,35 @@ cdef class ConsumerCore:
             self.check_open()
         cdef Deadline deadline = None
         cdef object damage = None
-        while True:
-            mutex_lock(&self.core.mutex)
-            try:
-                while wanted > 0:
-                    message = self.receiver.take()
-                    if message is None:
-                        break
-                    found.append(message)
-                    wanted -= 1
-            except errors.CorruptDataError as error:
-                # What was taken before the damage must not be lost.
-                damage = error
-            except Exception:
-                if not found:
-                    raise                # else the next call meets it again
-            finally:
-                mutex_unlock(&self.core.mutex)
-                self.after()
-            if damage is not None:
-                self.tell(damage, bool(found))
-            if found:
-                break
-            if deadline is None:
-                deadline = deadline_of(timeout_millis)
-            if not self.wait(deadline):
-                break
-        self.stop_asking()
+        try:
+            while True:
+                mutex_lock(&self.core.mutex)
+                try:
+                    while wanted > 0:
+                        message = self.receiver.take()
+                        if message is None:
+                            break
+                        found.append(message)
+                        wanted -= 1
+                except errors.CorruptDataError as error:
+                    # What was taken before the damage must not be lost.
+                    damage = error
+                except Exception:
+                    if not found:
+                        raise                # else the next call meets it again
+                finally:
+                    mutex_unlock(&self.core.mutex)
+                    self.after()
+                if damage is not None:
+                    self.tell(damage, bool(found))
+                if found:
+                    break
+                if deadline is None:
+                    deadline = deadline_of(timeout_millis)
+                if not self.wait(deadline):
+                    break
+        finally:                         # interrupted, too: else a message would be kept for it
+            self.stop_asking()
         return found
 
     def receive_arrow(self, max_messages: int, timeout_millis: int | None = None):
@@ -469,7 +471,7 @@ cdef class ConsumerCore:
         if self.state == CONSUMER_OPEN:
             return 0
         if self.state == CONSUMER_FORKED:
-            raise errors.forked_error()
+            raise errors.forked_error(self.owner_pid)
         raise errors.AlreadyClosed(f"consumer or reader on {self.dispatcher.topic_name}")
 
     def require_open(self) -> None:
@@ -492,6 +494,8 @@ cdef class ConsumerCore:
 
     def abandon(self) -> None:
         """In a forked child: refuse further calls; touch nothing."""
+        if self.state != CONSUMER_FORKED:    # else by the child of a child
+            self.owner_pid = errors.parent_pid()
         self.state = CONSUMER_FORKED
 
     @property
@@ -512,6 +516,9 @@ cdef inline Message take_settled(ConsumerCore self, bint once):
         message = self.receiver.take()
         if once and message is None:
             self.receiver.stop_asking()
+    except BaseException:
+        self.receiver.stop_asking()
+        raise
     finally:
         mutex_unlock(&self.core.mutex)
         if self.dispatcher.wakes or self.dispatcher.dead is not None:
