@@ -305,3 +305,38 @@ def test_a_callback_waits_for_the_close_of_another_client(folder: Path, tmp_path
     client.close()
     assert closed == [False]
     closing.join(20)
+
+
+def test_an_interrupted_flush_neither_forgets_a_failure_nor_tells_it_twice(folder: Path) -> None:
+    """What had failed was told by no call when the flush was interrupted behind it; or by all."""
+
+    def handler(number: int, frame: Any) -> None:
+        raise RaisedError
+
+    client = pulsarx.Client(folder)
+    producer = client.create_producer("t")
+    held, free = threading.Event(), threading.Event()
+
+    def hold(*_: Any) -> None:
+        held.set()
+        assert free.wait(20)
+
+    producer.send_async(b"hold", hold)
+    assert held.wait(20)
+    producer.send_async(b"x", None)
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        with fault_plan() as plan:
+            plan.fail("flush", error=errno.EIO)
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            with pytest.raises(errors.Interrupted):
+                producer.flush()  # it waits for the callbacks when the alarm comes
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    free.set()
+    with pytest.raises(errors.StorageError):
+        producer.flush()
+    producer.flush()
+    with pytest.raises(errors.LedgerPoisonedError):
+        client.close()
