@@ -47,20 +47,19 @@ class Producer(ProducerCore):
         self._closing = Closing()
 
     def send_columns(
-        self, value: Any, *, key: Any = None, event_timestamp: Any = None
+        self, value: Any, *, key: Any = None, properties: Any = None, event_timestamp: Any = None
     ) -> MessageId | None:
         """Publish each element of NumPy arrays in order, as send_arrow; without PyArrow.
 
         value: bytes or str (dtypes S, U, StringDType or object, None in it for a message without a
-        value), void, or rows of uint8. key: str or bytes; empty or None: no key. event_timestamp:
-        datetime64, NaT for none, or integers: milliseconds since 1970. TypeError, ValueError: an
-        unfit array, nothing was published.
+        value), void, or rows of uint8. key: str or bytes; empty or None: no key. properties: dicts
+        of str, or None, as `to_numpy` gives them. event_timestamp: datetime64, NaT for none, or
+        integers: milliseconds since 1970. TypeError, ValueError: an unfit array, nothing was
+        published.
         """
         from pulsarx.producing.numpy_columns import table_of
 
-        named = {"key": None if key is None else "key"}
-        named["event_time"] = None if event_timestamp is None else "event_time"
-        table = table_of(value, key, event_timestamp)
+        table, named = table_of(value, key, properties, event_timestamp)
         sent: MessageId | None = self.send_arrow(table, "value", **named)
         return sent
 

@@ -187,16 +187,14 @@ class PartitionedProducer(PartitionRouter):
         )
 
     def send_columns(
-        self, value: Any, *, key: Any = None, event_timestamp: Any = None
+        self, value: Any, *, key: Any = None, properties: Any = None, event_timestamp: Any = None
     ) -> MessageId | None:
         """Publish each element of NumPy arrays in order, as Producer.send_columns: rows of one
         partition stay in order.
         """
         from pulsarx.producing.numpy_columns import table_of
 
-        named = {"key": None if key is None else "key"}
-        named["event_time"] = None if event_timestamp is None else "event_time"
-        table = table_of(value, key, event_timestamp)
+        table, named = table_of(value, key, properties, event_timestamp)
         return self.send_arrow(table, "value", **named)
 
     # Routing --------------------------------------------------------------------------------------
