@@ -416,6 +416,7 @@ class Client:
 
     def _make_admin(self) -> Admin:
         # An interrupted import may leave the lock of its module taken, for other threads.
+        control_plane.load("pulsarx.admin.channel")
         from pulsarx.admin import Admin
         from pulsarx.admin.channel import ClientChannel
 

@@ -240,9 +240,10 @@ class Consumer:
         dead letter topic instead. If publishing fails the message is delivered again at once, and
         the error is raised.
         """
+        self.require_open()
+        control_plane.load("pulsarx.letters.letters")
         from pulsarx.letters import letters
 
-        self.require_open()
         letters.check_reconsume_arguments(message, delay_ms, properties)
         if self.letters is None or not self.letters.rules.retry_enable:
             raise letters.refuse_reconsuming()

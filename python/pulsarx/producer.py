@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pulsarx._pycore.publish.send_entry  # noqa: F401  # gives ProducerCore its send_async
 from pulsarx import errors
+from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.publish.entry_publisher import LedgerPublisher
 from pulsarx._pycore.publish.producer_core import ProducerCore
 from pulsarx.closing import Closing
@@ -57,6 +58,7 @@ class Producer(ProducerCore):
         integers: milliseconds since 1970. TypeError, ValueError: an unfit array, nothing was
         published.
         """
+        control_plane.load("pulsarx.producing.numpy_columns")
         from pulsarx.producing.numpy_columns import table_of
 
         table, named = table_of(value, key, properties, event_timestamp)

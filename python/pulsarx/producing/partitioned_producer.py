@@ -192,6 +192,7 @@ class PartitionedProducer(PartitionRouter):
         """Publish each element of NumPy arrays in order, as Producer.send_columns: rows of one
         partition stay in order.
         """
+        control_plane.load("pulsarx.producing.numpy_columns")
         from pulsarx.producing.numpy_columns import table_of
 
         table, named = table_of(value, key, properties, event_timestamp)

@@ -15,6 +15,7 @@ from pulsarx._core.wait_event cimport (
 )
 from pulsarx._pycore.consume.consumer_host cimport ConsumerHost
 from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
+from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.deadline cimport Deadline, deadline_of
 from pulsarx._pycore.message.entry_view cimport EntryView
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
@@ -156,6 +157,7 @@ cdef class ConsumerCore:
         acknowledge_many. It holds at most 2 GiB of values, keys and properties each.
         """
         # Loaded with the first call for columns.
+        control_plane.load("pulsarx._pycore.consume.consumer_arrow")
         from pulsarx._pycore.consume.consumer_arrow import receive_arrow_of
 
         return receive_arrow_of(self, max_messages, timeout_millis)
