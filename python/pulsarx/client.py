@@ -409,8 +409,8 @@ class Client:
 
     @property
     def admin(self) -> Admin:
-        """What pulsar-admin does: namespaces, topics. It keeps the client open as long as it is
-        used."""
+        """The administration of topics and namespaces, as of pulsar-admin. It keeps the client open
+        as long as it is used."""
         self._require_open()
         return control_plane.perform(self._make_admin)
 

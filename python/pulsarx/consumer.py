@@ -100,7 +100,7 @@ class Consumer:
             work.due()
 
     def _step(self) -> bool:
-        """What a thread of the pool does when something is due; True: there is more."""
+        """Do what is due, in a thread of the pool; True: there is more."""
         if self.events is not None:
             while (event := self.events.take()) is not None:
                 self._tell(*event)
@@ -196,7 +196,7 @@ class Consumer:
         raise NotImplementedError
 
     def has_message(self) -> bool:
-        """Whether receive would return at once."""
+        """Tell whether receive would return at once."""
         raise NotImplementedError
 
     # Acknowledging --------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ class Consumer:
         raise NotImplementedError
 
     def is_connected(self) -> bool:
-        """Whether it can still be used."""
+        """Tell whether it can still be used."""
         return bool(self.is_open)
 
     def get_last_message_id(self) -> MessageId:
@@ -391,7 +391,7 @@ class Consumer:
 
     @property
     def is_forked(self) -> bool:
-        """Whether this is a child's copy of what its parent opened."""
+        """Tell whether this is a child's copy of what its parent opened."""
         raise NotImplementedError
 
     def _require_last(self) -> None:

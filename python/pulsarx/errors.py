@@ -22,7 +22,7 @@ class PulsarException(Exception):
 
 
 def detail_of(error: Exception) -> str:
-    """What an error says, to be put into another: without the words each of ours begins with."""
+    """The text of an error, to be put into another: without the words each of ours begins with."""
     return str(error).removeprefix(f"Pulsar error: {getattr(error, '_result', '')}: ")
 
 

@@ -39,7 +39,8 @@ def partition_of(
 
 
 def sticky_key_hash(key: str | bytes | None) -> int:
-    """What Key_Shared dispatches by. key: ordering key, else partition key; None: neither."""
+    """The hash that Key_Shared dispatches by. key: ordering key, else partition key; None:
+    neither."""
     return murmur3_32(NON_KEY if key is None else key)
 
 

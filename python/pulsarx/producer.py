@@ -74,7 +74,7 @@ class Producer(ProducerCore):
         return self._name
 
     def is_connected(self) -> bool:
-        """Whether it can still be used."""
+        """Tell whether it can still be used."""
         return self.is_open
 
     def close(self) -> None:

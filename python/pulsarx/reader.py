@@ -82,7 +82,7 @@ class Reader:
         return self._core.receive_arrow(max_messages, timeout_millis)
 
     def has_message_available(self) -> bool:
-        """Whether read_next would return at once."""
+        """Tell whether read_next would return at once."""
         return self._core.has_message()
 
     def topic(self) -> str:
@@ -90,7 +90,7 @@ class Reader:
         return self._cursor.topic.name
 
     def is_connected(self) -> bool:
-        """Whether it can still be used."""
+        """Tell whether it can still be used."""
         return self._core.is_open
 
     def get_last_message_id(self) -> MessageId:

@@ -267,7 +267,7 @@ class PartitionedProducer(PartitionRouter):
         return max((each.last_sequence_id() for each in self._made()), default=-1)
 
     def is_connected(self) -> bool:
-        """Whether it can still be used."""
+        """Tell whether it can still be used."""
         return self.is_open and self._state.is_open
 
     def flush(self) -> None:

@@ -1,4 +1,4 @@
-"""What consumers and readers receive with whose broker is at the other end of a connection."""
+"""The receiving part of consumers and readers whose broker is at the other end of a connection."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ class RemoteReceiver:
         raise not_over_a_connection("receive_arrow")
 
     def has_message(self) -> bool:
-        """Whether receive would return at once."""
+        """Tell whether receive would return at once."""
         self.require_open()
         if not self._queue:
             self._settle()
@@ -486,7 +486,7 @@ def start_data(target: MessageId, inclusive: bool) -> dict[str, Any]:
 
 
 def _permits_of(values: dict[str, Any], entry: bytes) -> int:
-    """How many permits the broker counted for a MESSAGE."""
+    """The number of permits that the broker counted for a MESSAGE."""
     return ack_set_bits(values["ack_set"]).bit_count() or entry_message_count(entry)
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 class Server:
-    """What the sessions of one broker share. Any thread may call but the main one, which runs no
-    function of the broker."""
+    """The shared part of the sessions of one broker. Any thread may call but the main one, which
+    runs no function of the broker."""
 
     def __init__(self, broker: Broker) -> None:
         """broker: open as long as the server is."""
@@ -72,8 +72,8 @@ class Server:
             session.close_consumers_of(subscription)
 
     def take_sought(self, session: Session, topic: str, subscription: str) -> Position | None:
-        """Where a non-durable subscription was moved before a consumer of the session was closed
-        for it."""
+        """The position to which a non-durable subscription was moved before a consumer of the
+        session was closed for it."""
         with self._lock:
             sought = self._sought.get((topic, subscription))
             if sought is None or session not in sought[1]:

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
             """Move a subscription, and close its consumers."""
 
         def take_sought(self, session: Any, topic: str, subscription: str) -> Position | None:
-            """Where a non-durable subscription was moved before a consumer of the session was
-            closed for it."""
+            """The position to which a non-durable subscription was moved before a consumer of the
+            session was closed for it."""
 
         def forget_session(self, session: Any) -> None: ...
 
@@ -415,7 +415,7 @@ class Session:
         self._answer(values, seek)
 
     def has_consumers_of(self, subscription: Subscription) -> bool:
-        """Whether this connection has consumers of a subscription."""
+        """Tell whether this connection has consumers of a subscription."""
         return any(each.subscription is subscription for _, each in self._each_consumer())
 
     def close_consumers_of(self, subscription: Subscription) -> None:

@@ -47,8 +47,8 @@ class SessionConsumer(EntryConsumer):
         return self.subscription.topic.ledger
 
     def deliveries(self) -> Iterator[tuple[int, int, bytes, int, list[int] | None]]:
-        """What there is to send, as far as permits go. What is damaged is passed over and in the
-        log."""
+        """The entries that there are to send, as far as permits go. What is damaged is passed over
+        and in the log."""
         self.is_due = False
         while self.is_open:
             try:
@@ -89,14 +89,14 @@ class SessionConsumer(EntryConsumer):
         return position_of(self.ledger, data)
 
     def leave(self) -> None:
-        """What was not acknowledged goes to the next consumer."""
+        """Detach: messages that are not acknowledged go to the next consumer."""
         self.unwatch(self.due)
         if self.shut():
             self.subscription.detach(self.receiver)
 
 
 class _Runs:
-    """What is acknowledged, in the form that receive_arrow gives it."""
+    """Acknowledged runs of messages, in the form that receive_arrow gives them."""
 
     __slots__ = ("_runs",)
 
@@ -121,8 +121,8 @@ def _last_acknowledged(data: dict[str, Any]) -> MessageId | None:
 
 
 def position_of(ledger: LedgerList, data: dict[str, Any]) -> Position:
-    """Where to begin for an id: at its entry, or in a batch at the first message whose bit is
-    set."""
+    """The position to begin at for an id: its entry, or in a batch at the first message whose bit
+    is set."""
     index = first_in(data["ack_set"]) if data["ack_set"] else -1
     return ledger.position_of(message_id_of(data, index), True)
 

@@ -163,7 +163,7 @@ cdef class ConsumerCore:
         return receive_arrow_of(self, max_messages, timeout_millis)
 
     def has_message(self) -> bool:
-        """Whether receive would return at once."""
+        """Tell whether receive would return at once."""
         cdef bint found = self.look()
         if not found:
             self.stop_asking()
@@ -305,7 +305,7 @@ cdef class ConsumerCore:
         self.refuse(message, -1)
 
     def owns(self, Message message not None) -> bool:
-        """Whether the message is of this consumer's topic."""
+        """Tell whether the message is of this consumer's topic."""
         return message.entry.context.topic is self.dispatcher.tail
 
     def redeliver_at_once(self, message) -> None:

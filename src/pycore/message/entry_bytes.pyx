@@ -48,8 +48,8 @@ cdef int entry_bytes_check(const uint8_t* entry, uint32_t size, EntryFrame* fram
 
 
 def entry_message_count(bytes entry not None) -> int:
-    """How many messages the metadata of an entry names, as the broker counts permits; 1 where it
-    cannot be read."""
+    """The number of messages that the metadata of an entry names, as the broker counts permits; 1
+    where it cannot be read."""
     cdef EntryParts parts
     if PyBytes_GET_SIZE(entry) > <Py_ssize_t>UINT32_MAX:
         return 1
