@@ -52,7 +52,7 @@ cdef class ConsumerCore:
             self.check_open()
         if timeout_millis is not None and self.zero_queue:
             raise errors.InvalidConfiguration("receive with a timeout needs a receiver queue")
-        message = take_settled(self, False)
+        message = take_settled(self)
         if message is not None:
             return message
         return self.receive_later(timeout_millis)
@@ -62,7 +62,7 @@ cdef class ConsumerCore:
         cdef Deadline deadline = deadline_of(timeout_millis)
         try:
             while self.wait(deadline):
-                message = take_settled(self, False)
+                message = take_settled(self)
                 if message is not None:
                     return message
         finally:
@@ -74,7 +74,7 @@ cdef class ConsumerCore:
         """The next message, None when there is none: receive that never waits."""
         if self.state != CONSUMER_OPEN:
             self.check_open()
-        return take_settled(self, True)
+        return take_settled(self)
 
     def give_back(self, list messages not None) -> None:
         """Take back messages in the order they were taken, unseen by users: they come again, as if
@@ -509,19 +509,16 @@ cdef class ConsumerCore:
         return self.state == CONSUMER_OPEN
 
 
-cdef inline Message take_settled(ConsumerCore self, bint once):
+cdef inline Message take_settled(ConsumerCore self):
     """The next message, None when there is none; what that left to be done without the mutex is
-    done. once: the caller does not ask again soon."""
-    cdef Message message
+    done. A receiver without a queue asks again when it waits."""
+    cdef Message message = None
     mutex_lock(&self.core.mutex)
     try:
         message = self.receiver.take()
-        if once and message is None:
-            self.receiver.stop_asking()
-    except BaseException:
-        self.receiver.stop_asking()
-        raise
     finally:
+        if message is None:              # or it raised: nothing is to be kept for this consumer
+            self.receiver.stop_asking()
         mutex_unlock(&self.core.mutex)
         if self.dispatcher.wakes or self.dispatcher.dead is not None:
             self.dispatcher.settle()
