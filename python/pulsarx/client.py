@@ -171,7 +171,7 @@ class Client:
 
     def _give_back(self, _: None) -> None:
         """Its caller was interrupted and has no client."""
-        self._closing.finish(self._take_leave)
+        self._closing.finish(self._take_leave, ClientOwner(self))
 
     def create_producer(
         self,
@@ -442,13 +442,14 @@ class Client:
 
     @property
     def admin(self) -> Admin:
-        """What pulsar-admin does: namespaces, topics. It keeps the client open as long as it is
-        used."""
+        """The administration of topics and namespaces, as of pulsar-admin. It keeps the client open
+        as long as it is used."""
         self._require_open()
         return control_plane.perform(self._make_admin)
 
     def _make_admin(self) -> Admin:
         # An interrupted import may leave the lock of its module taken, for other threads.
+        control_plane.load("pulsarx.admin.channel")
         from pulsarx.admin import Admin
         from pulsarx.admin.channel import ClientChannel
 
@@ -477,6 +478,10 @@ class Client:
         if self.read_only:
             raise errors.OperationNotSupported(f"{action}: the client was opened read_only")
 
+    def _runs_callbacks_here(self) -> bool:
+        """See MemberOwner."""
+        return self._broker is not None and self._broker.runs_callbacks_here()
+
     def _owned(self) -> Broker:
         return self._broker  # type: ignore[return-value]
 
@@ -490,14 +495,14 @@ class Client:
         """
         if self._closing.told or self._state.is_forked:
             self._require_open()  # says why not
-        self._closing.close(self._take_leave)
+        self._closing.close(self._take_leave, ClientOwner(self))
 
     def shutdown(self) -> None:
         """As close, without an error when it is closed already; close passes after it, too."""
         if self._state.is_forked:
             self._require_open()
         if not self._closing.told:
-            self._closing.close(self._take_leave)
+            self._closing.close(self._take_leave, ClientOwner(self))
             self._closing.told = False
 
     def _take_leave(self) -> None:
@@ -558,6 +563,9 @@ class ClientOwner:
     @property
     def is_closing(self) -> bool:
         return self._client._closing.begun
+
+    def runs_callbacks_here(self) -> bool:
+        return self._client._runs_callbacks_here()
 
     def create_letter_producer(
         self, topic: str, producer_name: str | None, initial_subscription_name: str

@@ -10,8 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
-CALLBACKS = "pulsarx-callbacks"  # the thread that callbacks of send_async run in
+    from pulsarx.owner import MemberOwner
 
 
 class Closing:
@@ -27,24 +26,27 @@ class Closing:
         self.begun = False
         self.told = False  # a caller of close knows that it is closed
 
-    def close(self, steps: Callable[[], object]) -> None:
-        """Take the steps, or wait until another thread has. Raises what failed."""
-        control_plane.perform(self._take, (steps,))
+    def close(self, steps: Callable[[], object], owner: MemberOwner | None) -> None:
+        """Take the steps, or wait until another thread has. Raises what failed.
+
+        owner: the client, whose callbacks the steps wait for.
+        """
+        control_plane.perform(self._take, (steps, owner))
         self.told = True
         if self._failure is not None:
             raise self._failure
 
-    def finish(self, steps: Callable[[], object]) -> None:
+    def finish(self, steps: Callable[[], object], owner: MemberOwner | None) -> None:
         """As `close`, when the user did not close it; raises only what these steps failed with. A
         call of the control plane."""
-        failure = self._take(steps)
+        failure = self._take(steps, owner)
         if failure is not None:
             raise failure
 
-    def _take(self, steps: Callable[[], object]) -> Exception | None:
+    def _take(self, steps: Callable[[], object], owner: MemberOwner | None) -> Exception | None:
         self.begun = True
         if not self._lock.acquire(blocking=False):
-            if threading.current_thread().name == CALLBACKS:
+            if owner is not None and owner.runs_callbacks_here():
                 return None  # the thread that closes waits for the callback that called this
             self._lock.acquire()
         try:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.errors import CorruptDataError, InvalidConfiguration, UnreadableEntryError
 
 NAMES = ("NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY")
@@ -57,6 +58,7 @@ def _plain_back(data: bytes | memoryview, size: int) -> bytes:
 
 
 def _lz4(data: bytes | memoryview) -> bytes:
+    control_plane.load("lz4.block")
     import lz4.block
 
     compressed: bytes = lz4.block.compress(data, store_size=False)
@@ -64,6 +66,7 @@ def _lz4(data: bytes | memoryview) -> bytes:
 
 
 def _lz4_back(data: bytes | memoryview, size: int) -> bytes:
+    control_plane.load("lz4.block")
     import lz4.block
 
     try:
@@ -75,12 +78,14 @@ def _lz4_back(data: bytes | memoryview, size: int) -> bytes:
 
 
 def _zlib(data: bytes | memoryview) -> bytes:
+    control_plane.load("zlib")
     import zlib
 
     return zlib.compress(data)
 
 
 def _zlib_back(data: bytes | memoryview, size: int) -> bytes:
+    control_plane.load("zlib")
     import zlib
 
     stream = zlib.decompressobj()
@@ -96,12 +101,14 @@ def _zlib_back(data: bytes | memoryview, size: int) -> bytes:
 
 
 def _zstd(data: bytes | memoryview) -> bytes:
+    control_plane.load("zstandard")
     import zstandard
 
     return zstandard.ZstdCompressor().compress(data)
 
 
 def _zstd_back(data: bytes | memoryview, size: int) -> bytes:
+    control_plane.load("zstandard")
     import zstandard
 
     try:
@@ -118,6 +125,7 @@ def _zstd_back(data: bytes | memoryview, size: int) -> bytes:
 
 
 def _snappy(data: bytes | memoryview) -> bytes:
+    control_plane.load("snappy")
     import snappy
 
     compressed: bytes = snappy.compress(data)
@@ -125,6 +133,7 @@ def _snappy(data: bytes | memoryview) -> bytes:
 
 
 def _snappy_back(data: bytes | memoryview, size: int) -> bytes:
+    control_plane.load("snappy")
     import snappy
 
     stated = _snappy_stated_size(data)

@@ -100,7 +100,7 @@ class Consumer:
             work.due()
 
     def _step(self) -> bool:
-        """What a thread of the pool does when something is due; True: there is more."""
+        """Do what is due, in a thread of the pool; True: there is more."""
         if self.events is not None:
             while (event := self.events.take()) is not None:
                 self._tell(*event)
@@ -196,7 +196,7 @@ class Consumer:
         raise NotImplementedError
 
     def has_message(self) -> bool:
-        """Whether receive would return at once."""
+        """Tell whether receive would return at once."""
         raise NotImplementedError
 
     # Acknowledging --------------------------------------------------------------------------------
@@ -240,9 +240,10 @@ class Consumer:
         dead letter topic instead. If publishing fails the message is delivered again at once, and
         the error is raised.
         """
+        self.require_open()
+        control_plane.load("pulsarx.letters.letters")
         from pulsarx.letters import letters
 
-        self.require_open()
         letters.check_reconsume_arguments(message, delay_ms, properties)
         if self.letters is None or not self.letters.rules.retry_enable:
             raise letters.refuse_reconsuming()
@@ -279,7 +280,7 @@ class Consumer:
         raise NotImplementedError
 
     def is_connected(self) -> bool:
-        """Whether it can still be used."""
+        """Tell whether it can still be used."""
         return bool(self.is_open)
 
     def get_last_message_id(self) -> MessageId:
@@ -364,11 +365,11 @@ class Consumer:
         """
         if self.is_forked or (self._closing.told and not client_is_closing(self.owner)):
             self.require_open()
-        self._closing.close(self._take_leave)
+        self._closing.close(self._take_leave, self.owner)
 
     def close_with_client(self) -> None:
         """As close, when the client does. A call of the control plane."""
-        self._closing.finish(self._take_leave)
+        self._closing.finish(self._take_leave, self.owner)
 
     def take_back(self) -> None:
         """Close it without a trace, because its caller left. A call of the control plane."""
@@ -390,7 +391,7 @@ class Consumer:
 
     @property
     def is_forked(self) -> bool:
-        """Whether this is a child's copy of what its parent opened."""
+        """Tell whether this is a child's copy of what its parent opened."""
         raise NotImplementedError
 
     def _require_last(self) -> None:

@@ -92,7 +92,7 @@ class Enumeration:
 
 
 class BatchingType(Enumeration):
-    """How messages are put together into batches."""
+    """The ways a producer puts messages together into batches."""
 
     __slots__ = ()
     Default: ClassVar[BatchingType]
@@ -100,7 +100,7 @@ class BatchingType(Enumeration):
 
 
 class CompressionType(Enumeration):
-    """How the payload of an entry is compressed."""
+    """The ways a producer compresses the payload of an entry."""
 
     __slots__ = ()
     NONE: ClassVar[CompressionType]
@@ -111,7 +111,7 @@ class CompressionType(Enumeration):
 
 
 class ConsumerCryptoFailureAction(Enumeration):
-    """What happens to a message that cannot be decrypted."""
+    """The ways a consumer treats a message that cannot be decrypted."""
 
     __slots__ = ()
     FAIL: ClassVar[ConsumerCryptoFailureAction]
@@ -120,7 +120,7 @@ class ConsumerCryptoFailureAction(Enumeration):
 
 
 class ConsumerType(Enumeration):
-    """How the consumers of a subscription share its messages."""
+    """The types of a subscription: the ways its consumers share its messages."""
 
     __slots__ = ()
     Exclusive: ClassVar[ConsumerType]
@@ -130,7 +130,7 @@ class ConsumerType(Enumeration):
 
 
 class InitialPosition(Enumeration):
-    """Where a new subscription begins."""
+    """The position at which a new subscription begins."""
 
     __slots__ = ()
     Latest: ClassVar[InitialPosition]
@@ -138,7 +138,7 @@ class InitialPosition(Enumeration):
 
 
 class KeySharedMode(Enumeration):
-    """Whether the broker or the consumer decides which keys a Key_Shared consumer gets."""
+    """The modes of Key_Shared: the broker or the consumer decides which keys a consumer gets."""
 
     __slots__ = ()
     AutoSplit: ClassVar[KeySharedMode]
@@ -165,7 +165,7 @@ class PartitionsRoutingMode(Enumeration):
 
 
 class ProducerAccessMode(Enumeration):
-    """Whether others may publish on the topic at the same time."""
+    """The access of a producer: others may publish on its topic at the same time, or not."""
 
     __slots__ = ()
     Shared: ClassVar[ProducerAccessMode]
@@ -184,7 +184,7 @@ class RegexSubscriptionMode(Enumeration):
 
 
 class Result(Enumeration):
-    """What a callback of `send_async` is told. The names are those of the exceptions."""
+    """The results that a callback of `send_async` is told, by the names of the exceptions."""
 
     __slots__ = ()
     Ok: ClassVar[Result]
@@ -239,7 +239,7 @@ _SCHEMA_TYPE_VALUES = (-4, -3, -1, 0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 15, 20)
 
 
 class SchemaType(Enumeration, values=_SCHEMA_TYPE_VALUES):
-    """What the payload of a topic is. The numbers are Pulsar's and have gaps."""
+    """The types of a schema. The numbers are Pulsar's and have gaps."""
 
     __slots__ = ()
     AUTO_PUBLISH: ClassVar[SchemaType]
@@ -261,7 +261,7 @@ class SchemaType(Enumeration, values=_SCHEMA_TYPE_VALUES):
 
 
 class HashingScheme(Enumeration):
-    """How a key chooses its partition. Not in the official Python client."""
+    """The hashes by which a key chooses its partition. Not in the official Python client."""
 
     __slots__ = ()
     JavaStringHash: ClassVar[HashingScheme]
@@ -269,7 +269,8 @@ class HashingScheme(Enumeration):
 
 
 class SubscriptionMode(Enumeration):
-    """Whether a subscription outlives its consumers. Not in the official Python client."""
+    """The modes of a subscription: it outlives its consumers, or not. Not in the official Python
+    client."""
 
     __slots__ = ()
     Durable: ClassVar[SubscriptionMode]

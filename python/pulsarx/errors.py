@@ -22,7 +22,7 @@ class PulsarException(Exception):
 
 
 def detail_of(error: Exception) -> str:
-    """What an error says, to be put into another: without the words each of ours begins with."""
+    """The text of an error, to be put into another: without the words each of ours begins with."""
     return str(error).removeprefix(f"Pulsar error: {getattr(error, '_result', '')}: ")
 
 
@@ -237,22 +237,32 @@ class ForkedError(AlreadyClosed):
     child."""
 
 
-_parent_pid = 0  # of a forked process: who forked it
+_pid = posix.getpid()
+_parent_pid = 0  # of a forked process: the process that forked it
 
 
 def _note_parent() -> None:
-    global _parent_pid
-    _parent_pid = posix.getppid()
+    global _parent_pid, _pid
+    _parent_pid, _pid = _pid, posix.getpid()  # the parent may be gone by now, so it is not asked
 
 
 posix.register_at_fork(after_in_child=_note_parent)
 
 
-def forked_error() -> ForkedError:
-    """What every call of an inherited client raises."""
+def parent_pid() -> int:
+    """The process that forked this one; 0: it was not forked since PulsarX was imported."""
+    return _parent_pid
+
+
+def forked_error(owner_pid: int) -> ForkedError:
+    """The error that every call of an inherited client raises.
+
+    owner_pid: the process that opened it.
+    """
+    relation = "the parent" if owner_pid == _parent_pid else "an ancestor"
     return ForkedError(
-        f"the client was opened by the parent of this process (process {_parent_pid}), which owns "
-        "it; open one here, with read_only=True for a folder that the parent has open"
+        f"the client was opened by {relation} of this process (process {owner_pid}), which owns "
+        "it; open one here, with read_only=True for a folder that the owner has open"
     )
 
 

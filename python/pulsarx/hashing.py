@@ -3,6 +3,7 @@ that want to know beforehand. One key at a time; `mmh3` is loaded by the first c
 
 from __future__ import annotations
 
+from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.enumerations import HashingScheme
 
 __all__ = ["key_shared_slot", "murmur3_32", "partition_of", "sticky_key_hash"]
@@ -13,6 +14,7 @@ NON_KEY = b"NON_KEY"
 
 def murmur3_32(key: str | bytes, seed: int = 0) -> int:
     """0 .. 2^32-1: the hash of Pulsar's clients and brokers, of bytes or of text as UTF-8."""
+    control_plane.load("mmh3")
     import mmh3
 
     found: int = mmh3.hash(key.encode() if isinstance(key, str) else key, seed, signed=False)
@@ -30,13 +32,15 @@ def partition_of(
         raise ValueError(f"key {key!r}, {partitions} partitions: a key and a partition are needed")
     if hashing_scheme == HashingScheme.Murmur3_32Hash:
         return (murmur3_32(key) & 0x7FFFFFFF) % partitions
+    control_plane.load("pulsarx._pycore.publish.partition_hash")
     from pulsarx._pycore.publish.partition_hash import partition_hash
 
     return partition_hash(int(hashing_scheme), key) % partitions
 
 
 def sticky_key_hash(key: str | bytes | None) -> int:
-    """What Key_Shared dispatches by. key: ordering key, else partition key; None: neither."""
+    """The hash that Key_Shared dispatches by. key: ordering key, else partition key; None:
+    neither."""
     return murmur3_32(NON_KEY if key is None else key)
 
 

@@ -1,4 +1,4 @@
-"""Where a message is: `MessageId`. Any layer may use it."""
+"""`MessageId`, the place of a message. Any layer may use it."""
 
 from __future__ import annotations
 

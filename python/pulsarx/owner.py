@@ -16,6 +16,9 @@ if TYPE_CHECKING:
         def is_closing(self) -> bool:
             """Whether it was closed, or is being: what it made may be closed once more."""
 
+        def runs_callbacks_here(self) -> bool:
+            """Whether the calling thread is the one that callbacks of its producers run in."""
+
         def create_letter_producer(
             self, topic: str, producer_name: str | None, initial_subscription_name: str
         ) -> Any:

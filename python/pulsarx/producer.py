@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pulsarx._pycore.publish.send_entry  # noqa: F401  # gives ProducerCore its send_async
 from pulsarx import errors
+from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.publish.entry_publisher import LedgerPublisher
 from pulsarx._pycore.publish.producer_core import ProducerCore
 from pulsarx.closing import Closing
@@ -47,20 +48,20 @@ class Producer(ProducerCore):
         self._closing = Closing()
 
     def send_columns(
-        self, value: Any, *, key: Any = None, event_timestamp: Any = None
+        self, value: Any, *, key: Any = None, properties: Any = None, event_timestamp: Any = None
     ) -> MessageId | None:
         """Publish each element of NumPy arrays in order, as send_arrow; without PyArrow.
 
         value: bytes or str (dtypes S, U, StringDType or object, None in it for a message without a
-        value), void, or rows of uint8. key: str or bytes; empty or None: no key. event_timestamp:
-        datetime64, NaT for none, or integers: milliseconds since 1970. TypeError, ValueError: an
-        unfit array, nothing was published.
+        value), void, or rows of uint8. key: str or bytes; empty or None: no key. properties: dicts
+        of str, or None, as `to_numpy` gives them. event_timestamp: datetime64, NaT for none, or
+        integers: milliseconds since 1970. TypeError, ValueError: an unfit array, nothing was
+        published.
         """
+        control_plane.load("pulsarx.producing.numpy_columns")
         from pulsarx.producing.numpy_columns import table_of
 
-        named = {"key": None if key is None else "key"}
-        named["event_time"] = None if event_timestamp is None else "event_time"
-        table = table_of(value, key, event_timestamp)
+        table, named = table_of(value, key, properties, event_timestamp)
         sent: MessageId | None = self.send_arrow(table, "value", **named)
         return sent
 
@@ -73,7 +74,7 @@ class Producer(ProducerCore):
         return self._name
 
     def is_connected(self) -> bool:
-        """Whether it can still be used."""
+        """Tell whether it can still be used."""
         return self.is_open
 
     def close(self) -> None:
@@ -81,15 +82,15 @@ class Producer(ProducerCore):
         AlreadyClosed, unless the first was interrupted or the client closed it."""
         if self.is_forked or (self._closing.told and not client_is_closing(self.owner)):
             self.require_open()  # says why not
-        self._closing.close(self._take_leave)
+        self._closing.close(self._take_leave, self.owner)
 
     def close_with_client(self) -> None:
         """As close, when the client does. A call of the control plane."""
-        self._closing.finish(self._take_leave)
+        self._closing.finish(self._take_leave, self.owner)
 
     def close_forgotten(self) -> None:
         """As close, in the background."""
-        self._closing.finish(self._take_leave)
+        self._closing.finish(self._take_leave, self.owner)
 
     def _take_leave(self) -> None:
         try:

@@ -82,7 +82,7 @@ class Reader:
         return self._core.receive_arrow(max_messages, timeout_millis)
 
     def has_message_available(self) -> bool:
-        """Whether read_next would return at once."""
+        """Tell whether read_next would return at once."""
         return self._core.has_message()
 
     def topic(self) -> str:
@@ -90,7 +90,7 @@ class Reader:
         return self._cursor.topic.name
 
     def is_connected(self) -> bool:
-        """Whether it can still be used."""
+        """Tell whether it can still be used."""
         return self._core.is_open
 
     def get_last_message_id(self) -> MessageId:
@@ -116,11 +116,11 @@ class Reader:
         wait for a listener that runs."""
         if self._core.is_forked or (self._closing.told and not client_is_closing(self.owner)):
             self._core.require_open()
-        self._closing.close(self._core.shut)
+        self._closing.close(self._core.shut, self.owner)
 
     def close_with_client(self) -> None:
         """As close, when the client does. A call of the control plane."""
-        self._closing.finish(self._core.shut)
+        self._closing.finish(self._core.shut, self.owner)
 
     def __enter__(self) -> Reader:
         return self

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +17,8 @@ from pulsarx import errors
 from pulsarx._pycore.ranges.entry_codec import encode_batch, encode_entry
 from pulsarx.server.server import Server
 from pulsarx.testing import inspect
+from pulsarx.testing.faults import fault_plan
+from pulsarx.topic_name import TopicName
 from pulsarx.wire.commands import CUMULATIVE, EARLIEST, FROM_BROKER, INDIVIDUAL, SHARED
 from pulsarx.wire.frames import FrameReader, frame_encode
 from pulsarx.wire.protobuf import WireError
@@ -22,11 +29,30 @@ Told = tuple[str, dict[str, Any], bytes]
 class Peer:
     """A client that speaks in commands, and keeps what it is told."""
 
-    def __init__(self, client: pulsarx.Client) -> None:
-        self.server = Server(inspect(client).broker)
+    def __init__(self, server: Server) -> None:
+        self.server = server
         self._reader = FrameReader(5 << 20)
         self.told: list[Told] = []
-        self.session = self.server.open_session(self._hear, lambda: None)
+        self.woken = threading.Event()
+        self.session = self.server.open_session(self._hear, self.woken.set)
+
+    def another(self) -> Peer:
+        """One more, on a connection of its own."""
+        made = Peer(self.server)
+        made.connect()
+        return made
+
+    @contextmanager
+    def holding_callbacks(self) -> Iterator[None]:
+        """Keep the thread busy in which receipts are flushed and told; they come at the end."""
+        free = threading.Event()
+        self.server.completions.jobs.post(lambda: free.wait(20))
+        try:
+            yield
+        finally:
+            free.set()
+            self.server.completions.wait()  # for what flushes
+            self.server.completions.wait()  # for what that confirmed
 
     def _hear(self, data: bytes) -> None:
         self.told += self._reader.feed(data)
@@ -55,10 +81,14 @@ class Peer:
         return self.say("SUBSCRIBE", initial_position=EARLIEST, **given, **values)
 
 
+def serving(client: pulsarx.Client) -> Server:
+    return Server(inspect(client).broker)
+
+
 @pytest.fixture
 def peer() -> Iterator[Peer]:
     client = pulsarx.Client("memory:", durability="os")
-    made = Peer(client)
+    made = Peer(serving(client))
     made.connect()
     yield made
     made.server.close()
@@ -80,7 +110,7 @@ def names(told: list[Told]) -> list[str]:
 
 def test_the_first_command_is_connect() -> None:
     with pulsarx.Client("memory:") as client:
-        made = Peer(client)
+        made = Peer(serving(client))
         with pytest.raises(WireError, match="a PING before CONNECT"):
             made.say("PING")
         assert not made.session.is_open
@@ -91,7 +121,7 @@ def test_the_first_command_is_connect() -> None:
 
 def test_connected_says_the_lower_version_and_the_largest_message() -> None:
     with pulsarx.Client("memory:") as client:
-        made = Peer(client)
+        made = Peer(serving(client))
         (told,) = made.say("CONNECT", client_version="test", protocol_version=12)
         assert told[0] == "CONNECTED"
         assert (told[1]["protocol_version"], told[1]["max_message_size"]) == (12, 5 << 20)
@@ -286,3 +316,122 @@ def test_a_verb_answers_what_it_answers_in_process(peer: Peer) -> None:
     assert told[1]["error"] == errors.TopicNotFound.__name__
     (told,) = peer.say("VERB", request_id=1, verb="topics.stats", arguments="{")
     assert told[1]["error"] == "ValueError"
+
+
+def test_an_error_does_not_overtake_receipts(tmp_path: Path) -> None:
+    """It went ahead of what had been sent before it and was not flushed yet; a client that is
+    answered out of order gives up the connection."""
+    with pulsarx.Client(tmp_path / "data") as client:
+        peer = Peer(serving(client))
+        peer.connect()
+        peer.produce()
+        damaged = bytearray(entry(b"payload"))
+        damaged[-1] ^= 1
+        with peer.holding_callbacks():
+            for number, each in enumerate([entry(b"a"), bytes(damaged), entry(b"b")]):
+                sent = {"producer_id": 0, "sequence_id": number}
+                peer.session.received(frame_encode("SEND", sent, each))
+        told = [(each[0], each[1]["sequence_id"]) for each in peer.told]
+        assert told == [("SEND_RECEIPT", 0), ("SEND_ERROR", 1), ("SEND_RECEIPT", 2)]
+        peer.server.close()
+
+
+def test_a_consumer_that_the_broker_shuts_is_told(peer: Peer) -> None:
+    """It was not: its client waited for ever."""
+    peer.produce(entry(b"a"))
+    peer.subscribe()
+    peer.woken.clear()
+    peer.server.broker.topic(TopicName.of("t"), create=False).unsubscribe("s")
+    assert peer.woken.is_set()
+    told, answer = peer.say("PING")
+    assert (told[0], told[1]["consumer_id"], answer[0]) == ("CLOSE_CONSUMER", 0, "PONG")
+    assert names(peer.say("FLOW", consumer_id=0, permits=1)) == []
+
+
+def test_a_read_that_fails_closes_the_one_consumer_and_says_why(tmp_path: Path) -> None:
+    """It ended the connection, with everything else on it."""
+    options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2)
+    with pulsarx.Client(tmp_path / "data", broker_options=options) as client:
+        for topic in ("t", "u"):
+            producer = client.create_producer(topic)
+            for number in range(6):
+                producer.send(b"%d" % number)
+    with pulsarx.Client(tmp_path / "data", broker_options=options) as client:
+        peer = Peer(serving(client))
+        peer.connect()
+        peer.subscribe()
+        other = {"subscription": "s", "consumer_id": 1, "type": SHARED}
+        peer.say("SUBSCRIBE", topic="u", initial_position=EARLIEST, request_id=2, **other)
+        first = peer.say("FLOW", consumer_id=1, permits=1)
+        with fault_plan() as plan:
+            plan.fail("open", error=errno.EMFILE, sticky=True)
+            told = peer.say("FLOW", consumer_id=0, permits=10)
+            assert names(told)[-1] == "CLOSE_CONSUMER"
+            assert told[-1][1]["consumer_id"] == 0
+            (refused,) = peer.subscribe()
+            assert (refused[0], refused[1]["error"]) == ("ERROR", 2)
+            assert "Too many open files" in refused[1]["message"]
+        assert names(first + peer.say("FLOW", consumer_id=1, permits=10)) == ["MESSAGE"] * 6
+        # Whoever tries again goes on where it was.
+        assert names(peer.subscribe()) == ["SUCCESS"]
+        assert names(peer.say("FLOW", consumer_id=0, permits=10)) == ["MESSAGE"] * 6
+        peer.server.close()
+
+
+def test_a_seek_of_a_non_durable_subscription_holds_for_consumers_on_two_connections(
+    peer: Peer,
+) -> None:
+    """The one that came again first took it along, while the other still held the subscription
+    where it had been."""
+    peer.produce(entry(b"a"), entry(b"b"))
+    other = peer.another()
+    values = {"durable": False, "type": SHARED}
+    peer.subscribe(**values)
+    other.subscribe(**values)
+    told = peer.say("FLOW", consumer_id=0, permits=10)
+    for each in told:
+        place = {key: each[1]["message_id"][key] for key in ("ledger_id", "entry_id")}
+        peer.say("ACK", consumer_id=0, ack_type=INDIVIDUAL, message_ids=[place])
+    closed, answer = peer.say("SEEK", consumer_id=0, request_id=6, publish_time=0)
+    assert (closed[0], answer[0]) == ("CLOSE_CONSUMER", "SUCCESS")
+    # The other end has not read its CLOSE_CONSUMER yet.
+    peer.subscribe(**values)
+    assert names(other.say("PING")) == ["CLOSE_CONSUMER", "PONG"]
+    other.subscribe(**values)
+    again = peer.say("FLOW", consumer_id=0, permits=10)
+    assert [each[2] for each in again] == [entry(b"a"), entry(b"b")]
+
+
+def test_a_seek_of_a_non_durable_subscription_is_forgotten_when_all_have_heard_of_it(
+    peer: Peer,
+) -> None:
+    peer.produce(entry(b"a"), entry(b"b"))
+    other = peer.another()
+    values = {"durable": False, "type": SHARED}
+    for each in (peer, other):
+        each.subscribe(**values)
+    peer.say("SEEK", consumer_id=0, request_id=6, publish_time=0)
+    other.say("PING")
+    peer.subscribe(**values)
+    other.session.close()
+    peer.say("CLOSE_CONSUMER", consumer_id=0, request_id=7)
+    latest = {"topic": "t", "subscription": "s", "consumer_id": 0, "request_id": 8}
+    peer.say("SUBSCRIBE", **latest, **values)
+    assert peer.say("FLOW", consumer_id=0, permits=10) == []
+
+
+def test_acknowledging_many_ids_of_a_large_batch_costs_what_their_ack_sets_do(peer: Peer) -> None:
+    """Each message of the batch was looked up in the whole ack set, which an id may bring in any
+    length: a single command of 5 MiB kept the broker busy for hours."""
+    count = 20_000
+    peer.produce(batch(*[b""] * count))
+    peer.subscribe()
+    (told,) = peer.say("FLOW", consumer_id=0, permits=count)
+    place = {key: told[1]["message_id"][key] for key in ("ledger_id", "entry_id")}
+    ids = [{**place, "ack_set": [1] * 100_000}] + [{**place, "ack_set": [1]}] * 500
+    began = time.process_time()
+    peer.say("ACK", consumer_id=0, ack_type=INDIVIDUAL, message_ids=ids)
+    assert time.process_time() - began < 2
+    peer.say("FLOW", consumer_id=0, permits=count)
+    (again,) = peer.say("REDELIVER_UNACKNOWLEDGED", consumer_id=0)
+    assert again[1]["ack_set"] == [1] + [0] * (count // 64)

@@ -71,7 +71,7 @@ class Topics:
         return found
 
     def partitioned_stats(self, topic: str) -> dict[str, Any]:
-        """What stats tells of the partitions, added up, and under "partitions" that of each.
+        """The statistics of the partitions, added up, and under "partitions" that of each.
         TopicNotFound: there is no partitioned topic of this name."""
         found: dict[str, Any] = self._channel.perform("topics.partitioned_stats", {"topic": topic})
         return found

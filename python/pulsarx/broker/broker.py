@@ -120,6 +120,10 @@ class Broker:
         """The number of the last commit."""
         return int(self.catalogue.state.number)
 
+    def runs_callbacks_here(self) -> bool:
+        """See BrokerRuntime."""
+        return self.runtime.runs_callbacks_here()
+
     # Life -----------------------------------------------------------------------------------------
 
     def close(self) -> None:

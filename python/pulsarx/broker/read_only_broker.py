@@ -120,6 +120,10 @@ class ReadOnlyBroker:
                 found = self._topics[full] = ReadOnlyTopic(self, record)
             return found
 
+    def runs_callbacks_here(self) -> bool:
+        """It has no producers."""
+        return False
+
     def close(self) -> None:
         """Idempotent."""
         if self.state.close():

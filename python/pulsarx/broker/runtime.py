@@ -132,6 +132,10 @@ class BrokerRuntime:
                 self._let_clock_wait_for(self._completions.jobs)
             return self._completions
 
+    def runs_callbacks_here(self) -> bool:
+        """Whether the calling thread is the one that callbacks run in."""
+        return self._completions is not None and self._completions.jobs.runs_here()
+
     def close_completions(self) -> None:
         """Run the callbacks that are still owed."""
         if self._completions is not None:

@@ -251,12 +251,12 @@ class ProducerOptions(Options):
 
     @property
     def is_batching_by_key(self) -> bool:
-        """Whether a batch holds messages of one key alone."""
+        """Tell whether a batch holds messages of one key alone."""
         return bool(self.batching_type == BatchingType.KeyBased)
 
     @property
     def schema_is_bytes(self) -> bool:
-        """Whether contents that are bytes go through as they are."""
+        """Tell whether contents that are bytes go through as they are."""
         return type(self.schema) is BytesSchema
 
     def _check(self) -> None:

@@ -176,7 +176,7 @@ class KeySharedPolicy:
 
 
 class ConsumerKeySharedPolicy:
-    """How a Key_Shared consumer shares keys. `subscribe(key_shared_policy=...)`."""
+    """The policy by which a Key_Shared consumer shares keys. `subscribe(key_shared_policy=...)`."""
 
     __slots__ = ("_policy",)
 

@@ -1,4 +1,4 @@
-"""Where a client logs to: the classes of the official client, mapped onto the module `logging`."""
+"""The loggers of a client: the classes of the official one, mapped onto the module `logging`."""
 
 from __future__ import annotations
 

@@ -40,4 +40,4 @@ def refuse_call(call: str, what: str) -> OperationNotSupported:
 
 
 def _error(where: str, what: str) -> OperationNotSupported:
-    return OperationNotSupported(f"{where}: {what} is not there in this version of PulsarX")
+    return OperationNotSupported(f"{where}: {what} is not supported yet")

@@ -26,7 +26,7 @@ class ServiceUrl:
     memory_name: str | None
     """Name of the broker in memory, '' for the unnamed one, or None."""
     text: str
-    """What was given, for error texts."""
+    """The given text, for errors."""
 
     def __init__(self, text: str, folder: str | None, memory_name: str | None) -> None:
         self.text = text
@@ -34,7 +34,7 @@ class ServiceUrl:
         self.memory_name = memory_name
 
     def __eq__(self, other: object) -> bool:
-        """Whether both lead to the same place, however they are written."""
+        """Tell whether both lead to the same place, however they are written."""
         if not isinstance(other, ServiceUrl):
             return NotImplemented
         return (self.folder, self.memory_name) == (other.folder, other.memory_name)

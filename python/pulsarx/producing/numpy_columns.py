@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy import char
 
 from pulsarx._pycore.arrow.borrowed_table import BorrowedTable
 
@@ -15,20 +16,25 @@ if TYPE_CHECKING:
 INT64_MAX = 2**63 - 1
 
 
-def table_of(value: Any, key: Any, event_timestamp: Any) -> BorrowedTable:
-    """The columns `value`, `key` and `event_time`. TypeError, ValueError: an unfit array."""
+def table_of(
+    value: Any, key: Any, properties: Any, event_timestamp: Any
+) -> tuple[BorrowedTable, dict[str, str]]:
+    """The columns, and which of them are there beside the value, as send_arrow names them.
+    TypeError, ValueError: an unfit array."""
     columns = [_text("value", np.asarray(value), text_only=False)]
     length = len(columns[0][3][1]) - 1
     if key is not None:
         columns.append(_text("key", np.asarray(key), text_only=True))
+    if properties is not None:
+        columns.append(_maps(np.asarray(properties, object)))
     if event_timestamp is not None:
         columns.append(_times(np.asarray(event_timestamp)))
     for each in columns[1:]:
-        rows = len(each[3][1]) - (each[0] == "key")
+        rows = len(each[3][1]) - (each[0] != "event_time")
         if rows != length:
             name = "event_timestamp" if each[0] == "event_time" else each[0]
             raise ValueError(f"{name} has {rows} elements and value {length}")
-    return BorrowedTable(length, columns)
+    return BorrowedTable(length, columns), {each[0]: each[0] for each in columns[1:]}
 
 
 def _text(name: str, array: Any, *, text_only: bool) -> Column:
@@ -41,7 +47,7 @@ def _text(name: str, array: Any, *, text_only: bool) -> Column:
     if kind == "T":  # NumPy's strings of any length
         array, kind = array.astype(object), "O"
     if kind == "U":
-        array, kind = np.char.encode(array, "utf-8"), "S"
+        array, kind = char.encode(array, "utf-8"), "S"
     if kind == "S":
         return _padded(name, np.ascontiguousarray(array))
     if kind == "V" and not text_only and array.dtype.names is None:
@@ -56,7 +62,7 @@ def _text(name: str, array: Any, *, text_only: bool) -> Column:
 def _padded(name: str, array: Any) -> Column:
     """Bytes of one size, as NumPy keeps them: zeros at the end are none of theirs."""
     size = array.dtype.itemsize
-    lengths = np.char.str_len(array).astype(np.int64)
+    lengths = char.str_len(array).astype(np.int64)
     data = array.view(np.uint8).reshape(len(array), size) if size else np.empty((0, 0), np.uint8)
     return _column(name, None, lengths, data[np.arange(size) < lengths[:, None]])
 
@@ -79,6 +85,28 @@ def _column(name: str, there: Any, lengths: Any, data: Any) -> Column:
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return (name, "Z", *_nulls(there), [_bits(there), offsets, np.ascontiguousarray(data)])
+
+
+def _maps(array: Any) -> Column:
+    """A dict of strings for each row, or None."""
+    if array.ndim != 1:
+        raise ValueError(f"properties has {array.ndim} dimensions; it must be a column")
+    names: list[Any] = []
+    values: list[Any] = []
+    offsets = np.zeros(len(array) + 1, np.int32)
+    for row, each in enumerate(array.tolist()):
+        if each is not None and not isinstance(each, dict):
+            raise TypeError(f"properties holds a {type(each).__name__}; it must hold dict or None")
+        for name, text in (each or {}).items():
+            if not isinstance(name, str) or not isinstance(text, str):
+                raise TypeError(f"properties holds {name!r:.100}: {text!r:.100}; both must be str")
+            names.append(name)
+            values.append(text)
+        offsets[row + 1] = len(names)
+    texts = (("key", names), ("value", values))
+    entries = [(title, "U", *_objects(title, each)[2:]) for title, each in texts]
+    nested = ("entries", "+s", 0, [None], (len(names), entries))
+    return ("properties", "+m", 0, [None, offsets], (len(names), [nested]))
 
 
 def _times(array: Any) -> Column:

@@ -72,7 +72,7 @@ class PartitionedProducer(PartitionRouter):
             for index in (turn,) if lazy else range(count):
                 self._make(index)
         except BaseException:
-            self._closing.finish(self._take_leave)
+            self._closing.finish(self._take_leave, self.owner)
             raise
 
     # Sending --------------------------------------------------------------------------------------
@@ -187,16 +187,15 @@ class PartitionedProducer(PartitionRouter):
         )
 
     def send_columns(
-        self, value: Any, *, key: Any = None, event_timestamp: Any = None
+        self, value: Any, *, key: Any = None, properties: Any = None, event_timestamp: Any = None
     ) -> MessageId | None:
         """Publish each element of NumPy arrays in order, as Producer.send_columns: rows of one
         partition stay in order.
         """
+        control_plane.load("pulsarx.producing.numpy_columns")
         from pulsarx.producing.numpy_columns import table_of
 
-        named = {"key": None if key is None else "key"}
-        named["event_time"] = None if event_timestamp is None else "event_time"
-        table = table_of(value, key, event_timestamp)
+        table, named = table_of(value, key, properties, event_timestamp)
         return self.send_arrow(table, "value", **named)
 
     # Routing --------------------------------------------------------------------------------------
@@ -268,7 +267,7 @@ class PartitionedProducer(PartitionRouter):
         return max((each.last_sequence_id() for each in self._made()), default=-1)
 
     def is_connected(self) -> bool:
-        """Whether it can still be used."""
+        """Tell whether it can still be used."""
         return self.is_open and self._state.is_open
 
     def flush(self) -> None:
@@ -290,11 +289,11 @@ class PartitionedProducer(PartitionRouter):
         """As Producer.close, of all partitions."""
         if self._state.is_forked or (self._closing.told and not client_is_closing(self.owner)):
             self.require_open()
-        self._closing.close(self._take_leave)
+        self._closing.close(self._take_leave, self.owner)
 
     def close_with_client(self) -> None:
         """As close, when the client does. A call of the control plane."""
-        self._closing.finish(self._take_leave)
+        self._closing.finish(self._take_leave, self.owner)
 
     def _take_leave(self) -> None:
         with self._making:

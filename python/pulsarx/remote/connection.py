@@ -17,7 +17,7 @@ from pulsarx.enumerations import Result, result_of
 from pulsarx.wire import commands
 from pulsarx.wire.frames import FrameReader, frame_encode
 from pulsarx.wire.protobuf import WireError
-from pulsarx.wire.server_errors import UNKNOWN, again, error_named, error_of
+from pulsarx.wire.server_errors import UNKNOWN, again, error_named, error_of, message_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -188,13 +188,21 @@ class Connection:
     # From the broker ------------------------------------------------------------------------------
 
     def received(self, data: bytes) -> None:
-        """Do what came. WireError: it breaks the protocol; the connection is to be closed."""
+        """Do what came. WireError: it breaks the protocol, or is not what a member can take; the
+        connection is to be closed, and those who wait were told."""
+        name = "command"
         try:
             for name, values, entry in self._reader.feed(data):
                 self._do(name, values, entry)
         except WireError as error:
             self.lost(errors.ConnectError(f"the broker broke the protocol: {error}"))
             raise
+        except Exception as error:
+            if self._failure is not None:
+                return  # closed meanwhile: nothing can be sent, and nobody waits
+            what = f"a {name} that cannot be taken: {message_of(error)}"
+            self.lost(errors.ConnectError(f"the broker broke the protocol: {what}"))
+            raise WireError(what) from error
 
     def _do(self, name: str, values: Values, entry: bytes) -> None:
         if name in _ANSWERS:

@@ -64,6 +64,9 @@ class RemoteClient(Client):
             ):
                 options.clock.settles(each)
 
+    def _runs_callbacks_here(self) -> bool:
+        return self._connection.completions.jobs.runs_here()
+
     def _create_producer(self, options: ProducerOptions) -> Producer:
         topic = self._topic(options.topic)
         producer = RemoteProducer(self._connection, topic, options, self._clock)

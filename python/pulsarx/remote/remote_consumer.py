@@ -152,7 +152,7 @@ class RemoteConsumer(RemoteReceiver, Consumer):
         raise not_over_a_connection("reconsume_later")
 
     def owns(self, message: Message) -> bool:
-        """Whether the message is of this consumer's topic."""
+        """Tell whether the message is of this consumer's topic."""
         return message.topic_name() == self.topic()
 
     # The subscription -----------------------------------------------------------------------------

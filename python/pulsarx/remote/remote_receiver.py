@@ -1,4 +1,4 @@
-"""What consumers and readers receive with whose broker is at the other end of a connection."""
+"""The receiving part of consumers and readers whose broker is at the other end of a connection."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import deque
 
 from pulsarx import errors
 from pulsarx._pycore.ground.condition import Condition
-from pulsarx._pycore.message.entry_bytes import entry_messages
+from pulsarx._pycore.message.entry_bytes import entry_message_count, entry_messages
 from pulsarx._pycore.message.entry_view import EntryContext
 from pulsarx.clock import Deadline
 from pulsarx.compression import decompress
@@ -68,7 +68,7 @@ class RemoteReceiver:
         self._changed = Condition()  # of what follows
         self._queue: deque[Message | Exception] = deque()
         self._taken = 0  # messages the broker has not been given permits back for
-        self._asked = False  # without a queue: a message is on its way
+        self._permits = 0  # without a queue: that the broker has left; a batch may take more
         self._epoch = 0
         self._attaching = False
         self._failure: Exception | None = None
@@ -95,10 +95,9 @@ class RemoteReceiver:
         self._give_permits(self._queue_size)
 
     def _attach_again(self) -> None:
-        """The broker moved the subscription; in the thread that reads the connection."""
-        with self._changed:
-            self._clear()
-            self._asked = False
+        """The broker closed the consumer, because its subscription was moved for one; in the
+        thread that reads the connection, lock held."""
+        self._clear()
         # Where to begin is what the broker was told by the seek.
         again = {key: value for key, value in self._request.items() if key != "start_message_id"}
         self._connection.request_later(
@@ -124,9 +123,13 @@ class RemoteReceiver:
 
     def told(self, name: str, values: dict[str, Any], entry: bytes) -> None:
         if name == "CLOSE_CONSUMER":
+            # With the lock, so that the SUBSCRIBE goes before the CLOSE_CONSUMER of `shut`.
             with self._changed:
-                self._attaching = True
-            self._attach_again()
+                if self._open:
+                    self._attaching = True
+                    self._attach_again()
+                self._changed.notify_all()
+            self._notify()
         elif values["consumer_epoch"] < self._epoch:
             self._pass_over(values, entry)  # it comes again
         else:
@@ -141,34 +144,32 @@ class RemoteReceiver:
                 self._context, place["ledger_id"], place["entry_id"], entry,
                 values["redelivery_count"], ack_set, self._decompressed_size_max,
             )  # fmt: skip
+            count = len(found) + len(taken_out)
         except Exception as error:  # damaged, or out of memory: told to the caller that receives
             found = [error]
+            count = _permits_of(values, entry)
         if taken_out:
             ids = [self._individually(each) for each in taken_out]
             self._connection.post(
                 "ACK", consumer_id=self._number, ack_type=commands.INDIVIDUAL, message_ids=ids
             )
         with self._changed:
-            self._asked = False
+            self._permits -= count
             self._queue.extend(found)
-            self._taken += len(taken_out)
+            self._taken += count - len(found)
             self._changed.notify_all()
         self._notify()
 
     def _pass_over(self, values: dict[str, Any], entry: bytes) -> None:
         """A message that was sent before the broker heard that it is to come again."""
-        count = ack_set_bits(values["ack_set"]).bit_count()
-        if not count:
-            try:
-                messages, taken_out = entry_messages(
-                    self._context, 0, 0, entry, 0, None, self._decompressed_size_max
-                )
-                count = len(messages) + len(taken_out)
-            except errors.CorruptDataError:
-                count = 1
+        count = _permits_of(values, entry)
         with self._changed:
+            self._permits -= count
             self._taken += count
+            self._changed.notify_all()
         self._return_permits()
+        if not self._queue_size:
+            self._notify()  # the permit went with it: another one is to be asked for
 
     def lost(self, error: Exception) -> None:
         with self._changed:
@@ -195,6 +196,7 @@ class RemoteReceiver:
         """Forget what waits here; lock held. Its permits are new ones of a new consumer."""
         self._queue.clear()
         self._taken = 0
+        self._permits = 0
 
     def _begin_epoch(self) -> int:
         """What waits here comes again, and so does what is on its way."""
@@ -258,7 +260,7 @@ class RemoteReceiver:
         raise not_over_a_connection("receive_arrow")
 
     def has_message(self) -> bool:
-        """Whether receive would return at once."""
+        """Tell whether receive would return at once."""
         self.require_open()
         if not self._queue:
             self._settle()
@@ -272,9 +274,9 @@ class RemoteReceiver:
 
     def wait_for_message(self, deadline: Deadline) -> bool:
         """Sleep until something has come; False when the deadline has passed."""
-        self._ask()
         with self._changed:
             while self._open and not self._queue and self._failure is None:
+                self._ask()  # each time: what was asked for may have been passed over
                 seconds = deadline.remaining_seconds()
                 if seconds is not None and seconds <= 0:
                     return False
@@ -297,32 +299,38 @@ class RemoteReceiver:
         with self._changed:
             if not self._queue_size or 2 * self._taken < self._queue_size:
                 return
+            # With the lock: they are not for the consumer that the next CLOSE_CONSUMER begins.
             count, self._taken = self._taken, 0
-        self._give_permits(count)
+            self._give_permits(count)
 
     def _ask(self) -> None:
-        """Without a queue, ask for one message."""
+        """Without a queue, have one message on its way."""
         if self._queue_size:
             return
         with self._changed:
-            if self._asked or self._queue:
-                return
-            self._asked = True
-        self._give_permits(1)
+            if self._permits <= 0 and not self._queue:
+                # A batch took more than the one that was asked for.
+                count, self._permits = 1 - self._permits, 1
+                self._give_permits(count)
 
     def _settle(self) -> None:
-        """Everything that the broker has for this consumer, as far as there is room, is here."""
-        self._ask()
-        with self._changed:
-            count, self._taken = (self._taken, 0) if self._queue_size else (0, self._taken)
-        self._give_permits(count)
-        self._connection.settle()
-        while self._attaching:
+        """Return when everything that the broker has for this consumer, as far as there is room, is
+        here."""
+        while True:
+            self._ask()
             with self._changed:
-                if self._attaching and self._failure is None:
-                    self._changed.wait(self._connection.timeout_seconds)
-            self.require_open()
+                if self._queue_size:
+                    count, self._taken = self._taken, 0
+                    self._give_permits(count)
             self._connection.settle()
+            while self._attaching:
+                with self._changed:
+                    if self._attaching and self._failure is None:
+                        self._changed.wait(self._connection.timeout_seconds)
+                self.require_open()
+                self._connection.settle()
+            if self._queue_size or self._queue or self._permits > 0:
+                return  # else what was asked for was passed over
 
     # Acknowledging --------------------------------------------------------------------------------
 
@@ -475,6 +483,11 @@ def start_data(target: MessageId, inclusive: bool) -> dict[str, Any]:
         return id_data(target, ack_set_behind(first - 1, first + 1))
     entry_id = target.entry_id() + (0 if inclusive else 1)
     return id_data(MessageId(target.partition(), target.ledger_id(), entry_id))
+
+
+def _permits_of(values: dict[str, Any], entry: bytes) -> int:
+    """The number of permits that the broker counted for a MESSAGE."""
+    return ack_set_bits(values["ack_set"]).bit_count() or entry_message_count(entry)
 
 
 def _batch_size_of(target: MessageId) -> int:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class SchemaInfo:
-    """What a topic remembers of a schema: its type, name and definition as JSON text."""
+    """The record of a schema that a topic keeps: its type, name and definition as JSON text."""
 
     __slots__ = ("_name", "_schema", "_schema_type")
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 class Server:
-    """What the sessions of one broker share. Any thread may call but the main one, which runs no
-    function of the broker."""
+    """The shared part of the sessions of one broker. Any thread may call but the main one, which
+    runs no function of the broker."""
 
     def __init__(self, broker: Broker) -> None:
         """broker: open as long as the server is."""
@@ -27,7 +27,8 @@ class Server:
         self.completions = CompletionQueue(None, lambda error: error)
         self._lock = threading.Lock()  # of what follows
         self._sessions: set[Session] = set()
-        self._sought: dict[tuple[str, str], Position] = {}
+        # Where non-durable subscriptions were moved, and the sessions that have not heard of it.
+        self._sought: dict[tuple[str, str], tuple[Position, set[Session]]] = {}
 
     def open_session(self, write: Callable[[bytes], object], wake: Callable[[], object]) -> Session:
         """The session of a new connection. See Session."""
@@ -39,28 +40,46 @@ class Server:
     def forget_session(self, session: Session) -> None:
         with self._lock:
             self._sessions.discard(session)
+            for key in list(self._sought):
+                self._has_heard(session, key)
+
+    def _has_heard(self, session: Session, key: tuple[str, str]) -> None:
+        """A session has subscribed again after a seek, or never will; lock held."""
+        _, unheard = self._sought[key]
+        unheard.discard(session)
+        if not unheard:
+            del self._sought[key]
 
     def seek(self, subscription: Subscription, find: Callable[[], Position]) -> None:
         """Move a subscription. All its consumers are closed, and come again.
 
-        A non-durable one goes with its consumers: the next consumer of its name, which does not say
-        where to begin, begins where this one went.
+        A non-durable one goes with the last of its consumers: when they come again, from one
+        connection sooner than from another, it may be made anew where it went, or be there still.
         """
-        if subscription.durable:
-            subscription.seek(find)
-        else:
-            position = find()
-            with self._lock:
-                self._sought[subscription.topic.name, subscription.name] = position
+        found: list[Position] = []
+
+        def find_and_keep() -> Position:
+            found.append(find())
+            return found[-1]
+
+        subscription.seek(find_and_keep)
         with self._lock:
-            sessions = list(self._sessions)
+            sessions = [each for each in self._sessions if each.has_consumers_of(subscription)]
+            if not subscription.durable:
+                key = (subscription.topic.name, subscription.name)
+                self._sought[key] = (found[-1], set(sessions))
         for session in sessions:
             session.close_consumers_of(subscription)
 
-    def take_sought(self, topic: str, subscription: str) -> Position | None:
-        """Where a non-durable subscription was moved before its consumer was closed."""
+    def take_sought(self, session: Session, topic: str, subscription: str) -> Position | None:
+        """The position to which a non-durable subscription was moved before a consumer of the
+        session was closed for it."""
         with self._lock:
-            return self._sought.pop((topic, subscription), None)
+            sought = self._sought.get((topic, subscription))
+            if sought is None or session not in sought[1]:
+                return None
+            self._has_heard(session, (topic, subscription))
+            return sought[0]
 
     def close(self) -> None:
         """End all sessions. The broker stays open."""

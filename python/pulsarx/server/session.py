@@ -50,8 +50,9 @@ if TYPE_CHECKING:
         def seek(self, subscription: Subscription, find: Callable[[], Position]) -> None:
             """Move a subscription, and close its consumers."""
 
-        def take_sought(self, topic: str, subscription: str) -> Position | None:
-            """Where a non-durable subscription was moved before its consumer was closed."""
+        def take_sought(self, session: Any, topic: str, subscription: str) -> Position | None:
+            """The position to which a non-durable subscription was moved before a consumer of the
+            session was closed for it."""
 
         def forget_session(self, session: Any) -> None: ...
 
@@ -81,6 +82,7 @@ class Session:
         self._reader = FrameReader(self._broker.runtime.options.max_message_size)
         self._producers: dict[int, SessionProducer] = {}
         self._consumers: dict[int, SessionConsumer] = {}
+        self._failed: dict[int, Exception] = {}  # why a consumer was closed, until it hears of it
         self._lock = threading.Lock()  # of the consumers' dict
         self._connected = False
         self.is_open = True
@@ -148,10 +150,10 @@ class Session:
         )
 
     def deliver(self) -> None:
-        """Send what consumers have room for."""
+        """Send what consumers have room for, and say which of them the broker closed."""
         for consumer_id, consumer in self._each_consumer():
-            if consumer.to_close:
-                self._close_moved(consumer_id, consumer)
+            if consumer.to_close or not consumer.is_open:
+                self._close_there(consumer_id, consumer)
             elif consumer.is_due:
                 self._deliver_to(consumer_id, consumer)
 
@@ -168,8 +170,12 @@ class Session:
                     ack_set=ack_set,
                     consumer_epoch=consumer.epoch or None,
                 )
-        except errors.AlreadyClosed:  # its subscription was deleted meanwhile
-            return
+        except errors.AlreadyClosed:  # the broker shut it meanwhile
+            self._close_there(consumer_id, consumer)
+        except Exception as error:  # its ledger cannot be read
+            # A consumer has no command for an error: it hears of it when it subscribes again.
+            self._failed[consumer_id] = error
+            self._close_there(consumer_id, consumer)
 
     # The connection -------------------------------------------------------------------------------
 
@@ -300,6 +306,10 @@ class Session:
             return list(self._consumers.items())
 
     def _subscribe(self, values: Values) -> None:
+        failure = self._failed.pop(values["consumer_id"], None)
+        if failure is not None:
+            self._refuse(values, failure)
+            return
         try:
             consumer = self._attach(values)
         except Exception as error:
@@ -344,7 +354,7 @@ class Session:
         if start is not None:
             return lambda: position_of(ledger, start)
         if not values["durable"]:
-            sought = self._server.take_sought(topic.name, values["subscription"])
+            sought = self._server.take_sought(self, topic.name, values["subscription"])
             if sought is not None:
                 return lambda: sought
         if values["initial_position"] == commands.EARLIEST:
@@ -360,7 +370,8 @@ class Session:
     def _flow(self, values: Values) -> None:
         consumer = self._consumers.get(values["consumer_id"])
         if consumer is not None and consumer.is_open:
-            consumer.flow(values["permits"])
+            # Shut by the broker meanwhile: the next deliver says so.
+            attempt(lambda: consumer.flow(values["permits"]))
             consumer.due()
 
     def _acknowledge(self, values: Values) -> None:
@@ -403,6 +414,10 @@ class Session:
 
         self._answer(values, seek)
 
+    def has_consumers_of(self, subscription: Subscription) -> bool:
+        """Tell whether this connection has consumers of a subscription."""
+        return any(each.subscription is subscription for _, each in self._each_consumer())
+
     def close_consumers_of(self, subscription: Subscription) -> None:
         """The subscription was moved: its consumers begin anew."""
         for _, consumer in self._each_consumer():
@@ -410,10 +425,15 @@ class Session:
                 consumer.to_close = True
         self._wake()
 
-    def _close_moved(self, consumer_id: int, consumer: SessionConsumer) -> None:
+    def _close_there(self, consumer_id: int, consumer: SessionConsumer) -> None:
+        """Have the client subscribe again: the broker closed the consumer."""
         with self._lock:
             self._consumers.pop(consumer_id, None)
-        consumer.leave()
+        error = attempt(consumer.leave)
+        if error is not None:
+            import logging
+
+            logging.getLogger("pulsarx").error("a consumer was closed: %s", error)
         self._tell("CLOSE_CONSUMER", consumer_id=consumer_id, request_id=commands.FROM_BROKER)
 
     def _get_last_message_id(self, values: Values) -> None:
@@ -440,6 +460,7 @@ class Session:
         self._answer(values, lambda: self._drop_consumer(values["consumer_id"]))
 
     def _drop_consumer(self, consumer_id: int) -> None:
+        self._failed.pop(consumer_id, None)
         with self._lock:
             consumer = self._consumers.pop(consumer_id, None)
         if consumer is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx._pycore.consume.entry_consumer import EntryConsumer
 from pulsarx.wire.commands import CUMULATIVE
-from pulsarx.wire.message_ids import ack_set_bits, first_in, message_id_of
+from pulsarx.wire.message_ids import acknowledged_runs, first_in, message_id_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ class SessionConsumer(EntryConsumer):
         return self.subscription.topic.ledger
 
     def deliveries(self) -> Iterator[tuple[int, int, bytes, int, list[int] | None]]:
-        """What there is to send, as far as permits go. What is damaged is passed over and in the
-        log."""
+        """The entries that there are to send, as far as permits go. What is damaged is passed over
+        and in the log."""
         self.is_due = False
         while self.is_open:
             try:
@@ -74,14 +74,8 @@ class SessionConsumer(EntryConsumer):
         """(ledger id, first message, messages) that an id acknowledges: the whole entry, or those
         of a batch whose bits are not set."""
         ledger_id, first, count = self.ledger.locate_for_acknowledgement(message_id_of(data, -1))
-        if not count or not data["ack_set"]:
-            if count:
-                yield ledger_id, first, count
-            return
-        bits = ack_set_bits(data["ack_set"])
-        for index in range(count):
-            if not bits >> index & 1:
-                yield ledger_id, first + index, 1
+        for index, size in acknowledged_runs(data["ack_set"], count):
+            yield ledger_id, first + index, size
 
     def redeliver(self, ids: list[dict[str, Any]], epoch: int) -> None:
         """Have messages delivered again at once; no ids: all that the consumer was given."""
@@ -95,14 +89,14 @@ class SessionConsumer(EntryConsumer):
         return position_of(self.ledger, data)
 
     def leave(self) -> None:
-        """What was not acknowledged goes to the next consumer."""
+        """Detach: messages that are not acknowledged go to the next consumer."""
         self.unwatch(self.due)
         if self.shut():
             self.subscription.detach(self.receiver)
 
 
 class _Runs:
-    """What is acknowledged, in the form that receive_arrow gives it."""
+    """Acknowledged runs of messages, in the form that receive_arrow gives them."""
 
     __slots__ = ("_runs",)
 
@@ -127,8 +121,8 @@ def _last_acknowledged(data: dict[str, Any]) -> MessageId | None:
 
 
 def position_of(ledger: LedgerList, data: dict[str, Any]) -> Position:
-    """Where to begin for an id: at its entry, or in a batch at the first message whose bit is
-    set."""
+    """The position to begin at for an id: its entry, or in a batch at the first message whose bit
+    is set."""
     index = first_in(data["ack_set"]) if data["ack_set"] else -1
     return ledger.position_of(message_id_of(data, index), True)
 

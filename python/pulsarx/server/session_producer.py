@@ -5,6 +5,7 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx._pycore.publish.entry_intake import EntryIntake
 from pulsarx._pycore.publish.entry_publisher import LedgerPublisher
+from pulsarx.closing import attempt
 from pulsarx.compression import decompress
 from pulsarx.wire.frames import entry_size_max
 
@@ -46,8 +47,10 @@ class SessionProducer:
                 raise errors.AlreadyClosed(f"producer {self.name} on {self._topic.name}")
             self._intake.publish(entry, told)
         except Exception as raised:
-            # Behind the receipts of what was sent before.
             error = raised
+            # The client expects the answers in the order of its sends. What was sent before has no
+            # receipt in the queue yet, unless it is confirmed.
+            attempt(self._intake.settle)
             self._completions.jobs.post(lambda: told(error, None))
 
     def shut(self) -> None:

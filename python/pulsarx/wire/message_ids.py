@@ -10,6 +10,7 @@ from pulsarx.message_id import MessageId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 _WORD = 1 << 64
@@ -55,6 +56,27 @@ def ack_set_bits(words: list[int]) -> int:
     """All words as one number."""
     packed = b"".join((word % _WORD).to_bytes(8, "little") for word in words)
     return int.from_bytes(packed, "little")
+
+
+def acknowledged_runs(words: list[int], message_count: int) -> Iterator[tuple[int, int]]:
+    """(first, messages) of each run of a batch whose bits are not set; the words are untrusted.
+
+    What lies behind the last word is acknowledged, and words behind the batch mean nothing: the
+    cost grows with the words, or with the batch where that is smaller.
+    """
+    begun = 0  # the first message of the run that is being walked
+    for at, word in enumerate(words[: -(-message_count // 64)]):
+        bits = word % _WORD
+        while bits:
+            low = (bits & -bits).bit_length() - 1
+            first = min(64 * at + low, message_count)
+            if begun < first:
+                yield begun, first - begun
+            ones = ((~bits >> low) & (bits >> low) + 1).bit_length() - 1
+            begun = 64 * at + low + ones
+            bits &= -1 << (low + ones)
+    if begun < message_count:
+        yield begun, message_count - begun
 
 
 def first_in(words: list[int]) -> int:

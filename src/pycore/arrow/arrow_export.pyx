@@ -21,6 +21,7 @@ from pulsarx._pycore.arrow.arrow_block cimport (
 )
 from pulsarx._pycore.arrow.arrow_schema cimport ARROW_NULLABLE, ArrowArray, ArrowSchema
 from pulsarx._pycore.arrow.arrow_struct cimport *
+from pulsarx._pycore.ground.control_plane cimport control_plane
 
 cdef enum:
     COLUMN_COUNT = 6
@@ -187,6 +188,7 @@ cdef class ArrowMessages:
         """The columns as NumPy arrays, by name: ledger_id, entry_id, partition, batch_index, key
         and value (of objects: str, bytes, or None), publish_time and event_time (datetime64[ms],
         NaT for none), properties (of dicts). All are copies."""
+        control_plane.load("numpy")
         import numpy
 
         cdef ArrowBlock* block = self.c_block

@@ -1,7 +1,8 @@
 from typing import Any
 
-Column = tuple[str, str, int, list[Any]]
+# Name, format, null count, buffers; of a nested one its length and its columns besides.
+Column = tuple[str, str, int, list[Any]] | tuple[str, str, int, list[Any], tuple[int, list[Any]]]
 
 class BorrowedTable:
-    def __init__(self, length: int, columns: list[Column]) -> None: ...
+    def __init__(self, length: int, columns: list[Any]) -> None: ...
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]: ...

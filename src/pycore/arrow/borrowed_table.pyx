@@ -10,7 +10,8 @@ from libc.string cimport memset
 from pulsarx._pycore.arrow.arrow_schema cimport ARROW_NULLABLE, ArrowArray, ArrowSchema
 
 cdef enum:
-    COLUMNS_MAX = 3
+    COLUMNS_MAX = 4
+    NODES_MAX = 7                        # those, and of a map its entries, keys and values
     BUFFERS_MAX = 3
 
 
@@ -26,54 +27,71 @@ cdef class BorrowedTable:
     """One record batch. Valid while this object lives; what it hands out owns nothing."""
     cdef ArrowSchema schema
     cdef ArrowArray array
-    cdef ArrowSchema[COLUMNS_MAX] schemas
-    cdef ArrowArray[COLUMNS_MAX] arrays
-    cdef ArrowSchema* schema_children[COLUMNS_MAX]
-    cdef ArrowArray* array_children[COLUMNS_MAX]
+    cdef ArrowSchema[NODES_MAX] schemas
+    cdef ArrowArray[NODES_MAX] arrays
+    cdef ArrowSchema* schema_children[NODES_MAX]
+    cdef ArrowArray* array_children[NODES_MAX]
     cdef const void* top_buffers[1]
-    cdef const void* buffers[COLUMNS_MAX][BUFFERS_MAX]
-    cdef Py_buffer[COLUMNS_MAX * BUFFERS_MAX] held
+    cdef const void* buffers[NODES_MAX][BUFFERS_MAX]
+    cdef Py_buffer[NODES_MAX * BUFFERS_MAX] held
     cdef int held_count
+    cdef int node_count
     cdef list kept                       # names and formats, as bytes
 
     def __init__(self, int64_t length, list columns not None) -> None:
-        """columns: (name, format, null count, buffers), each buffer contiguous or None."""
-        cdef int at
-        cdef int number
-        cdef bytes name
-        cdef bytes format
+        """columns: (name, format, null count, buffers), each buffer contiguous or None; of a nested
+        one its length and its columns besides."""
         if len(columns) > COLUMNS_MAX or self.kept is not None:
             raise ValueError(f"{len(columns)} columns; at most {COLUMNS_MAX}, and once")
         self.kept = []
-        for at, (title, type_name, null_count, buffers) in enumerate(columns):
-            name, format = title.encode(), type_name.encode()
-            self.kept += (name, format)
-            for number, each in enumerate(buffers):
-                self.buffers[at][number] = self.hold(each)
-            memset(&self.schemas[at], 0, sizeof(ArrowSchema))
-            self.schemas[at].format = format
-            self.schemas[at].name = name
-            self.schemas[at].flags = ARROW_NULLABLE
-            self.schemas[at].release = schema_end
-            self.schema_children[at] = &self.schemas[at]
-            memset(&self.arrays[at], 0, sizeof(ArrowArray))
-            self.arrays[at].length = length
-            self.arrays[at].null_count = null_count
-            self.arrays[at].n_buffers = len(buffers)
-            self.arrays[at].buffers = &self.buffers[at][0]
-            self.arrays[at].release = array_end
-            self.array_children[at] = &self.arrays[at]
         self.schema.format = b"+s"
         self.schema.name = b""
-        self.schema.n_children = len(columns)
-        self.schema.children = &self.schema_children[0]
         self.schema.release = schema_end
         self.array.length = length
         self.array.n_buffers = 1
         self.array.buffers = &self.top_buffers[0]
-        self.array.n_children = len(columns)
-        self.array.children = &self.array_children[0]
         self.array.release = array_end
+        self.add_children(&self.schema, &self.array, length, columns)
+
+    cdef int add_children(self, ArrowSchema* schema, ArrowArray* array, int64_t length,
+                          list columns) except -1:
+        cdef int first = self.node_count
+        cdef int at
+        self.node_count += <int>len(columns)
+        if self.node_count > NODES_MAX:
+            raise ValueError(f"{self.node_count} columns, nested ones included; at most "
+                             f"{NODES_MAX}")
+        schema.n_children = array.n_children = len(columns)
+        schema.children = &self.schema_children[first]
+        array.children = &self.array_children[first]
+        for at in range(len(columns)):
+            self.schema_children[first + at] = &self.schemas[first + at]
+            self.array_children[first + at] = &self.arrays[first + at]
+            self.fill(first + at, length, columns[at])
+        return 0
+
+    cdef int fill(self, int at, int64_t length, tuple column) except -1:
+        title, type_name, null_count, buffers, *nested = column
+        cdef bytes name = title.encode()
+        cdef bytes format = type_name.encode()
+        cdef int number
+        self.kept += (name, format)
+        for number, each in enumerate(buffers):
+            self.buffers[at][number] = self.hold(each)
+        memset(&self.schemas[at], 0, sizeof(ArrowSchema))
+        self.schemas[at].format = format
+        self.schemas[at].name = name
+        self.schemas[at].flags = ARROW_NULLABLE
+        self.schemas[at].release = schema_end
+        memset(&self.arrays[at], 0, sizeof(ArrowArray))
+        self.arrays[at].length = length
+        self.arrays[at].null_count = null_count
+        self.arrays[at].n_buffers = len(buffers)
+        self.arrays[at].buffers = &self.buffers[at][0]
+        self.arrays[at].release = array_end
+        if nested:
+            self.add_children(&self.schemas[at], &self.arrays[at], nested[0][0], nested[0][1])
+        return 0
 
     cdef const void* hold(self, object buffer) except? NULL:
         cdef Py_buffer* view = &self.held[self.held_count]

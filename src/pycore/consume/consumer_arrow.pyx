@@ -69,6 +69,7 @@ def receive_arrow_of(ConsumerCore consumer not None, max_messages, timeout_milli
             raise MemoryError(f"the columns of {block.row_count} messages")
     except BaseException:
         arrow_block_release(block)
+        consumer.stop_asking()           # interrupted, too: else a message would be kept for it
         raise
     return arrow_messages_new(block, consumer.dispatcher.tail, consumer.dispatcher.topic_name)
 

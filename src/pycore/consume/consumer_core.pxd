@@ -23,6 +23,7 @@ cdef class ConsumerCore:
     cdef ConsumerHost host
     cdef IntervalJob flush               # the host's; None: a reader
     cdef uint32_t state                  # ConsumerState
+    cdef int owner_pid                   # FORKED: the process that opened it
     cdef bint zero_queue                 # receive takes no timeout
     cdef object __weakref__
 

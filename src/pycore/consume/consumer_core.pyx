@@ -15,6 +15,7 @@ from pulsarx._core.wait_event cimport (
 )
 from pulsarx._pycore.consume.consumer_host cimport ConsumerHost
 from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
+from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.deadline cimport Deadline, deadline_of
 from pulsarx._pycore.message.entry_view cimport EntryView
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
@@ -51,7 +52,7 @@ cdef class ConsumerCore:
             self.check_open()
         if timeout_millis is not None and self.zero_queue:
             raise errors.InvalidConfiguration("receive with a timeout needs a receiver queue")
-        message = take_settled(self, False)
+        message = take_settled(self)
         if message is not None:
             return message
         return self.receive_later(timeout_millis)
@@ -61,7 +62,7 @@ cdef class ConsumerCore:
         cdef Deadline deadline = deadline_of(timeout_millis)
         try:
             while self.wait(deadline):
-                message = take_settled(self, False)
+                message = take_settled(self)
                 if message is not None:
                     return message
         finally:
@@ -73,7 +74,7 @@ cdef class ConsumerCore:
         """The next message, None when there is none: receive that never waits."""
         if self.state != CONSUMER_OPEN:
             self.check_open()
-        return take_settled(self, True)
+        return take_settled(self)
 
     def give_back(self, list messages not None) -> None:
         """Take back messages in the order they were taken, unseen by users: they come again, as if
@@ -117,33 +118,35 @@ cdef class ConsumerCore:
             self.check_open()
         cdef Deadline deadline = None
         cdef object damage = None
-        while True:
-            mutex_lock(&self.core.mutex)
-            try:
-                while wanted > 0:
-                    message = self.receiver.take()
-                    if message is None:
-                        break
-                    found.append(message)
-                    wanted -= 1
-            except errors.CorruptDataError as error:
-                # What was taken before the damage must not be lost.
-                damage = error
-            except Exception:
-                if not found:
-                    raise                # else the next call meets it again
-            finally:
-                mutex_unlock(&self.core.mutex)
-                self.after()
-            if damage is not None:
-                self.tell(damage, bool(found))
-            if found:
-                break
-            if deadline is None:
-                deadline = deadline_of(timeout_millis)
-            if not self.wait(deadline):
-                break
-        self.stop_asking()
+        try:
+            while True:
+                mutex_lock(&self.core.mutex)
+                try:
+                    while wanted > 0:
+                        message = self.receiver.take()
+                        if message is None:
+                            break
+                        found.append(message)
+                        wanted -= 1
+                except errors.CorruptDataError as error:
+                    # What was taken before the damage must not be lost.
+                    damage = error
+                except Exception:
+                    if not found:
+                        raise                # else the next call meets it again
+                finally:
+                    mutex_unlock(&self.core.mutex)
+                    self.after()
+                if damage is not None:
+                    self.tell(damage, bool(found))
+                if found:
+                    break
+                if deadline is None:
+                    deadline = deadline_of(timeout_millis)
+                if not self.wait(deadline):
+                    break
+        finally:                         # interrupted, too: else a message would be kept for it
+            self.stop_asking()
         return found
 
     def receive_arrow(self, max_messages: int, timeout_millis: int | None = None):
@@ -154,12 +157,13 @@ cdef class ConsumerCore:
         acknowledge_many. It holds at most 2 GiB of values, keys and properties each.
         """
         # Loaded with the first call for columns.
+        control_plane.load("pulsarx._pycore.consume.consumer_arrow")
         from pulsarx._pycore.consume.consumer_arrow import receive_arrow_of
 
         return receive_arrow_of(self, max_messages, timeout_millis)
 
     def has_message(self) -> bool:
-        """Whether receive would return at once."""
+        """Tell whether receive would return at once."""
         cdef bint found = self.look()
         if not found:
             self.stop_asking()
@@ -301,7 +305,7 @@ cdef class ConsumerCore:
         self.refuse(message, -1)
 
     def owns(self, Message message not None) -> bool:
-        """Whether the message is of this consumer's topic."""
+        """Tell whether the message is of this consumer's topic."""
         return message.entry.context.topic is self.dispatcher.tail
 
     def redeliver_at_once(self, message) -> None:
@@ -469,7 +473,7 @@ cdef class ConsumerCore:
         if self.state == CONSUMER_OPEN:
             return 0
         if self.state == CONSUMER_FORKED:
-            raise errors.forked_error()
+            raise errors.forked_error(self.owner_pid)
         raise errors.AlreadyClosed(f"consumer or reader on {self.dispatcher.topic_name}")
 
     def require_open(self) -> None:
@@ -492,6 +496,8 @@ cdef class ConsumerCore:
 
     def abandon(self) -> None:
         """In a forked child: refuse further calls; touch nothing."""
+        if self.state != CONSUMER_FORKED:    # else by the child of a child
+            self.owner_pid = errors.parent_pid()
         self.state = CONSUMER_FORKED
 
     @property
@@ -503,16 +509,16 @@ cdef class ConsumerCore:
         return self.state == CONSUMER_OPEN
 
 
-cdef inline Message take_settled(ConsumerCore self, bint once):
+cdef inline Message take_settled(ConsumerCore self):
     """The next message, None when there is none; what that left to be done without the mutex is
-    done. once: the caller does not ask again soon."""
-    cdef Message message
+    done. A receiver without a queue asks again when it waits."""
+    cdef Message message = None
     mutex_lock(&self.core.mutex)
     try:
         message = self.receiver.take()
-        if once and message is None:
-            self.receiver.stop_asking()
     finally:
+        if message is None:              # or it raised: nothing is to be kept for this consumer
+            self.receiver.stop_asking()
         mutex_unlock(&self.core.mutex)
         if self.dispatcher.wakes or self.dispatcher.dead is not None:
             self.dispatcher.settle()

@@ -288,7 +288,7 @@ cdef class MultiConsumerCore:
         return True
 
     def has_message(self) -> bool:
-        """Whether receive would return at once."""
+        """Tell whether receive would return at once."""
         cdef Source source
         self.check_members()
         for source in self.sources:
@@ -408,7 +408,7 @@ cdef class MultiConsumerCore:
 
     @property
     def is_open(self) -> bool:
-        """Whether some topic still has this consumer."""
+        """Tell whether some topic still has this consumer."""
         cdef Source source
         if self.state != MULTI_OPEN:
             return False

@@ -47,11 +47,17 @@ cdef class ControlPlane:
     cdef int64_t left_count              # calls that were left and are not over
     cdef int64_t left_hanging            # those of them that no call waits for any more
     cdef WaitEvent progress              # one of them is over
+    cdef set loaded                      # names of modules
 
     cpdef object perform(self, object function, tuple arguments=*, object give_back=*)
     cdef object perform_whole(self, object function, tuple arguments)
     """As perform, for native code that holds mutexes: waited for whatever signals arrive. The
     function is brief, and takes no mutex of a producer or dispatcher."""
+
+    cpdef int load(self, str name) except -1
+    """Import a module that is not loaded with the package, before the import statement that binds
+    it. An import that is cut by a signal leaves a native module, NumPy's for one, that can never be
+    imported again in this process; so this is waited for whatever signals arrive."""
 
     cdef int submit(self, ControlCall call) except -1
     cdef bint thread_is_there(self) except -1

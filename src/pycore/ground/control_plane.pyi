@@ -21,6 +21,10 @@ class ControlPlane:
     def post(self, job: Callable[[], object]) -> int:
         """Have job() run soon, in a control thread; at any moment. What it raises is logged."""
 
+    def load(self, name: str) -> int:
+        """Import a module that is not loaded with the package, before the import statement that
+        binds it: an import that a signal cuts off cannot be repeated in every case."""
+
     def hold(self) -> None:
         """Keep one thread ready until `let_go`: while the interpreter ends none can be started."""
 

@@ -94,6 +94,7 @@ cdef class ControlPlane:
     """See the pxd. The process has one, `control_plane`."""
 
     def __init__(self) -> None:
+        self.loaded = set()
         self.reset()
 
     cdef int reset(self) except -1:
@@ -166,6 +167,13 @@ cdef class ControlPlane:
             error, call.error = call.error, None
             raise error
         return call.result
+
+    cpdef int load(self, str name) except -1:
+        if name not in self.loaded:
+            # The last argument only has the module itself returned, not its package.
+            self.perform_whole(__import__, (name, None, None, ("__name__",)))
+            self.loaded.add(name)
+        return 0
 
     cdef bint thread_is_there(self) except -1:
         """Have a thread take the next call, and no other; False: no more can be started."""

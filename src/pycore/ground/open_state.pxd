@@ -18,6 +18,7 @@ cdef enum OpenStateValue:
 cdef class OpenState:
     cdef uint32_t value                  # OpenStateValue
     cdef readonly str what               # is closed, for the text
+    cdef int owner_pid                   # FORKED: the process that opened it
 
     cdef int check(self) except -1
     """AlreadyClosed, or ForkedError, unless it is open."""

@@ -15,7 +15,7 @@ cdef class OpenState:
         if self.value == STATE_OPEN:
             return 0
         if self.value == STATE_FORKED:
-            raise errors.forked_error()
+            raise errors.forked_error(self.owner_pid)
         raise errors.AlreadyClosed(self.what)
 
     def require_open(self) -> None:
@@ -31,6 +31,8 @@ cdef class OpenState:
 
     def abandon(self) -> None:
         """In a forked child."""
+        if self.value != STATE_FORKED:       # else by the child of a child
+            self.owner_pid = errors.parent_pid()
         self.value = STATE_FORKED
 
     @property

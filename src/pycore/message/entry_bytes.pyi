@@ -2,6 +2,7 @@ from pulsarx._pycore.message.entry_view import EntryContext
 from pulsarx._pycore.message.message import Message
 from pulsarx._pycore.message.message_id import MessageId
 
+def entry_message_count(entry: bytes) -> int: ...
 def entry_messages(
     context: EntryContext,
     ledger_id: int,

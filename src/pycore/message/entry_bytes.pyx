@@ -47,6 +47,20 @@ cdef int entry_bytes_check(const uint8_t* entry, uint32_t size, EntryFrame* fram
     return 0
 
 
+def entry_message_count(bytes entry not None) -> int:
+    """The number of messages that the metadata of an entry names, as the broker counts permits; 1
+    where it cannot be read."""
+    cdef EntryParts parts
+    if PyBytes_GET_SIZE(entry) > <Py_ssize_t>UINT32_MAX:
+        return 1
+    if entry_decode(<const uint8_t*>PyBytes_AS_STRING(entry),
+                    <uint32_t>PyBytes_GET_SIZE(entry), False, &parts) != STATUS_OK:
+        return 1
+    if parts.metadata.flags & METADATA_BATCH == 0:
+        return 1
+    return max(1, parts.metadata.message_count)
+
+
 def entry_messages(EntryContext context not None, uint64_t ledger_id, uint64_t entry_id,
                    bytes entry not None, uint32_t redelivery_count, ack_set,
                    uint32_t decompressed_size_max) -> tuple[list[Message], list[MessageId]]:

@@ -11,7 +11,7 @@ from pulsarx._core.entry_frame cimport EntryFrame
 
 
 cdef class EntryContext:
-    """What all entries of one consumer share."""
+    """The shared part of all entries of one consumer."""
     cdef readonly str topic_name
     cdef readonly object schema
     cdef object decompress               # (kind, data, uncompressed size, limit) -> bytes

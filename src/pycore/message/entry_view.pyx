@@ -13,7 +13,7 @@ from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 
 
 cdef class EntryContext:
-    """What all entries of one consumer share."""
+    """The shared part of all entries of one consumer."""
 
     def __init__(self, str topic_name, object schema, object topic, object decompress):
         self.decompress = decompress

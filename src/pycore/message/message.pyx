@@ -50,8 +50,8 @@ cdef class Message:
         return self.entry.context.schema.decode(self.data())
 
     def has_null_value(self) -> bool:
-        """Whether it was sent without a value (`send(None)`), which is not the same as an empty
-        one."""
+        """Tell whether it was sent without a value (`send(None)`), which is not the same as an
+        empty one."""
         return self.flags & METADATA_NULL_VALUE != 0
 
     def properties(self) -> dict:
@@ -102,7 +102,7 @@ cdef class Message:
         return self.entry.publish_time_ms
 
     def message_id(self) -> MessageId:
-        """Where it is stored: ledger, entry, batch index."""
+        """The place where it is stored: ledger, entry, batch index."""
         return message_id_of(self)
 
     def topic_name(self) -> str:
@@ -110,7 +110,7 @@ cdef class Message:
         return self.entry.context.topic_name
 
     def redelivery_count(self) -> int:
-        """How often it was handed out before because a consumer asked for it again."""
+        """The number of times it was handed out before because a consumer asked for it again."""
         return self.flags >> 16
 
     def schema_version(self) -> str:

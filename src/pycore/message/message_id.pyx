@@ -1,5 +1,5 @@
 # cython: embedsignature=True
-"""Where a message is, its order, its bytes and its texts.
+"""The place of a message, its order, its bytes and its texts.
 
 The bytes are Pulsar's MessageIdData:
     field  name                     written when     read
@@ -84,7 +84,7 @@ cdef class MessageId:
         return self.c_batch_index
 
     def batch_size(self):
-        """How many messages the batch had; 0 when that is not known."""
+        """The number of messages that the batch had; 0 when that is not known."""
         return self.c_batch_size
 
     def serialize(self):

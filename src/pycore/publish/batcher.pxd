@@ -48,6 +48,7 @@ cdef class Batcher:
     cdef uint32_t pending_max            # 0: no limit
     cdef uint32_t compression
     cdef uint32_t state                  # ProducerState
+    cdef int owner_pid                   # FORKED: the process that opened it
     cdef readonly uint64_t entry_count   # closed: a step says that a batch was closed
     cdef bint plain_sends                # bytes go into the one open batch: the everyday case
     cdef bint bytes_schema

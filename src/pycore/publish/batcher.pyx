@@ -309,7 +309,7 @@ cdef class Batcher:
         if self.state == PRODUCER_OPEN:
             return 0
         if self.state == PRODUCER_FORKED:
-            raise errors.forked_error()
+            raise errors.forked_error(self.owner_pid)
         raise errors.AlreadyClosed(f"producer {self.name_utf8.decode()} on {self.topic_name}")
 
     def flush(self) -> None:
@@ -376,6 +376,8 @@ cdef class Batcher:
 
     def abandon(self) -> None:
         """In a forked child: refuse further calls; touch nothing."""
+        if self.state != PRODUCER_FORKED:    # else by the child of a child
+            self.owner_pid = errors.parent_pid()
         self.state = PRODUCER_FORKED
         self.publisher.abandon()
 

@@ -111,6 +111,11 @@ cdef class EntryIntake:
                 f"{frame.message_count}")
         return 0
 
+    def settle(self) -> None:
+        """Return when everything published is confirmed or failed, and its callbacks are queued.
+        What failed is told by the next flush too."""
+        self.publisher.flush_expected()
+
     def flush(self) -> None:
         """Return when everything published is confirmed and its callbacks have run."""
         failure = self.publisher.flush()

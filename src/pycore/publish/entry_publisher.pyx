@@ -240,12 +240,18 @@ cdef class LedgerPublisher(EntryPublisher):
         without a callback, which the caller must tell."""
         cdef Receipt receipt
         cdef bint untold = False
+        cdef bint durable
         while self.pending:
             receipt, callbacks = self.pending.popleft()
-            untold = untold or receipt.message_count > len(callbacks or ())
+            # By a flush before, of another producer for one, that nobody told this one of.
+            durable = (atomic_load_u64(&receipt.writer.c_ledger.durable_count)
+                       > receipt.entry_id)
+            untold = untold or (not durable
+                                and receipt.message_count > len(callbacks or ()))
             if callbacks:
                 self.completions.post(callbacks, receipt.ledger_id, receipt.entry_id,
-                                      receipt.message_count, error, self.partition)
+                                      receipt.message_count, None if durable else error,
+                                      self.partition)
         self.pending_count = 0
         return untold
 

@@ -13,6 +13,7 @@ from pulsarx._core.batch_encode cimport (
 )
 from pulsarx._core.single_metadata cimport METADATA_SEQUENCE_ID, SingleMetadata
 from pulsarx._core.status cimport STATUS_OK
+from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
@@ -232,6 +233,7 @@ cdef class ProducerCore(Batcher):
         full disk leaves published what came before; a note of the error says how many rows.
         """
         # Loaded with the first columns to send.
+        control_plane.load("pulsarx._pycore.publish.producer_arrow")
         from pulsarx._pycore.publish.producer_arrow import send_rows_of
 
         return send_rows_of(self, data, value, key, properties, event_time)

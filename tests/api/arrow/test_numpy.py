@@ -68,10 +68,28 @@ def test_keys_and_event_times_arrive(memory_client: pulsarx.Client) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("partitions", [0, 1])
+def test_properties_arrive_as_they_came_out(memory_client: pulsarx.Client, partitions: int) -> None:
+    if partitions:
+        memory_client.admin.topics.create_partitioned_topic("t", partitions)
+    consumer = memory_client.subscribe("t", "s")
+    producer = memory_client.create_producer("t")
+    given = [{"n": "1", "m": ""}, None, {}, {"ä": "ö", "": "x" * 1000}]
+    expected = [each or {} for each in given]
+    producer.send_columns([b"1", b"2", b"3", b"4"], properties=given, key=["a", "b", "c", "d"])
+    found = consumer.receive_arrow(10).to_numpy()["properties"]
+    assert found.tolist() == expected
+    producer.send_columns(np.array([b"1", b"2", b"3", b"4"]), properties=found)
+    again = consumer.receive_arrow(10).to_numpy()
+    assert again["properties"].tolist() == expected
+    assert again["key"].tolist() == [None] * 4
+
+
 def test_an_empty_array_sends_nothing(memory_client: pulsarx.Client) -> None:
     producer = memory_client.create_producer("t")
     for empty in (np.array([], "S5"), np.array([], object), np.empty((0, 3), np.uint8)):
         assert producer.send_columns(empty, event_timestamp=np.array([], "M8[ms]")) is None
+        assert producer.send_columns(empty, properties=[]) is None
     assert rows(memory_client) == []
 
 
@@ -88,6 +106,12 @@ def test_an_empty_array_sends_nothing(memory_client: pulsarx.Client) -> None:
         ({"value": [b"1", b"2"], "event_timestamp": [1.5, 2.5]}, TypeError),
         ({"value": [b"1", b"2"], "event_timestamp": np.array([1, 1 << 63], np.uint64)}, ValueError),
         ({"value": [b"1", b"2"], "event_timestamp": [-1, 1]}, ValueError),
+        ({"value": [b"1", b"2"], "properties": [{"a": "b"}]}, ValueError),
+        ({"value": [b"1", b"2"], "properties": [{"a": "b"}, "a"]}, TypeError),
+        ({"value": [b"1", b"2"], "properties": [{"a": "b"}, {"a": 1}]}, TypeError),
+        ({"value": [b"1", b"2"], "properties": [None, {b"a": "b"}]}, TypeError),
+        ({"value": [b"1", b"2"], "properties": [[{}, {}]]}, ValueError),
+        ({"value": [b"1", b"2"], "properties": {"a": "b"}}, ValueError),
     ],
     ids=str,
 )

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pulsarx import errors
 from pulsarx._pycore.ground import clock_core
 from pulsarx.clock import (
     MANUAL_START_MS,
@@ -421,4 +422,38 @@ def test_a_timer_of_the_parent_that_a_child_cancels_takes_none_of_its_own(count:
             timer.cancel()
         clock.advance(20)
         os._exit(0 if fired == list(range(count)) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+class BusyThread:
+    """A thread that a clock waits for, and that never ends what it does."""
+
+    idle = False
+
+    def runs_here(self) -> bool:
+        return False
+
+    def wait(self, deadline: Deadline | None = None) -> bool:
+        return False
+
+    def busy_with(self) -> list[str]:
+        return ["a thread that is not there in a child"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_waits_for_no_thread_of_its_parent() -> None:
+    """The clock waited for those that its parent had registered, and `advance` failed."""
+    clock = ManualClock(settle_seconds=0.01)
+    busy = BusyThread()
+    clock.settles(busy)
+    with pytest.raises(errors.Timeout):
+        clock.advance(1)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            clock.advance(1)
+            code = 0
+        finally:
+            os._exit(code)
     assert os.waitpid(child, 0)[1] == 0

@@ -15,6 +15,7 @@ import pytest
 import pulsarx
 from pulsarx import InitialPosition, MessageId, errors
 from pulsarx.broker.folder.data_directory import DataDirectory
+from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
 
 
@@ -187,9 +188,155 @@ def test_a_consumer_closed_while_its_listener_is_paused_is_let_go(folder: Path) 
         consumer.close()
         client.create_producer("t").send(b"x")
         del consumer
-        from pulsarx.testing import inspect
-
         inspect(client).settle()
         client._pool.wait()
         gc.collect()
         assert reference() is None
+
+
+def test_a_flush_that_fails_tells_what_was_durable_before_as_sent(folder: Path) -> None:
+    """A message that the flush of another producer had made durable was told as failed."""
+    client = pulsarx.Client(folder)
+    first, second = client.create_producer("t"), client.create_producer("t")
+    told: dict[str, pulsarx.Result] = {}
+    held, free = threading.Event(), threading.Event()
+
+    def hold(*_: Any) -> None:
+        held.set()
+        assert free.wait(20)
+
+    # Callbacks run in the thread that flushes what nobody waits for: it is kept busy.
+    first.send_async(b"hold", hold)
+    assert held.wait(20)
+    first.send_async(b"a", lambda result, _: told.update(a=result))
+    second.send(b"b")
+    with fault_plan() as plan:
+        plan.fail("flush", error=errno.EIO, sticky=True)
+        first.send_async(b"c", lambda result, _: told.update(c=result))
+        with pytest.raises(errors.StorageError):
+            first.send(b"d")
+        free.set()
+        inspect(client).runtime.completions.wait()
+    assert told.pop("a") == pulsarx.Result.Ok
+    assert told.pop("c") != pulsarx.Result.Ok
+    assert not told
+    with pytest.raises(errors.LedgerPoisonedError):
+        client.close()
+
+
+class RaisedError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("take", ["receive", "receive_many", "receive_arrow"])
+def test_an_interrupted_call_keeps_no_message_for_a_consumer_without_a_queue(
+    folder: Path, take: str
+) -> None:
+    """receive_many and receive_arrow left their permit behind: the next message went to a consumer
+    that did not ask for any, and to nobody else."""
+
+    def handler(number: int, frame: Any) -> None:
+        raise RaisedError
+
+    with pulsarx.Client(folder) as client:
+        shared = pulsarx.ConsumerType.Shared
+        asks = client.subscribe("t", "s", shared, receiver_queue_size=0)
+        before = signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        try:
+            with pytest.raises(errors.Interrupted):
+                getattr(asks, take)(*[] if take == "receive" else [1])
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        client.create_producer("t").send(b"x")
+        other = client.subscribe("t", "s", shared)
+        assert other.receive(5000).data() == b"x"
+
+
+def test_a_thread_is_no_thread_of_callbacks_by_its_name(folder: Path) -> None:
+    """A thread of the user's that was called as that of the callbacks did not wait for a close."""
+    client = pulsarx.Client(folder)
+    producer = client.create_producer("t")
+    held, free = threading.Event(), threading.Event()
+
+    def hold(*_: Any) -> None:
+        held.set()
+        assert free.wait(20)
+
+    producer.send_async(b"x", hold)
+    assert held.wait(20)
+    closing = threading.Thread(target=client.close)
+    closing.start()
+    while not client._closing.begun:
+        pass
+    also = threading.Thread(target=client.close, name="pulsarx-callbacks")
+    also.start()
+    also.join(0.3)
+    assert also.is_alive()
+    free.set()
+    for each in (closing, also):
+        each.join(20)
+        assert not each.is_alive()
+
+
+def test_a_callback_waits_for_the_close_of_another_client(folder: Path, tmp_path: Path) -> None:
+    """It returned at once, with the folder still open."""
+    client, other = pulsarx.Client(folder), pulsarx.Client(tmp_path / "other")
+    held, free = threading.Event(), threading.Event()
+    closed: list[bool] = []
+
+    def hold(*_: Any) -> None:
+        held.set()
+        assert free.wait(20)
+
+    def close_other(*_: Any) -> None:
+        other.close()
+        closed.append(closing.is_alive() and not free.is_set())
+
+    other.create_producer("t").send_async(b"x", hold)
+    assert held.wait(20)
+    closing = threading.Thread(target=other.close)
+    closing.start()
+    while not other._closing.begun:
+        pass
+    client.create_producer("t").send_async(b"x", close_other)
+    threading.Timer(0.3, free.set).start()
+    client.close()
+    assert closed == [False]
+    closing.join(20)
+
+
+def test_an_interrupted_flush_neither_forgets_a_failure_nor_tells_it_twice(folder: Path) -> None:
+    """What had failed was told by no call when the flush was interrupted behind it; or by all."""
+
+    def handler(number: int, frame: Any) -> None:
+        raise RaisedError
+
+    client = pulsarx.Client(folder)
+    producer = client.create_producer("t")
+    held, free = threading.Event(), threading.Event()
+
+    def hold(*_: Any) -> None:
+        held.set()
+        assert free.wait(20)
+
+    producer.send_async(b"hold", hold)
+    assert held.wait(20)
+    producer.send_async(b"x", None)
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        with fault_plan() as plan:
+            plan.fail("flush", error=errno.EIO)
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            with pytest.raises(errors.Interrupted):
+                producer.flush()  # it waits for the callbacks when the alarm comes
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    free.set()
+    with pytest.raises(errors.StorageError):
+        producer.flush()
+    producer.flush()
+    with pytest.raises(errors.LedgerPoisonedError):
+        client.close()

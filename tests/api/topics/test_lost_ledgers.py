@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
@@ -310,6 +311,25 @@ def test_an_open_ledger_that_is_shorter_than_its_published_end_ends_no_reader(
         assert "its owner has published" in text and "10 messages are missing" in text
 
 
+def test_an_entry_whose_owner_has_stored_the_end_and_not_yet_the_counts_is_read(
+    folder: Path,
+) -> None:
+    """A reader that began with it at that moment told it as damaged, and passed it over."""
+    with Owner(folder) as owner:
+        owner.publish(*number_texts())
+        [path] = ledger_paths(folder)
+        with open(folder / "ends", "r+b") as ends:
+            slots = list(struct.iter_unpack("<8Q", ends.read()))
+            [at] = [at for at, slot in enumerate(slots) if at and slot[0] == int(path.stem)]
+            assert slots[at][3:5] == (COUNT, COUNT)  # entries and messages, behind the end
+            ends.seek(64 * at + 24)
+            ends.write(struct.pack("<2Q", COUNT - 1, COUNT - 1))
+        with pulsarx.Client(folder, read_only=True) as client:
+            for start in (MessageId.earliest, MessageId(-1, int(path.stem), COUNT - 2)):
+                messages, told = receive_all(client.create_reader("t", start))
+                assert data_of(messages)[-1:] == [str(COUNT - 1)] and told == []
+
+
 READ_BESIDE = """
 import sys, pulsarx
 from pulsarx import errors
@@ -320,6 +340,27 @@ try:
 except errors.CorruptDataError as error:
     print(error, flush=True)
 """
+
+
+def test_the_file_of_a_lost_ledger_that_was_put_back_is_kept(folder: Path) -> None:
+    """It was deleted when the ledger was trimmed, with everything that could have been read."""
+    [path] = leave_open(folder, "sync")
+    away = folder / "away"
+    path.rename(away)
+    with pulsarx.Client(folder) as client:
+        consumer = client.subscribe("t", "s")
+        client.create_producer("t").send(b"next")
+        messages, told = receive_all(consumer)
+        assert data_of(messages) == ["next"] and len(told) == 1
+        before = away.read_bytes()
+        path.parent.mkdir(exist_ok=True)
+        away.rename(path)
+        consumer.acknowledge(messages[0])
+        inspect(client).topic("t").trim()
+        inspect(client).settle()
+        assert not path.exists()
+    [kept] = kept_aside(folder)
+    assert (folder / "orphans" / kept).read_bytes() == before
 
 
 # Another file ------------------------------------------------------------------------------------

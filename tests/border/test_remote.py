@@ -1,0 +1,234 @@
+"""Facts about the client's end of a connection: what it does when the broker closes, refuses or
+says what was not expected."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from border_client import BorderClient
+
+import pulsarx
+from pulsarx import ConsumerType, InitialPosition, MessageId, errors
+from pulsarx._pycore.ranges.entry_codec import encode_batch
+from pulsarx.remote.connection import Connection
+from pulsarx.remote.remote_client import RemoteClient
+from pulsarx.remote.remote_receiver import RemoteReceiver
+from pulsarx.testing.faults import fault_plan
+from pulsarx.topic_name import TopicName
+from pulsarx.wire import commands
+from pulsarx.wire.frames import FrameReader, frame_encode
+from pulsarx.wire.protobuf import WireError
+
+KINDS = [ConsumerType.Exclusive, ConsumerType.Shared]
+ANSWERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "CONNECT": ("CONNECTED", {"server_version": "script"}),
+    "PING": ("PONG", {}),
+    "PARTITIONED_METADATA": ("PARTITIONED_METADATA_RESPONSE", {"partitions": 0}),
+    "PRODUCER": ("PRODUCER_SUCCESS", {"producer_name": "p"}),
+    "CLOSE_PRODUCER": ("SUCCESS", {}),
+    "SUBSCRIBE": ("SUCCESS", {}),
+    "CLOSE_CONSUMER": ("SUCCESS", {}),
+}
+
+
+class Script:
+    """A broker that answers every request at once, and says what a test has it say."""
+
+    def __init__(self) -> None:
+        self.connection = Connection(self._hear, lambda: None, 5)
+        self.heard: list[tuple[str, dict[str, Any]]] = []
+        self.sends = threading.Semaphore(0)
+        self.before: dict[str, Any] = {}  # what happens before a command is answered
+        self._reader = FrameReader(5 << 20)
+
+    def _hear(self, data: bytes) -> None:
+        for name, values, _ in self._reader.feed(data):
+            self.heard.append((name, values))
+            self.before.get(name, lambda: None)()
+            if name == "SEND":
+                self.sends.release()
+            if name in ANSWERS:
+                answer, fields = ANSWERS[name]
+                ids = {"request_id": values["request_id"]} if "request_id" in values else {}
+                self.say(answer, **ids, **fields)
+
+    def say(self, name: str, entry: bytes | None = None, **values: Any) -> None:
+        self.connection.received(frame_encode(name, values, entry))
+
+    def of(self, name: str) -> list[dict[str, Any]]:
+        return [values for each, values in self.heard if each == name]
+
+    def receiver(self, queue_size: int) -> RemoteReceiver:
+        request = {"subscription": "s", "type": commands.EXCLUSIVE}
+        made = RemoteReceiver(self.connection, TopicName.of("t"), None, queue_size, request)
+        made.attach()
+        return made
+
+    def message(self, entry: bytes, entry_id: int = 0, **values: Any) -> None:
+        (number,) = {each["consumer_id"] for each in self.of("SUBSCRIBE")}
+        place = {"ledger_id": 0, "entry_id": entry_id}
+        self.say("MESSAGE", entry, consumer_id=number, message_id=place, **values)
+
+
+def batch(count: int) -> bytes:
+    found: list[Any] = [(b"%d" % number, {}) for number in range(count)]
+    return encode_batch(found, producer_name="p", publish_time_ms=1000)
+
+
+def permits(script: Script) -> int:
+    return sum(each["permits"] for each in script.of("FLOW"))
+
+
+# Closed by the broker -----------------------------------------------------------------------------
+
+
+def test_a_consumer_that_is_being_closed_does_not_subscribe_again() -> None:
+    """When a seek elsewhere closed it at the same time it came back, and nobody closed it then."""
+    script = Script()
+    receiver = script.receiver(10)
+    number = script.of("SUBSCRIBE")[0]["consumer_id"]
+    closed = {"consumer_id": number, "request_id": commands.FROM_BROKER}
+    script.before["CLOSE_CONSUMER"] = lambda: script.say("CLOSE_CONSUMER", **closed)
+    assert receiver.shut()
+    assert len(script.of("SUBSCRIBE")) == 1
+    assert permits(script) == 10
+
+
+def test_a_consumer_that_the_broker_shuts_is_told_and_subscribes_again(tmp_path: Path) -> None:
+    """It was not told, and waited for ever."""
+    with BorderClient(tmp_path / "data") as client:
+        consumer = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
+        topic = client._broker.topic(TopicName.of("t"), create=False)
+        topic.unsubscribe("s")
+        client.create_producer("t").send(b"x")
+        assert consumer.receive(5000).data() == b"x"
+
+
+def test_a_read_that_fails_is_told_to_its_consumer_and_to_no_other(tmp_path: Path) -> None:
+    options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2)
+    with pulsarx.Client(tmp_path / "data", broker_options=options) as inner:
+        for number in range(6):
+            inner.create_producer("t").send(b"%d" % number)
+    with BorderClient(tmp_path / "data", broker_options=options) as client:
+        other = client.subscribe("u", "s")
+        consumer = client.subscribe(
+            "t", "s", receiver_queue_size=0, initial_position=InitialPosition.Earliest
+        )
+        with fault_plan() as plan:
+            plan.fail("open", error=errno.EMFILE, sticky=True)
+            with pytest.raises(errors.BrokerPersistenceError, match="Too many open files"):
+                for _ in range(6):
+                    assert consumer.receive_many(1, 5000)
+        client.create_producer("u").send(b"x")
+        assert other.receive(5000).data() == b"x"
+        consumer.close()
+        again = client.subscribe("t", "s")
+        assert [again.receive(5000).data() for _ in range(6)] == [b"%d" % n for n in range(6)]
+
+
+# Without a queue ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_consumer_without_a_queue_gets_all_of_all_batches(
+    tmp_path: Path, kind: ConsumerType
+) -> None:
+    """A batch took more permits than the one that was given, and nothing came behind it."""
+    with BorderClient(tmp_path / "data") as client:
+        consumer = client.subscribe("t", "s", kind, receiver_queue_size=0)
+        producer = client.create_producer("t", batching_enabled=True, batching_max_messages=5)
+        producer.send_many([b"%d" % number for number in range(15)])
+        found = [consumer.receive_many(1, 5000) for _ in range(15)]
+        assert [each[0].data() for each in found if each] == [b"%d" % n for n in range(15)]
+
+
+def test_a_consumer_without_a_queue_asks_again_behind_a_redelivery(tmp_path: Path) -> None:
+    with BorderClient(tmp_path / "data") as client:
+        consumer = client.subscribe("t", "s", receiver_queue_size=0)
+        producer = client.create_producer("t", batching_enabled=True, batching_max_messages=5)
+        producer.send_many([b"%d" % number for number in range(10)])
+        for _ in range(2):
+            assert consumer.receive_many(1, 5000)
+        consumer.redeliver_unacknowledged_messages()
+        found = [consumer.receive_many(1, 5000) for _ in range(10)]
+        assert [each[0].data() for each in found if each] == [b"%d" % n for n in range(10)]
+
+
+def test_a_consumer_without_a_queue_asks_again_for_what_was_passed_over() -> None:
+    """What was on its way before a redelivery took the permit along."""
+    script = Script()
+    receiver = script.receiver(0)
+    assert receiver.take_now() is None
+    assert permits(script) == 1
+    receiver.redeliver([])
+    script.message(batch(3))  # of before: it comes again
+    assert receiver.take_now() is None
+    assert permits(script) == 4
+    script.message(batch(3), consumer_epoch=1)
+    assert [receiver.take_now() is not None for _ in range(3)] == [True] * 3
+    assert permits(script) == 4
+
+
+def test_a_consumer_without_a_queue_that_waits_asks_again_after_a_seek_elsewhere() -> None:
+    script = Script()
+    receiver = script.receiver(0)
+    found: list[Any] = []
+    waiting = threading.Thread(target=lambda: found.extend(receiver.receive_many(1, 10_000)))
+    asked = threading.Event()
+    script.before["FLOW"] = asked.set
+    waiting.start()
+    assert asked.wait(10)
+    script.connection.settle()
+    asked.clear()
+    number = script.of("SUBSCRIBE")[0]["consumer_id"]
+    script.say("CLOSE_CONSUMER", consumer_id=number, request_id=commands.FROM_BROKER)
+    assert asked.wait(10)
+    script.message(batch(1))
+    waiting.join(10)
+    assert len(found) == 1
+
+
+def test_all_permits_of_a_damaged_batch_come_back() -> None:
+    """One came back, however many messages it held: in the end nothing was sent any more."""
+    script = Script()
+    receiver = script.receiver(10)
+    damaged = bytearray(batch(5))
+    damaged[-1] ^= 1
+    script.message(bytes(damaged))
+    with pytest.raises(errors.CorruptDataError):
+        receiver.take_now()
+    assert permits(script) == 15
+
+
+# What was not expected ----------------------------------------------------------------------------
+
+
+def test_a_receipt_that_was_not_expected_ends_the_connection_and_all_who_wait_are_told() -> None:
+    """It ended the thread that reads the connection, and every call waited for its whole time."""
+    script = Script()
+    client = RemoteClient("memory:", connect=lambda _: script.connection)
+    producer = client.create_producer("t")
+    failures: list[Exception] = []
+
+    def send() -> None:
+        try:
+            producer.send(b"x")
+        except Exception as error:
+            failures.append(error)
+
+    sending = threading.Thread(target=send)
+    sending.start()
+    assert script.sends.acquire(timeout=10)
+    number = script.of("PRODUCER")[0]["producer_id"]
+    place = {"ledger_id": 0, "entry_id": 0}
+    with pytest.raises(WireError, match=r"SEND_RECEIPT that cannot be taken.*not the oldest"):
+        script.say("SEND_RECEIPT", producer_id=number, sequence_id=99, message_id=place)
+    sending.join(10)
+    assert [type(each) for each in failures] == [errors.ConnectError]
+    with pytest.raises(errors.ConnectError, match="broke the protocol"):
+        client.create_reader("t", MessageId.earliest)
+    client.close()
