@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 
+from pulsarx._pycore.ground.plain_json import json_value
 from pulsarx.broker.catalogue.file import (
     CHECKPOINT,
     COMMIT,
@@ -135,8 +136,6 @@ class CatalogueLog:
 
     def prepare(self, epoch: int, writer: str, operations: list[dict[str, Any]]) -> PreparedCommit:
         """The next commit. ValueError, TypeError: the operations are nothing JSON can say."""
-        import json
-
         number = self.state.number + 1
         document = {
             "number": number,
@@ -146,7 +145,7 @@ class CatalogueLog:
             "operations": operations,
         }
         data, checksum = catalogue_file_encode(COMMIT, self._folder_id, document)
-        as_read = json.loads(data[data.index(b"\n") :])["operations"]
+        as_read = json_value(data[data.index(b"\n") + 1 : -1])["operations"]
         if not isinstance(as_read, list):
             raise TypeError("operations are a list")
         return PreparedCommit(number, checksum, as_read, data, writer)
