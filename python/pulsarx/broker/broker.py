@@ -140,7 +140,8 @@ class Broker:
             if not isinstance(error, AlreadyClosed):
                 failure = error or failure
         queues = (runtime.background, runtime.flushes)
-        for step in (runtime.close_completions, *(each.close for each in queues)):
+        steps = (runtime.close_completions, runtime.stop_flushing)
+        for step in (*steps, *(each.close for each in queues)):
             failure = attempt(step) or failure
         for topic in topics:
             failure = attempt(topic.close) or failure

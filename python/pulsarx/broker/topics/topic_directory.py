@@ -104,10 +104,13 @@ class TopicDirectory:
                 f"{name}, and allow_auto_topic_creation is off" if create else str(name)
             )
         kind = options.allow_auto_topic_creation_type
+        flush = self._runtime.durability == "sync"
         if kind == "partitioned" and name.partition_index < 0:
-            self.create_partitioned_topic(name, options.default_num_partitions)
+            self.create_partitioned_topic(name, options.default_num_partitions, flush=flush)
         else:
-            self.create_non_partitioned_topic(name)
+            self.create_non_partitioned_topic(name, flush=flush)
+        if self._runtime.durability == "interval":
+            self._runtime.flush_catalogue_soon()
         return self._runtime.catalogue.state.topics[str(name)]
 
     def _check_namespace(self, name: TopicName) -> None:
@@ -118,24 +121,27 @@ class TopicDirectory:
         if name.namespace_name not in self._runtime.catalogue.state.namespaces:
             raise errors.TopicNotFound(f"{name}: there is no namespace {name.namespace_name}")
 
-    def create_non_partitioned_topic(self, name: TopicName) -> None:
+    def create_non_partitioned_topic(self, name: TopicName, *, flush: bool = True) -> None:
         """NotAllowedError: it exists, or has the name of a partition. TopicNotFound: its topic
-        has no such partition."""
+        has no such partition. flush: see Catalogue.commit."""
         self._check_namespace(name)
         catalogue = self._runtime.catalogue
         with self._lock:
             if str(name) in catalogue.state.topics:
                 raise errors.NotAllowedError(f"create {name}: it exists already")
             check_may_be_created(catalogue.state, name)
-            catalogue.commit([changes.create_topic(str(name), catalogue.allocate_id())])
+            made = changes.create_topic(str(name), catalogue.allocate_id())
+            catalogue.commit([made], flush=flush)
 
-    def create_partitioned_topic(self, name: TopicName, partition_count: int) -> None:
+    def create_partitioned_topic(
+        self, name: TopicName, partition_count: int, *, flush: bool = True
+    ) -> None:
         """Create it with its partitions, all or nothing. NotAllowedError: it exists."""
         check_partition_count(partition_count, name)
         self._check_namespace(name)
         catalogue = self._runtime.catalogue
         with self._lock:
-            catalogue.commit(creation(catalogue, name, partition_count))
+            catalogue.commit(creation(catalogue, name, partition_count), flush=flush)
 
     def ensure(self, name: TopicName, partition_count: int) -> tuple[int, bool]:
         """Create the topic unless it exists (partition_count 0: without partitions): how many
