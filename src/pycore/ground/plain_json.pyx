@@ -89,6 +89,8 @@ cdef bint write_value(object value, bytearray out, int depth) except -1:
         return write_object(<dict>value, out, depth + 1)
     if kind is list:
         return write_list(<list>value, out, depth + 1)
+    if kind is tuple:
+        return write_list(list(value), out, depth + 1)
     return False
 
 
