@@ -152,6 +152,27 @@ def test_power_cuts_while_the_next_owner_takes_over_leave_all_that_was_durable(
     check(path, progress)
 
 
+@pytest.mark.standard
+@pytest.mark.parametrize("seed", seeds(8))
+def test_power_cuts_while_what_was_lost_is_set_aside_leave_a_folder_that_opens(
+    tmp_path: Path, seed: int
+) -> None:
+    """The first commit without a flush is damaged, so there is nothing to flush but names."""
+    root, path = tmp_path / "root", str(tmp_path / "root" / "folder")
+    for crash_at in range(10_000):
+        root.mkdir()
+        directory = DataDirectory.open(path, files=PlainFiles(flush=False))
+        work(Catalogue.open(directory), Progress(), "cuuu")
+        directory.close()
+        commits(Path(path))[2].write_bytes(b"")
+        chance = random.Random(seed * 10_000 + crash_at)
+        if crashed(root, path, crash_at, chance, "") is None:
+            break
+        assert names_of(Path(path)) == ["t0"]
+        shutil.rmtree(root)
+    assert crash_at > 20
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Five topics without a flush behind one with; the owner was killed."""
