@@ -37,14 +37,15 @@ spark-demo:
 	@tools/bootstrap spark spark-demo
 	$(VENV_PYTHON) examples/spark_demo.py
 
+# `-n auto`: a process of tests for each processor; PYTEST_ARGS=-n0 runs all tests in one.
 test:
 	@tools/bootstrap test
-	$(VENV_PYTHON) -m pytest $(TESTS) $(PYTEST_ARGS)
+	$(VENV_PYTHON) -m pytest -n auto $(TESTS) $(PYTEST_ARGS)
 
 # Randomized tests draw less often than in `make test`.
 test-quick:
 	@tools/bootstrap test
-	PULSARX_TEST_SCALE=0.3 $(VENV_PYTHON) -m pytest -q -m quick $(TESTS) $(PYTEST_ARGS)
+	PULSARX_TEST_SCALE=0.3 $(VENV_PYTHON) -m pytest -n auto -q -m quick $(TESTS) $(PYTEST_ARGS)
 
 test-long:
 	@tools/bootstrap test

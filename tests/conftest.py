@@ -7,10 +7,14 @@ long      make test-long     what needs hours; tests/long adds campaigns of the 
 
 A test is of the size of its folder, FOLDERS, unless a marker says another: `@pytest.mark.standard`.
 `pytest` leaves out what is long unless it is asked for, `-m long`.
+
+`pytest -n auto`, as make runs it, gives files of tests to one process per processor. A file stays
+in one process, and so does each folder of TOGETHER.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from pathlib import Path
@@ -22,6 +26,8 @@ HERE = Path(__file__).resolve().parent
 SIZES = ("quick", "standard", "long")
 FOLDERS = {"spark": "standard", "benchmarks": "standard"}
 ELSEWHERE = "quick"
+TOGETHER = ("spark",)  # one session of Spark for all of its files: starting one takes seconds
+MOST_WORKERS = 4  # tests that kill processes and wait for them win nothing by more
 
 # What is longer is remarked on, and fails nothing: the machine may have been busy.
 QUICK_TEST_SECONDS = 2.0
@@ -55,6 +61,45 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     seed = config.getoption("--random-order")
     if seed is not None:
         random.Random(seed).shuffle(items)
+    elif hasattr(config, "workerinput"):
+        items[:] = longest_first(items)
+
+
+def unit_of(nodeid: str) -> str:
+    """What one process runs as a whole: the folder of TOGETHER, or the file of the test."""
+    file = nodeid.partition("::")[0]
+    return next((folder for folder in file.split("/") if folder in TOGETHER), file)
+
+
+def longest_first(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Begin with what takes longest, so that no process is left with it alone at the end: folders
+    of TOGETHER, then files with standard tests."""
+    standard = {unit_of(each.nodeid) for each in items if each.get_closest_marker("standard")}
+
+    def rank(item: pytest.Item) -> int:
+        unit = unit_of(item.nodeid)
+        return 0 if unit in TOGETHER else 1 if unit in standard else 2
+
+    return sorted(items, key=rank)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    return min(len(os.sched_getaffinity(0)), MOST_WORKERS)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByUnit(LoadScopeScheduling):
+        """In the order of collection. Not `--dist loadgroup`, which changes the names of tests."""
+
+        def _split_scope(self, nodeid: str) -> str:
+            return unit_of(nodeid)
+
+    config.option.loadscopereorder = False
+    return ByUnit(config, log)
 
 
 class Outgrown:
@@ -65,10 +110,8 @@ class Outgrown:
         self.quick: list[tuple[float, str]] = []
         self.only_quick = True
 
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self.only_quick = all(item.get_closest_marker("quick") for item in session.items)
-
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.only_quick &= "quick" in report.keywords
         if "quick" in report.keywords and report.duration > QUICK_TEST_SECONDS:
             self.quick.append((report.duration, report.nodeid))
 

@@ -7,6 +7,7 @@ import threading
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx.clock import ManualClock
 from pulsarx.closing import Closing, attempt
@@ -23,20 +24,14 @@ from pulsarx.enumerations import (
     SubscriptionMode,
 )
 from pulsarx.listening.listener_pool import ListenerPool
-from pulsarx.options.base import (
-    ClientOptions,
-    ConsumerOptions,
-    ProducerOptions,
-    ReaderOptions,
-    TableViewOptions,
-)
+from pulsarx.options.base import ClientOptions
 from pulsarx.options.not_yet import refuse_call
 from pulsarx.schema import BytesSchema
 from pulsarx.topic_name import TopicName, check_subscription_name
-from pulsarx.weak_list import WeakList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import ModuleType
     from typing import Any
 
     from pulsarx.admin import Admin
@@ -44,6 +39,12 @@ if TYPE_CHECKING:
     from pulsarx.broker.read_only_broker import ReadOnlyBroker
     from pulsarx.consumer import Consumer
     from pulsarx.message_id import MessageId
+    from pulsarx.options.members import (
+        ConsumerOptions,
+        ProducerOptions,
+        ReaderOptions,
+        TableViewOptions,
+    )
     from pulsarx.producer import Producer
     from pulsarx.producing.partitioned_producer import PartitionedProducer
     from pulsarx.reader import Reader
@@ -52,6 +53,23 @@ if TYPE_CHECKING:
     Member = Producer | PartitionedProducer | Consumer | Reader | TableView
 
 _BYTES = BytesSchema()
+_loaded: ModuleType | None = None
+
+
+def _member_options() -> ModuleType:
+    """pulsarx.options.members, which opening a client does not need. Imported in the control plane:
+    what a signal handler raises in the middle of an import may be lost."""
+    if _loaded is None:
+        control_plane.perform(_load_member_options)
+        assert _loaded is not None
+    return _loaded
+
+
+def _load_member_options() -> None:
+    global _loaded
+    from pulsarx.options import members
+
+    _loaded = members
 
 
 class Client:
@@ -204,7 +222,7 @@ class Client:
         Arguments and defaults are the official client's, and hashing_scheme: how a key chooses its
         partition. ProducerBusy: the name is taken on this topic.
         """
-        options = ProducerOptions(
+        options = _member_options().ProducerOptions(
             topic=topic,
             producer_name=producer_name,
             schema=schema,
@@ -284,7 +302,7 @@ class Client:
             message_listener_threads; when it raises, the message is negatively acknowledged.
         ConsumerBusy: it has its consumer already; of several topics none is attached then.
         """
-        options = ConsumerOptions(
+        options = _member_options().ConsumerOptions(
             topic=topic,
             subscription_name=subscription_name,
             consumer_type=consumer_type,
@@ -358,7 +376,7 @@ class Client:
         official client. reader_listener: called with the reader and each message, in one of the
         client's message_listener_threads; not with read_only, where new messages are not announced.
         """
-        options = ReaderOptions(
+        options = _member_options().ReaderOptions(
             topic=topic,
             start_message_id=start_message_id,
             schema=schema,
@@ -400,7 +418,9 @@ class Client:
         subscription_name shows in its repr only. OperationNotSupported with read_only, where new
         messages are not announced.
         """
-        options = TableViewOptions(topic=topic, subscription_name=subscription_name, schema=schema)
+        options = _member_options().TableViewOptions(
+            topic=topic, subscription_name=subscription_name, schema=schema
+        )
         self._require_writable("create a table view")
         view = control_plane.perform(self._create_table_view, (options,), give_back)
         try:
@@ -577,7 +597,7 @@ class ClientOwner:
         make_letter_topic(broker, topic)
         if initial_subscription_name:
             subscribe_initially(broker, topic, initial_subscription_name)
-        options = ProducerOptions(topic=topic, producer_name=producer_name)
+        options = _member_options().ProducerOptions(topic=topic, producer_name=producer_name)
         return self._client._create_producer(options)
 
 

@@ -23,7 +23,7 @@ from pulsarx._pycore.ground.clock_core import (
 )
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.deadline import Deadline
-from pulsarx.weak_list import WeakList
+from pulsarx._pycore.ground.weak_list import WeakList
 
 __all__ = [
     "MANUAL_START_MS",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pulsarx.letters.letters import Letters
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.message_id import MessageId
-    from pulsarx.options.base import ConsumerOptions
+    from pulsarx.options.members import ConsumerOptions
     from pulsarx.owner import MemberOwner
 
 # Messages without limit, 10 MiB, 100 ms: the official client's default.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.message_id import MessageId
-    from pulsarx.options.base import ProducerOptions
+    from pulsarx.options.members import ProducerOptions
     from pulsarx.owner import MemberOwner
 
 

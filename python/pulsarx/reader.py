@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.message.message import Message
     from pulsarx.broker.topics.reader_cursor import ReaderCursor
     from pulsarx.listening.listener_pool import ListenerPool
-    from pulsarx.options.base import ReaderOptions
+    from pulsarx.options.members import ReaderOptions
     from pulsarx.owner import MemberOwner
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.message.message import Message
     from pulsarx.broker.broker import Broker
     from pulsarx.listening.listener_pool import ListenerPool
-    from pulsarx.options.base import TableViewOptions
+    from pulsarx.options.members import TableViewOptions
     from pulsarx.owner import MemberOwner
     from pulsarx.topic_name import TopicName
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -35,7 +36,9 @@ def run_quick(*arguments: str) -> subprocess.CompletedProcess[str]:
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed: tools/bootstrap bench")
     command = [sys.executable, str(BENCHMARKS / "run.py"), "--quick", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # pytest-benchmark measures nothing where pytest-xdist runs; but there it runs only this test.
+    alone = {name: os.environ[name] for name in os.environ if not name.startswith("PYTEST_XDIST")}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=alone)
     if "nothing was measured" in done.stderr:
         pytest.skip(done.stderr)
     return done

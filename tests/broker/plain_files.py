@@ -11,13 +11,21 @@ class PlainFiles:
     def __init__(self, flush: bool = True) -> None:
         self.flush = flush
 
-    def create(self, path: str, data: bytes, exclusive: bool = True) -> None:
+    def create(self, path: str, data: bytes, exclusive: bool = True, flush: bool = True) -> None:
         flags = os.O_WRONLY | os.O_CREAT | (os.O_EXCL if exclusive else os.O_TRUNC)
         descriptor = os.open(path, flags, 0o666)
         try:
             written = 0
             while written < len(data):
                 written += os.write(descriptor, data[written:])
+            if self.flush and flush:
+                os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def flush_file(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
             if self.flush:
                 os.fdatasync(descriptor)
         finally:

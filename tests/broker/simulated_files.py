@@ -1,7 +1,8 @@
 """File operations that fail or die at a chosen call and then forget what was not flushed.
 
 They work on a real folder and keep beside it which names are durable. After a crash `power_cut`
-puts the folder into a state a device could be in: each name that was not flushed is there or not.
+puts the folder into a state a device could be in: each name that was not flushed is there or not,
+and of bytes that were not flushed there are all, half or none.
 """
 
 from __future__ import annotations
@@ -18,6 +19,21 @@ class Crash(BaseException):
     """The process died here."""
 
 
+class Content:
+    """The bytes of a file, which may have several names."""
+
+    def __init__(self, data: bytes, flushed: bool) -> None:
+        self.data = data
+        self.flushed = flushed
+
+    def left(self, chance: random.Random | None) -> bytes:
+        """What a power cut may leave of them. None: as little as possible."""
+        if self.flushed:
+            return self.data
+        size = 0 if chance is None else chance.choice((0, len(self.data) // 2, len(self.data)))
+        return self.data[:size]
+
+
 class SimulatedFiles(PlainFiles):
     def __init__(self, root: str, *, crash_at: int = -1, fail_at: int = -1, errno: int = 5) -> None:
         super().__init__(flush=False)
@@ -29,19 +45,32 @@ class SimulatedFiles(PlainFiles):
         self._dead = False
         # Contents of durable names (None: a folder), and changes of names not flushed yet, in
         # order.
-        self._durable: dict[str, bytes | None] = {}
-        self._pending: list[tuple[str, bool, bytes | None]] = []
+        self._durable: dict[str, Content | None] = {}
+        self._pending: list[tuple[str, bool, Content | None]] = []
+        self._contents: dict[str, Content] = {}  # of each name now
 
-    def create(self, path: str, data: bytes, exclusive: bool = True) -> None:
+    def create(self, path: str, data: bytes, exclusive: bool = True, flush: bool = True) -> None:
         try:
             self._step("create", path)
         except Crash:
             if len(self.calls) - 1 == self._crash_at:
                 # Torn: the name may be there with a part of the bytes.
-                self._pending.append((path, True, data[: len(data) // 2]))
+                self._pending.append((path, True, Content(data[: len(data) // 2], True)))
             raise
         super().create(path, data, exclusive)
-        self._pending.append((path, True, data))
+        self._contents[path] = Content(data, flush)
+        self._pending.append((path, True, self._contents[path]))
+
+    def is_durable(self, path: str) -> None:
+        """A file or folder that lies there was flushed before."""
+        content = None if os.path.isdir(path) else Content(super().read(path), True)
+        self._durable[path] = content
+        if content is not None:
+            self._contents[path] = content
+
+    def flush_file(self, path: str) -> None:
+        self._step("flush_file", path)
+        self._contents[path].flushed = True
 
     def read(self, path: str) -> bytes:
         self._step("read", path)
@@ -50,17 +79,20 @@ class SimulatedFiles(PlainFiles):
     def rename(self, source: str, target: str) -> None:
         self._step("rename", target)
         super().rename(source, target)
-        self._pending.append((target, True, super().read(target)))
+        self._contents[target] = self._contents.pop(source)
+        self._pending.append((target, True, self._contents[target]))
         self._pending.append((source, False, None))
 
     def link(self, source: str, target: str) -> None:
         self._step("link", target)
         super().link(source, target)
-        self._pending.append((target, True, super().read(target)))
+        self._contents[target] = self._contents[source]
+        self._pending.append((target, True, self._contents[target]))
 
     def unlink(self, path: str) -> None:
         self._step("unlink", path)
         super().unlink(path)
+        self._contents.pop(path, None)
         self._pending.append((path, False, None))
 
     def flush_directory(self, path: str) -> None:
@@ -93,7 +125,7 @@ class SimulatedFiles(PlainFiles):
             if content is None:
                 os.mkdir(path)
             else:
-                PlainFiles(flush=False).create(path, content)
+                PlainFiles(flush=False).create(path, content.left(chance))
 
     def _step(self, name: str, path: str) -> None:
         if self._dead:
@@ -108,7 +140,7 @@ class SimulatedFiles(PlainFiles):
 
     @staticmethod
     def _keep(
-        image: dict[str, bytes | None], changes: Iterable[tuple[str, bool, bytes | None]]
+        image: dict[str, Content | None], changes: Iterable[tuple[str, bool, Content | None]]
     ) -> None:
         for path, added, content in changes:
             if added:

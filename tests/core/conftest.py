@@ -7,6 +7,7 @@ results are kept in build/tests. They call the compiled core, so that one must h
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import hashlib
 import importlib.util
@@ -50,6 +51,13 @@ def _digest_of_contracts() -> str:
 
 def _compiled(source: Path) -> Path:
     """Return the .so of a test module, compiled if need be; raises with all the compilers said."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with open(FOLDER / f"{source.stem}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # processes of pytest-xdist collect at the same time
+        return _compiled_alone(source)
+
+
+def _compiled_alone(source: Path) -> Path:
     library = FOLDER / (source.stem + SUFFIX)
     stamp = FOLDER / (source.stem + ".digest")
     digest = hashlib.sha256(_digest_of_contracts().encode() + source.read_bytes()).hexdigest()

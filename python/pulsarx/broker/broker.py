@@ -12,7 +12,6 @@ from __future__ import annotations
 import threading
 
 from pulsarx.broker import life_log
-from pulsarx.broker.folder.memory_directory import MemoryDirectory
 from pulsarx.broker.runtime import BrokerRuntime
 from pulsarx.errors import AlreadyClosed
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.ground.open_state import OpenState
     from pulsarx.broker.catalogue.log import CatalogueLog
     from pulsarx.broker.folder.data_directory import DataDirectory
+    from pulsarx.broker.folder.memory_directory import MemoryDirectory
     from pulsarx.broker.runtime import BrokerSettings
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
     from pulsarx.broker.topics.topic import Topic
@@ -49,6 +49,8 @@ class Broker:
         log = None
         now_ms = settings.clock.now_ms()
         if location is None:
+            from pulsarx.broker.folder.memory_directory import MemoryDirectory
+
             self.directory: DataDirectory | MemoryDirectory = MemoryDirectory(now_ms=now_ms)
         else:
             from pulsarx._pycore.ground.file_system import FileSystem
@@ -142,7 +144,8 @@ class Broker:
             if not isinstance(error, AlreadyClosed):
                 failure = error or failure
         queues = (runtime.background, runtime.flushes)
-        for step in (runtime.close_completions, *(each.close for each in queues)):
+        steps = (runtime.close_completions, runtime.stop_flushing)
+        for step in (*steps, *(each.close for each in queues)):
             failure = attempt(step) or failure
         for topic in topics:
             failure = attempt(topic.close) or failure

@@ -13,6 +13,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.file_system import FileSystem
 from pulsarx._pycore.ground.open_state import OpenState
+from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.ledger.published_ends import PublishedEnds
 from pulsarx.broker.catalogue.catalogue import Catalogue
 from pulsarx.broker.catalogue.file import COMMIT, catalogue_file_name
@@ -21,7 +22,6 @@ from pulsarx.broker.policies.policy_store import PolicyStore
 from pulsarx.broker.topics.partitioned_topic import check_is_whole
 from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
 from pulsarx.broker_options import BrokerOptions
-from pulsarx.weak_list import WeakList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -90,6 +90,7 @@ class BrokerRuntime:
         self.flushes = JobQueue("pulsarx-flush")
         for each in (self.background, self.flushes):
             self._let_clock_wait_for(each)
+        self._catalogue_flush = self.after_flush_interval(self.catalogue.flush)
         self._completions: CompletionQueue | None = None
         self._cursors: CursorListing | None = None
         self._lock = threading.Lock()
@@ -204,6 +205,14 @@ class BrokerRuntime:
 
         prefix, identity = cursor_place(self.directory, cursor_id)
         return AckTracker(CursorStore(self.files, prefix, identity, names))
+
+    def flush_catalogue_soon(self) -> None:
+        """Within the flush interval what was committed without a flush is durable."""
+        self._catalogue_flush.arm()
+
+    def stop_flushing(self) -> None:
+        """Closing the catalogue flushes it."""
+        self._catalogue_flush.close()
 
     # Time -----------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pulsarx.consuming.pattern_follower import PatternFollower
     from pulsarx.consuming.topic_consumer import TopicConsumer
     from pulsarx.listening.listener_pool import ListenerPool
-    from pulsarx.options.base import ConsumerOptions
+    from pulsarx.options.members import ConsumerOptions
 
 LATEST_LEDGER_ID = 2**63 - 1
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pulsarx.consumer import Consumer
     from pulsarx.letters.letters import Letters
     from pulsarx.listening.listener_pool import ListenerPool
-    from pulsarx.options.base import ConsumerOptions
+    from pulsarx.options.members import ConsumerOptions
     from pulsarx.owner import MemberOwner
 
 

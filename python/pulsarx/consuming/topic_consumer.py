@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.message.message import Message
     from pulsarx.broker.subscriptions.subscription import Subscription
     from pulsarx.listening.listener_pool import ListenerPool
-    from pulsarx.options.base import ConsumerOptions
+    from pulsarx.options.members import ConsumerOptions
 
 
 class TopicConsumer(ConsumerCore, Consumer):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.message.message import Message
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.letters.retry_letter import Receiver
-    from pulsarx.options.base import ConsumerOptions
+    from pulsarx.options.members import ConsumerOptions
     from pulsarx.owner import MemberOwner
 
 

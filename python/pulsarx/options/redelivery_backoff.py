@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from pulsarx.options.base import RedeliveryBackoff
+    from pulsarx.options.members import RedeliveryBackoff
 
 
 DELAY_MS_MAX = 1 << 56  # two million years: the sum with the time of day stays in bounds

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
     from pulsarx.message_id import MessageId
-    from pulsarx.options.base import ProducerOptions
+    from pulsarx.options.members import ProducerOptions
     from pulsarx.owner import MemberOwner
 
     Element = TypeVar("Element")

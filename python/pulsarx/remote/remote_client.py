@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from pulsarx.consumer import Consumer
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.message_id import MessageId
-    from pulsarx.options.base import ClientOptions, ConsumerOptions, ProducerOptions, ReaderOptions
+    from pulsarx.options.base import ClientOptions
+    from pulsarx.options.members import ConsumerOptions, ProducerOptions, ReaderOptions
     from pulsarx.producer import Producer
     from pulsarx.remote.connection import Connection
 

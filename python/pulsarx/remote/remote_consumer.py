@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.message.message import Message
     from pulsarx.clock import Clock
     from pulsarx.listening.listener_pool import ListenerPool
-    from pulsarx.options.base import ConsumerOptions
+    from pulsarx.options.members import ConsumerOptions
     from pulsarx.remote.connection import Connection
     from pulsarx.topic_name import TopicName
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.clock import Clock
-    from pulsarx.options.base import ProducerOptions
+    from pulsarx.options.members import ProducerOptions
     from pulsarx.remote.connection import Connection
     from pulsarx.topic_name import TopicName
 

@@ -48,9 +48,11 @@ cdef class FileSystem:
     """The file operations of catalogue and cursors. Any thread may call; every call blocks without
     the GIL."""
 
-    def create(self, path: str, data: bytes, exclusive: bool = True) -> None:
+    def create(
+        self, path: str, data: bytes, exclusive: bool = True, flush: bool = True
+    ) -> None:
         """Write a new file whole and flush it. exclusive: FileExistsError when it is there; else
-        it is overwritten.
+        it is overwritten. flush: False leaves that to `flush_file`.
 
         Overwriting does not shorten a longer file: use another name and rename.
         After a failure a file may be left that is not whole; its name is durable after
@@ -61,6 +63,7 @@ cdef class FileSystem:
         cdef const uint8_t* c_data = <const uint8_t*>PyBytes_AS_STRING(data)
         cdef size_t size = PyBytes_GET_SIZE(data)
         cdef uint32_t flags = FILE_WRITE | FILE_CREATE
+        cdef bint flushes = flush
         cdef int error, close_error
         cdef int fd = -1
         if exclusive:
@@ -69,8 +72,23 @@ cdef class FileSystem:
             error = file_open(c_name, flags, &fd)
             if error == 0:
                 error = file_write(fd, c_data, size, 0)
-                if error == 0:
+                if error == 0 and flushes:
                     error = file_flush(fd)
+                close_error = file_close(fd)
+                if error == 0:
+                    error = close_error
+        refuse(error, path)
+
+    def flush_file(self, path: str) -> None:
+        """The bytes of the file are durable when this returns."""
+        cdef bytes name = path_bytes(path)
+        cdef const char* c_name = name
+        cdef int error, close_error
+        cdef int fd = -1
+        with nogil:
+            error = file_open(c_name, FILE_READ, &fd)
+            if error == 0:
+                error = file_flush(fd)
                 close_error = file_close(fd)
                 if error == 0:
                     error = close_error

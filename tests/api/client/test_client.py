@@ -269,7 +269,9 @@ def make_one_of_each(client: pulsarx.Client) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("closed_by", ["itself", "its client", "the folder's last client"])
-@pytest.mark.parametrize(("kind", "name", "call"), ALL_CALLS, ids=lambda each: str(each)[:30])
+@pytest.mark.parametrize(
+    ("kind", "name", "call"), ALL_CALLS, ids=[f"{kind}-{name}" for kind, name, _ in ALL_CALLS]
+)
 def test_every_call_after_close_says_already_closed(
     kind: str, name: str, call: Callable[[Any], Any], closed_by: str
 ) -> None:

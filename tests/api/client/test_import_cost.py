@@ -41,6 +41,15 @@ def test_importing_all_of_the_library_loads_nothing_expensive() -> None:
     assert loaded_by("from pulsarx import *").isdisjoint(EXPENSIVE)
 
 
+def test_opening_a_folder_loads_nothing_expensive_and_not_what_a_producer_needs(
+    folder: Path,
+) -> None:
+    for _ in range(2):  # an empty one, and one with a catalogue
+        loaded = loaded_by(f"import pulsarx; pulsarx.Client({str(folder)!r}).close()")
+        assert loaded.isdisjoint((*EXPENSIVE, "weakref"))
+        assert "pulsarx.options.members" not in loaded and "pulsarx.message_id" not in loaded
+
+
 def test_every_public_name_is_there() -> None:
     assert set(pulsarx.__all__) <= set(dir(pulsarx))
     for name in pulsarx.__all__:

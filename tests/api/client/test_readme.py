@@ -11,13 +11,8 @@ import pytest
 from flight_source import install_flights
 
 from pulsarx.broker_options import BROKER_OPTIONS
-from pulsarx.options.base import (
-    ClientOptions,
-    ConsumerOptions,
-    Options,
-    ProducerOptions,
-    ReaderOptions,
-)
+from pulsarx.options.base import ClientOptions, Options
+from pulsarx.options.members import ConsumerOptions, ProducerOptions, ReaderOptions
 from pulsarx.options.not_yet import NOT_YET
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -61,6 +61,16 @@ def test_the_fixtures_give_an_empty_broker_and_a_clock_that_stands_still(
 
 
 @pytest.mark.standard
+def test_the_fixtures_serve_several_processes_of_tests_at_once(project: pytest.Pytester):
+    """Brokers in memory have names, and pytest-xdist has several processes: each has its own."""
+    pytest.importorskip("xdist")
+    project.makepyfile(test_first=USING, test_second=USING)
+    done = project.runpytest_subprocess("-n", "2", "--dist", "loadfile", "-v")
+    done.assert_outcomes(passed=8)
+    assert {line[:5] for line in done.outlines if "PASSED" in line} == {"[gw0]", "[gw1]"}
+
+
+@pytest.mark.standard
 def test_tests_that_do_not_use_it_do_not_load_it(project: pytest.Pytester):
     project.makepyfile(
         """

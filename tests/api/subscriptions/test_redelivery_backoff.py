@@ -175,6 +175,9 @@ class Broken:
     def __init__(self, answer: Any) -> None:
         self.answer = answer
 
+    def __repr__(self) -> str:
+        return f"Broken({self.answer!r})"
+
     def next(self, redelivery_count: int) -> int:
         if isinstance(self.answer, Exception):
             raise self.answer

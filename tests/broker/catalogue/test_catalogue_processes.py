@@ -231,9 +231,9 @@ def test_an_interrupted_commit_is_there_or_not_and_the_next_one_works(
     create(catalogue, "before")
     whole = getattr(files, call)
 
-    def interrupted(*arguments: Any) -> None:
+    def interrupted(*arguments: Any, **named: Any) -> None:
         monkeypatch.undo()
-        whole(*arguments)
+        whole(*arguments, **named)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(files, call, interrupted)

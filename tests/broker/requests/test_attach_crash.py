@@ -31,7 +31,7 @@ class SimulatedBroker(SimulatedFiles):
     def remember(self) -> None:
         """All that is there now is durable."""
         for path in sorted(Path(self.root).rglob("*")):
-            self._durable[str(path)] = None if path.is_dir() else path.read_bytes()
+            self.is_durable(str(path))
 
 
 def crash_at(folder: Path, call: int, seed: int | None, files: list[StagedFile]) -> bool:
@@ -113,12 +113,12 @@ class Dying(Whole):
 
 def dying(name):
     whole = getattr(Whole, name)
-    def call(self, *arguments):
+    def call(self, *arguments, **named):
         if Dying.armed and name == step:
             Dying.left -= 1
             if Dying.left == 0:
                 os.kill(os.getpid(), 9)
-        return whole(self, *arguments)
+        return whole(self, *arguments, **named)
     return call
 
 for name in ("link", "create", "unlink", "flush_directory"):

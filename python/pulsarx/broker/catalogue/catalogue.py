@@ -10,6 +10,7 @@ import os
 import threading
 
 from pulsarx.broker.catalogue import changes
+from pulsarx.broker.catalogue.file import COMMIT
 from pulsarx.broker.catalogue.log import CatalogueLog
 from pulsarx.broker.catalogue.operations import CatalogueDraft
 from pulsarx.broker.folder.storage_errors import storage_error
@@ -42,6 +43,8 @@ _CLOSE_INTERVAL = 10
 _CLOSE_SIZE = 16 << 10
 # A commit fills one block of the device whatever its size.
 _BLOCK_SIZE = 4096
+# More commits that were not flushed become durable as a checkpoint.
+_FLUSHED_ONE_BY_ONE = 16
 # Losing so often in a row means that something is wrong, not that others are busy.
 _ATTEMPTS_MAX = 100
 
@@ -105,9 +108,9 @@ class Catalogue:
             return opened
         opened._since_checkpoint = opened._log.commits_since_checkpoint
         try:
-            opened._log.remove_temporaries()
+            opened._log.take_over()
         except OSError as error:
-            raise storage_error(f"list {directory.catalogue_path}", error) from error
+            raise storage_error(f"take over {directory.catalogue_path}", error) from error
         opened._owner = True
         epoch = opened.state.epoch + 1
         opened._epoch = opened.state.epoch
@@ -196,8 +199,16 @@ class Catalogue:
         """Whether a commit failed so that it is unknown if it was kept."""
         return self._poison is not None
 
-    def commit(self, operations: Operations | Callable[[CatalogueState], Operations]) -> int:
+    def commit(
+        self,
+        operations: Operations | Callable[[CatalogueState], Operations],
+        *,
+        flush: bool = True,
+    ) -> int:
         """Do all of these operations or none; the number of the commit. Durable when it returns.
+
+        flush: False, for the owner: a kill does not undo it, a power cut may until the next commit
+        with a flush, `flush`, a checkpoint or `close`.
 
         operations: dicts as `catalogue_operations` lists them; or a function that makes them from
         the state, called again with the newer state after another process was faster.
@@ -211,7 +222,7 @@ class Catalogue:
             if self._poison:
                 raise self._poison[0](self._poison[1])
             for _ in range(_ATTEMPTS_MAX):
-                number = self._try_commit(operations)
+                number = self._try_commit(operations, flush or not self._owner)
                 if number:
                     self._after_commit()
                     return number
@@ -221,6 +232,17 @@ class Catalogue:
                 f"commit to {self._directory.catalogue_path}: {_ATTEMPTS_MAX} times in a row "
                 "another process was faster. Nothing was written; try again"
             )
+
+    def flush(self) -> None:
+        """Make durable what was committed without a flush."""
+        with self._usable_lock():
+            if self._closed or self._poison:
+                return
+            self._fold_many_unflushed()
+            try:
+                self._log.unflushed.flush(COMMIT)
+            except OSError as error:
+                raise storage_error(f"flush {self._directory.catalogue_path}", error) from error
 
     def refresh(self) -> int:
         """Read what other processes committed; the number of the last commit. Waits for nothing."""
@@ -259,16 +281,23 @@ class Catalogue:
             since = self._since_checkpoint
             # Reading a commit takes as long as writing some kilobytes of a checkpoint.
             worth_it = since >= _CLOSE_INTERVAL and since * _CLOSE_SIZE >= self._log.checkpoint_size
-            if self._owner and worth_it and not self._poison and not self._closed:
-                self._fold()
+            if self._owner and not self._poison and not self._closed:
+                if worth_it:
+                    self._fold()
+                try:
+                    self._log.settle()
+                except OSError as error:
+                    self.checkpoint_failure = error  # the next owner does it
             self._closed = True
 
-    def _try_commit(self, operations: Operations | Callable[[CatalogueState], Operations]) -> int:
+    def _try_commit(
+        self, operations: Operations | Callable[[CatalogueState], Operations], flush: bool
+    ) -> int:
         """Number of the commit, or 0 when another process took that number."""
         state = self._log.state
         wanted = operations(state) if callable(operations) else operations
         try:
-            commit = self._log.prepare(self._epoch, self._own, wanted)
+            commit = self._log.prepare(self._epoch, self._own, wanted, flush)
             draft = CatalogueDraft(state)
             draft.apply(commit.operations)  # as they will be read, not as they were passed
             taken = [one for one in draft.used_ids if one < state.next_id]
@@ -276,6 +305,8 @@ class Catalogue:
                 raise CatalogueError(f"ids {sorted(set(taken) - self._reserved)} are in use")
         except (CatalogueError, NewerFormatError, TypeError, ValueError, RecursionError) as error:
             raise CatalogueError(f"refused, nothing was written: {detail_of(error)}") from error
+        if flush:
+            self._fold_many_unflushed()
         try:
             written = self._log.write(commit)
         except OSError as error:
@@ -307,6 +338,11 @@ class Catalogue:
         return self._since_checkpoint >= self._interval and (
             blocks_size >= self._log.checkpoint_size or self._since_checkpoint % 10_000 == 0
         )
+
+    def _fold_many_unflushed(self) -> None:
+        """One file is flushed sooner than many; what fails here is tried one by one."""
+        if self._owner and len(self._log.unflushed.numbers) > _FLUSHED_ONE_BY_ONE:
+            self._fold()
 
     def _fold(self) -> None:
         """A checkpoint that may fail: the commits it would replace are all there."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from zlib import crc32
 
+from pulsarx._pycore.ground.plain_json import json_bytes, json_value
 from pulsarx.errors import CatalogueError, NewerFormatError
 
 TYPE_CHECKING = False
@@ -45,9 +46,7 @@ def catalogue_file_encode(
     kind: str, folder_id: str, document: dict[str, Any], version: int = FORMAT_VERSION
 ) -> tuple[bytes, int]:
     """The file of a document and its checksum. ValueError, TypeError: JSON cannot say it."""
-    import json
-
-    body = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+    body = json_bytes(document)
     checksum = _checksum(kind, str(version), folder_id, body)
     header = f"PULSARX {kind.upper()} {version} crc32={checksum:08x} size={len(body)}\n"
     return b"%b%b\n" % (header.encode(), body), checksum
@@ -60,8 +59,6 @@ def catalogue_file_decode(
 
     CatalogueError: not what was written. NewerFormatError: whole, but of a later version.
     """
-    import json
-
     header, mark, body = data[:_HEADER_SIZE_MAX].partition(b"\n")
     body = data[len(header) + 1 : -1]
     words = header.decode("ascii", "replace").split(" ")
@@ -79,7 +76,7 @@ def catalogue_file_decode(
             "Upgrade PulsarX to open the folder"
         )
     try:
-        document = json.loads(body)
+        document = json_value(body)
     except (ValueError, RecursionError) as error:
         raise _damaged(path, data, f"no JSON ({error})") from error
     if not isinstance(document, dict):

@@ -6,12 +6,16 @@ Not thread-safe; the catalogue's lock guards it. `OSError` of the file operation
 A commit is won by the writer that links its number first: names are taken once on every POSIX file
 system. Each commit names the checksum of the one before it, so a sequence put together from two
 histories is noticed. Deleted are only commits that two whole checkpoints cover.
+
+A commit is durable when it is written, unless it says `unflushed` (unflushed.py). The end of such
+commits that a power cut took or damaged is left out, and set aside by the next owner.
 """
 
 from __future__ import annotations
 
 import errno
 
+from pulsarx._pycore.ground.plain_json import json_value
 from pulsarx.broker.catalogue.file import (
     CHECKPOINT,
     COMMIT,
@@ -23,6 +27,7 @@ from pulsarx.broker.catalogue.file import (
 )
 from pulsarx.broker.catalogue.operations import CatalogueDraft, without_known_ledgers
 from pulsarx.broker.catalogue.state import CatalogueState
+from pulsarx.broker.catalogue.unflushed import UNFLUSHED, UnflushedCommits
 from pulsarx.errors import CatalogueError, NewerFormatError, detail_of
 
 TYPE_CHECKING = False
@@ -37,29 +42,37 @@ _READ_ATTEMPTS_MAX = 20
 # Commits whose checksums a checkpoint remembers, for a writer that was paused right after its link.
 _RECENT_MAX = 400
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_LOST_SUFFIX = "lost"  # of commits that a power cut damaged, behind the name
 
 
 class PreparedCommit:
     """A commit in the bytes of its file, not written yet."""
 
-    __slots__ = ("number", "checksum", "operations", "data", "writer")
+    __slots__ = ("number", "checksum", "operations", "data", "writer", "flush")
 
     def __init__(
-        self, number: int, checksum: int, operations: list[Any], data: bytes, writer: str
+        self,
+        number: int,
+        checksum: int,
+        operations: list[Any],
+        data: bytes,
+        writer: str,
+        flush: bool,
     ) -> None:
         self.number = number
         self.checksum = checksum
         self.operations = operations
         self.data = data
         self.writer = writer
+        self.flush = flush
 
 
 class CatalogueLog:
     """The sequence of commits and checkpoints in one folder, and the state at its end."""
 
     __slots__ = (
-        "state", "checkpoint_number", "checkpoint_size", "outcome_unknown",
-        "_files", "_path", "_folder_id", "_recent", "_turn",
+        "state", "checkpoint_number", "checkpoint_size", "outcome_unknown", "unflushed",
+        "_files", "_path", "_folder_id", "_recent", "_turn", "_lost_from",
     )  # fmt: skip
 
     def __init__(self, files: FileOperations, path: str, folder_id: str) -> None:
@@ -72,6 +85,8 @@ class CatalogueLog:
         self._folder_id = folder_id
         self._recent: dict[int, int] = {}  # number and checksum of the last commits
         self._turn = 0
+        self.unflushed = UnflushedCommits(files, path, self._file)
+        self._lost_from = 0  # number of the first commit that a power cut took; 0: none
 
     @property
     def commits_since_checkpoint(self) -> int:
@@ -83,7 +98,7 @@ class CatalogueLog:
         for _ in range(_READ_ATTEMPTS_MAX):
             names = self._names()
             try:
-                self._load_from(names)
+                self._load_from(names, settled=names == before)
                 return
             except (_Discontinuity, FileNotFoundError) as error:
                 if names == before:
@@ -99,6 +114,8 @@ class CatalogueLog:
         """Go on with what was read a while ago; False: it is not known to be of this folder, so
         load anew with another one."""
         self._files = files
+        known, self.unflushed = self.unflushed, UnflushedCommits(files, self._path, self._file)
+        self.unflushed.numbers = known.numbers
         try:
             path = self._file(COMMIT, self.state.number)
             data = files.read(path)
@@ -125,18 +142,23 @@ class CatalogueLog:
         if last > number and not (len(checkpoints) > 1 and number < checkpoints[-2]):
             try:
                 for next_number in range(number + 1, last + 1):
-                    used |= self._apply(self.state, next_number, self._recent)
+                    used |= self._apply(
+                        self.state, next_number, self._recent, self.unflushed.numbers
+                    )
                 return used
-            except (_Discontinuity, FileNotFoundError):
+            except (CatalogueError, FileNotFoundError):
                 pass
         first_unknown = self.state.next_id
         self.load()
         return used.union(range(first_unknown, self.state.next_id))
 
-    def prepare(self, epoch: int, writer: str, operations: list[dict[str, Any]]) -> PreparedCommit:
-        """The next commit. ValueError, TypeError: the operations are nothing JSON can say."""
-        import json
+    def prepare(
+        self, epoch: int, writer: str, operations: list[dict[str, Any]], flush: bool = True
+    ) -> PreparedCommit:
+        """The next commit. ValueError, TypeError: the operations are nothing JSON can say.
 
+        flush: False leaves it to a later commit to make this one durable. For the owner alone.
+        """
         number = self.state.number + 1
         document = {
             "number": number,
@@ -145,28 +167,38 @@ class CatalogueLog:
             "writer": writer,
             "operations": operations,
         }
+        if not flush:
+            document["unflushed"] = True
         data, checksum = catalogue_file_encode(COMMIT, self._folder_id, document)
-        as_read = json.loads(data[data.index(b"\n") :])["operations"]
+        as_read = json_value(data[data.index(b"\n") + 1 : -1])["operations"]
         if not isinstance(as_read, list):
             raise TypeError("operations are a list")
-        return PreparedCommit(number, checksum, as_read, data, writer)
+        return PreparedCommit(number, checksum, as_read, data, writer, flush)
 
     def write(self, commit: PreparedCommit) -> bool:
-        """Make a commit the next one, durably; False: another process took its number.
+        """Make a commit the next one, durably unless it is one without a flush; False: another
+        process took its number.
 
         OSError: nothing was written, unless `outcome_unknown` says otherwise.
         """
         self.outcome_unknown = False
+        if commit.flush:
+            self.unflushed.flush(COMMIT)
+        else:
+            self.unflushed.announce(commit.number)
         final = self._file(COMMIT, commit.number)
         temporary = self._temporary(final, commit.writer)
         try:
-            self._files.create(temporary, commit.data)
+            self._files.create(temporary, commit.data, flush=commit.flush)
             if not self._take_number(temporary, final, commit):
                 return False
-            self._files.flush_directory(self._path)
+            if commit.flush:
+                self._files.flush_directory(self._path)
         finally:
             self._drop(temporary)
         self.outcome_unknown = False
+        if not commit.flush:
+            self.unflushed.numbers.append(commit.number)
         self._remember(self._recent, commit.number, commit.checksum)
         return True
 
@@ -196,30 +228,90 @@ class CatalogueLog:
             self._drop(temporary)
         self.checkpoint_number = number
         self.checkpoint_size = len(data)
+        self.unflushed.numbers = []  # it says what they say
         if previous:
             self._delete_covered(previous)
 
-    def remove_temporaries(self) -> None:
-        """Clear away what interrupted writers left. For the owner."""
-        for name in self._names():
+    def take_over(self) -> None:
+        """Clear away what interrupted writers left, and make durable what they left without a
+        flush. For a new owner, before its first commit."""
+        names = self._names()
+        for name in names:
             if name.endswith(TEMPORARY_SUFFIX):
                 self._drop(f"{self._path}/{name}")
+        announced = _numbers(UNFLUSHED, names)
+        if not announced:
+            return
+        lost = sorted(each for each in _numbers(COMMIT, names) if each >= self._lost_from > 0)
+        for number in lost:
+            path = self._file(COMMIT, number)
+            self._files.rename(path, f"{path}.{self.state.epoch + 1}.{_LOST_SUFFIX}")
+        if lost:
+            self._files.flush_directory(self._path)
+        self._lost_from = 0
+        self.unflushed.flush(COMMIT)
+        self.unflushed.withdraw(list(announced))
+
+    def settle(self) -> None:
+        """Make everything durable, and take away what says that it is not. For the owner's end."""
+        self.unflushed.flush(COMMIT)
+        if self.unflushed.announced:
+            self.unflushed.withdraw([])
+            self._files.flush_directory(self._path)
 
     @staticmethod
     def device_full(error: OSError) -> bool:
         return error.errno in _FULL
 
-    def _load_from(self, names: list[str]) -> None:
+    def _load_from(self, names: list[str], *, settled: bool) -> None:
+        """settled: nobody changes them meanwhile, so what is missing is lost."""
         commits = _numbers(COMMIT, names)
         checkpoints = sorted(_numbers(CHECKPOINT, names), reverse=True)
         last = max((*commits, *checkpoints), default=0)
         read = self._read_from(checkpoints, commits, last)
+        if read.failure is not None:
+            self._check_lost_in_power_cut(read, names, settled)
         if read.misfit is not None:
             read = self._read_around(read, checkpoints, commits, last)
         self.state = read.state
         self.checkpoint_number = read.start
         self.checkpoint_size = read.size
         self._recent = read.recent
+        self.unflushed.numbers = read.unflushed
+        self._lost_from = 0 if read.failure is None else read.state.number + 1
+
+    def _check_lost_in_power_cut(self, read: _Read, names: list[str], settled: bool) -> None:
+        """Raise the failure of what was read, unless it is the end that a power cut took: commits
+        that were announced as not flushed, with no checkpoint and no flushed commit behind them."""
+        failure = read.failure
+        assert failure is not None
+        number = read.state.number + 1
+        announced = _numbers(UNFLUSHED, names)
+        checkpoints = _numbers(CHECKPOINT, names)
+        if number < min(announced, default=number + 1) or number <= max(checkpoints, default=0):
+            raise failure
+        for later in sorted(_numbers(COMMIT, names)):
+            if later > number and self._was_flushed(later):
+                raise failure
+        if not settled:
+            raise _Discontinuity(str(failure)) from failure
+        _log().warning(
+            "%s. Commits from %d on were not flushed before a power cut and are left out: topics "
+            "that were created last and in which nothing was stored",
+            detail_of(failure),
+            number,
+        )
+
+    def _was_flushed(self, number: int) -> bool:
+        """Whether a commit is whole and says that it, and all before it, were flushed."""
+        path = self._file(COMMIT, number)
+        try:
+            document, _ = catalogue_file_decode(
+                COMMIT, self._folder_id, path, self._files.read(path)
+            )
+        except CatalogueError:
+            return False
+        return not document.get("unflushed")
 
     def _read_from(
         self, checkpoints: list[int], commits: set[int], last: int, *, leave_out: bool = False
@@ -235,18 +327,20 @@ class CatalogueLog:
                 "from it before. Nothing was changed. Was the folder replaced by an older copy?"
             )
         for number in range(read.start + 1, last + 1):
-            if number not in commits:
-                if damage is not None:
-                    raise damage
-                raise _Discontinuity(
-                    f"{self._file(COMMIT, number)} is missing; the catalogue goes on to commit "
-                    f"{last}. Nothing was changed or deleted. Restore this file from a backup of "
-                    "the folder"
-                )
             try:
-                self._apply(state, number, recent, read.left_out if leave_out else None)
+                if number not in commits:
+                    raise damage or _Discontinuity(
+                        f"{self._file(COMMIT, number)} is missing; the catalogue goes on to commit "
+                        f"{last}. Nothing was changed or deleted. Restore this file from a backup "
+                        "of the folder"
+                    )
+                left_out = read.left_out if leave_out else None
+                self._apply(state, number, recent, read.unflushed, left_out)
             except _Misfit as error:
                 read.misfit = error
+                break
+            except CatalogueError as error:
+                read.failure = error
                 break
         return read
 
@@ -266,9 +360,9 @@ class CatalogueLog:
             path = self._file(CHECKPOINT, failed.start)
             try:
                 read = self._read_from(older, commits, last)
-            except (_Discontinuity, CatalogueError):
+            except CatalogueError:
                 read = failed
-            if read.misfit is None:
+            if read.misfit is None and read.failure is None:
                 _log().warning(
                     "%s was left out: it holds already what commit %d does (%s). An interrupted "
                     "commit of an older version of PulsarX left it so. The state was read from "
@@ -280,8 +374,8 @@ class CatalogueLog:
                 )
                 return read
         read = self._read_from(checkpoints, commits, last, leave_out=True)
-        if read.misfit is not None:
-            raise failed.misfit
+        if read.misfit is not None or read.failure is not None:
+            raise read.failure or failed.misfit
         for each in read.left_out:
             _log().warning(
                 "%s. It was left out. An interrupted commit of an older version of PulsarX left "
@@ -317,10 +411,12 @@ class CatalogueLog:
         state: CatalogueState,
         number: int,
         recent: dict[int, int],
+        unflushed: list[int],
         left_out: list[str] | None = None,
     ) -> set[int]:
         """Read one commit and put it on top of a state; the ids it used.
 
+        unflushed: the numbers of those at the end that were not flushed.
         left_out: where to say what was left out because it adds nothing; None: such a commit is
         refused.
         """
@@ -355,6 +451,10 @@ class CatalogueLog:
             ) from error
         draft.publish(number, checksum)
         self._remember(recent, number, checksum)
+        if document.get("unflushed"):
+            unflushed.append(number)
+        else:
+            unflushed.clear()
         return draft.used_ids
 
     def _take_number(self, temporary: str, final: str, commit: PreparedCommit) -> bool:
@@ -449,14 +549,16 @@ class _Misfit(CatalogueError):
 class _Read:
     """What was read from one checkpoint, or from the first commit, on."""
 
-    __slots__ = ("state", "start", "recent", "size", "misfit", "left_out")
+    __slots__ = ("state", "start", "recent", "size", "unflushed", "misfit", "failure", "left_out")
 
     def __init__(self, state: CatalogueState, recent: dict[int, int], size: int) -> None:
         self.state = state
         self.start = state.number  # of the checkpoint; 0: none
         self.recent = recent
         self.size = size
+        self.unflushed: list[int] = []  # commits at its end
         self.misfit: _Misfit | None = None  # the commit that ended it too early
+        self.failure: CatalogueError | None = None  # one that is damaged, missing, of another epoch
         self.left_out: list[str] = []
 
 

@@ -10,6 +10,7 @@ import threading
 from functools import partial
 
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx.broker.folder.folder_marker import (
     MARKER_NAME,
@@ -27,7 +28,6 @@ from pulsarx.broker.folder.owner_lock import (
 from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.clock import Deadline
 from pulsarx.errors import AlreadyClosed, FolderError, FolderOwnedError, ForkedError
-from pulsarx.weak_list import WeakList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

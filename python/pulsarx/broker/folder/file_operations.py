@@ -17,11 +17,17 @@ if TYPE_CHECKING:
         EDQUOT nothing happened; after any other one the outcome is unknown.
         """
 
-        def create(self, path: str, data: bytes, exclusive: bool = True) -> None:
+        def create(
+            self, path: str, data: bytes, exclusive: bool = True, flush: bool = True
+        ) -> None:
             """Make a file of these bytes and flush them; the directory entry is not flushed.
 
             exclusive: FileExistsError when there is one; else its bytes are replaced.
+            flush: False leaves the bytes to the operating system, until `flush_file`.
             """
+
+        def flush_file(self, path: str) -> None:
+            """Make the bytes of a file durable; the directory entry is not flushed."""
 
         def read(self, path: str) -> bytes:
             """All bytes of a file."""

@@ -25,10 +25,13 @@ class MemoryFiles:
     def __init__(self) -> None:
         self._data: dict[str, bytes] = {}
 
-    def create(self, path: str, data: bytes, exclusive: bool = True) -> None:
+    def create(self, path: str, data: bytes, exclusive: bool = True, flush: bool = True) -> None:
         if exclusive and path in self._data:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
         self._data[path] = bytes(data)
+
+    def flush_file(self, path: str) -> None:
+        pass
 
     def read(self, path: str) -> bytes:
         try:

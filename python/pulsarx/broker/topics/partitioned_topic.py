@@ -9,10 +9,10 @@ from __future__ import annotations
 import threading
 
 from pulsarx import errors
+from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker_options import PARTITION_COUNT_MAX
 from pulsarx.topic_name import PARTITION_SUFFIX, TopicName
-from pulsarx.weak_list import WeakList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
 from pulsarx.broker.topics.reader_cursor import ReaderCursor
-from pulsarx.weak_list import WeakList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

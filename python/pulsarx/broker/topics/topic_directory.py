@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from pulsarx import errors
+from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.topics.partitioned_topic import (
     PartitionedTopic,
@@ -16,7 +17,6 @@ from pulsarx.broker.topics.partitioned_topic import (
     partition_count_of,
 )
 from pulsarx.broker.topics.topic import Topic
-from pulsarx.weak_list import WeakList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,11 +132,14 @@ class TopicDirectory:
                 f"{name}, and allow_auto_topic_creation is off" if create else str(name)
             )
         kind = options.allow_auto_topic_creation_type
+        flush = self._runtime.durability == "sync"
         if kind == "partitioned" and name.partition_index < 0:
             check_partition_count(options.default_num_partitions, name)
-            self._create_with_partitions(name, options.default_num_partitions)
+            self._create_with_partitions(name, options.default_num_partitions, flush)
         else:
-            self._create_whole(name)
+            self._create_whole(name, flush)
+        if self._runtime.durability == "interval":
+            self._runtime.flush_catalogue_soon()
         created.append(name)
         return self._runtime.catalogue.state.topics[str(name)]
 
@@ -148,32 +151,37 @@ class TopicDirectory:
         if name.namespace_name not in self._runtime.catalogue.state.namespaces:
             raise errors.TopicNotFound(f"{name}: there is no namespace {name.namespace_name}")
 
-    def create_non_partitioned_topic(self, name: TopicName) -> None:
+    def create_non_partitioned_topic(self, name: TopicName, *, flush: bool = True) -> None:
         """NotAllowedError: it exists, or has the name of a partition. TopicNotFound: its topic
-        has no such partition."""
+        has no such partition. flush: see Catalogue.commit."""
         self._check_namespace(name)
         with self._lock:
-            self._create_whole(name)
+            self._create_whole(name, flush)
         self._announce([name])
 
-    def _create_whole(self, name: TopicName) -> None:
+    def _create_whole(self, name: TopicName, flush: bool = True) -> None:
         catalogue = self._runtime.catalogue
         if str(name) in catalogue.state.topics:
             raise errors.NotAllowedError(f"create {name}: it exists already")
         check_may_be_created(catalogue.state, name)
-        catalogue.commit([changes.create_topic(str(name), catalogue.allocate_id())])
+        made = changes.create_topic(str(name), catalogue.allocate_id())
+        catalogue.commit([made], flush=flush)
 
-    def create_partitioned_topic(self, name: TopicName, partition_count: int) -> None:
+    def create_partitioned_topic(
+        self, name: TopicName, partition_count: int, *, flush: bool = True
+    ) -> None:
         """Create it with its partitions, all or nothing. NotAllowedError: it exists."""
         check_partition_count(partition_count, name)
         self._check_namespace(name)
         with self._lock:
-            self._create_with_partitions(name, partition_count)
+            self._create_with_partitions(name, partition_count, flush)
         self._announce([name])
 
-    def _create_with_partitions(self, name: TopicName, partition_count: int) -> None:
+    def _create_with_partitions(
+        self, name: TopicName, partition_count: int, flush: bool = True
+    ) -> None:
         catalogue = self._runtime.catalogue
-        catalogue.commit(creation(catalogue, name, partition_count))
+        catalogue.commit(creation(catalogue, name, partition_count), flush=flush)
 
     def ensure(self, name: TopicName, partition_count: int) -> tuple[int, bool]:
         """Create the topic unless it exists (partition_count 0: without partitions): how many
