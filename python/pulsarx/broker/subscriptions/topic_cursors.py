@@ -120,10 +120,18 @@ def sync_tracker(tracker: AckTracker, ledger_list: LedgerList, name: str | None)
     """Tell the tracker of a subscription which ledgers the topic has; what it knows already changes
     nothing. Whether it had acknowledged messages that are not there (any more), which the log says
     unless name is None."""
+    known = ledger_list.ledger_ids()  # first: what comes later is told of later
     ledgers = ledger_list.ledgers()
     clamped = False
     if ledgers:
         tracker.forget_ledgers(ledgers[0].ledger_id)
+        # What was prepared, or attached in vain, and has others behind it will never come.
+        for ledger_id in set(tracker.ledger_ids).difference(known):
+            if ledger_id < known[-1]:
+                tracker.seal_ledger(ledger_id, 0)
+    for ledger_id in known:
+        # Before its first entry, which nobody waits for the catalogue with.
+        tracker.add_ledger(ledger_id)
     for ledger in ledgers:
         tracker.add_ledger(ledger.ledger_id)
         if ledger.state == "sealed":
