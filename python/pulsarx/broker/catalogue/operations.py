@@ -316,9 +316,7 @@ def _add_ledger(draft: CatalogueDraft, fields: Operation) -> None:
 def _prepare_ledger(draft: CatalogueDraft, fields: Operation) -> None:
     _add_ledger(draft, fields | dict.fromkeys(_LEDGER_END, 0) | {"state": LEDGER_OPEN})
     ledgers = draft.topic(fields["topic"]).ledgers
-    ledgers[-1] = LedgerRecord(
-        fields["ledger_id"], fields["uuid"], fields["slot"], LEDGER_PREPARED
-    )
+    ledgers[-1] = LedgerRecord(fields["ledger_id"], fields["uuid"], fields["slot"], LEDGER_PREPARED)
 
 
 def _use_ledger(draft: CatalogueDraft, fields: Operation) -> None:
