@@ -250,6 +250,30 @@ def test_a_subscription_made_while_a_ledger_is_prepared_acknowledges_in_it(
     assert statistics(client)["msg_backlog"] == 0
 
 
+def test_a_position_never_lies_in_a_ledger_that_was_prepared_in_vain(
+    open_client: OpenClient, folder: Path
+) -> None:
+    """The cursor file, written while a ledger was prepared, names that ledger."""
+    client = open_client(broker_options=TWO_ENTRIES)
+    publish(client, "0", "1")
+    assert prepared(client)
+    consumer = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
+    messages, _ = receive_all(consumer)
+    consumer.acknowledge_cumulative(messages[-1])
+    last = messages[-1].message_id()
+    place = (last.ledger_id(), last.entry_id())
+    with pulsarx.Client(folder, read_only=True) as beside:
+        assert statistics(beside)["mark_delete_position"] == place
+    client.close()
+    with pulsarx.Client(folder, read_only=True) as beside:
+        assert statistics(beside)["mark_delete_position"] == place
+    client = open_client()
+    assert statistics(client)["mark_delete_position"] == place
+    client.subscribe("t", "s").close()
+    inspect(client).topic("t").trim()
+    assert len(client.admin.topics.stats("t")["ledgers"]) == 1
+
+
 # In order -------------------------------------------------------------------------------------
 
 

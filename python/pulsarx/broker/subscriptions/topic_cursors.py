@@ -48,6 +48,7 @@ class TopicCursors:
     def open(self, record: SubscriptionRecord) -> AckTracker:
         """The cursor as it was left; one without a file begins where the catalogue says."""
         tracker = self._runtime.open_tracker(record)
+        forget_prepared(tracker, self._ledgers)
         if sync_tracker(tracker, self._ledgers, record.name) and tracker.is_kept:
             try:
                 tracker.fold()
@@ -114,6 +115,14 @@ class TopicCursors:
         if found.ledger_id < ledger_id:
             return found.ledger_id, self._ledgers.messages_in(found.ledger_id)
         return ledger_id, min(message, found.message_count) if found.state == "sealed" else message
+
+
+def forget_prepared(tracker: AckTracker, ledger_list: LedgerList) -> None:
+    """Let a tracker that was just opened forget the ledger that was prepared when it was written
+    and was never used: else the position of a subscription would lie in it."""
+    known = ledger_list.ledger_ids()
+    if known:
+        tracker.forget_unused(known[-1])
 
 
 def sync_tracker(tracker: AckTracker, ledger_list: LedgerList, name: str | None) -> bool:
