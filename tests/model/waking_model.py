@@ -150,8 +150,10 @@ def look(s: State) -> int | None:
                 return s["passed"] * 100 + s["offset"]
             if grows and s["passed"] == s["tail"]:
                 return None
-            if grows and not is_final(s, s["passed"]) and (
-                "a reader does not ask whether a full ledger is durable" not in s["defects"]
+            if (
+                grows
+                and not is_final(s, s["passed"])
+                and ("a reader does not ask whether a full ledger is durable" not in s["defects"])
             ):
                 return None
         if s["seen changes"] == s["changes"]:

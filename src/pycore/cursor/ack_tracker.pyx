@@ -18,8 +18,8 @@ from pulsarx._core.cursor_sections cimport RestoredMessage
 from pulsarx._core.cursor_state cimport (
     CursorState, LedgerAcks, cursor_state_add, cursor_state_apply, cursor_state_base,
     cursor_state_decode, cursor_state_encode, cursor_state_find, cursor_state_forget,
-    cursor_state_forget_unused, cursor_state_free, cursor_state_init, cursor_state_mark_delete, cursor_state_reset,
-    cursor_state_seal, cursor_state_size,
+    cursor_state_forget_unused, cursor_state_free, cursor_state_init, cursor_state_mark_delete,
+    cursor_state_reset, cursor_state_seal, cursor_state_size,
 )
 from pulsarx._core.invariant cimport invariant
 from pulsarx._core.status cimport (
