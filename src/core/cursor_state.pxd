@@ -40,6 +40,9 @@ cdef void cursor_state_seal(CursorState* self, LedgerAcks* ledger,
                             uint64_t message_count) noexcept nogil
 cdef void cursor_state_forget(CursorState* self, uint64_t below_ledger_id) noexcept nogil
 
+cdef void cursor_state_forget_unused(CursorState* self, uint64_t above_ledger_id) noexcept nogil
+"""Forget the ledgers above this one of which nothing is acknowledged."""
+
 cdef int cursor_state_apply(CursorState* self, const CursorRecord* record) noexcept nogil
 """Do what a record says; a ledger that is not known is added. Records may be applied in any order,
 and twice; a CURSOR_REDELIVERED changes nothing.

@@ -5,7 +5,8 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memmove, memset
 
 from pulsarx._core.ack_bits cimport (
-    AckBits, ack_bits_add, ack_bits_clamp, ack_bits_free, ack_bits_init, ack_bits_through,
+    AckBits, ack_bits_add, ack_bits_clamp, ack_bits_count, ack_bits_free, ack_bits_init,
+    ack_bits_through,
 )
 from pulsarx._core.byte_reader cimport (
     ByteReader, byte_reader_left, byte_reader_start, byte_reader_varint,
@@ -101,6 +102,17 @@ cdef void cursor_state_forget(CursorState* self, uint64_t below_ledger_id) noexc
     self.last = NULL
     if below_ledger_id > self.acknowledged_below:
         self.acknowledged_below = below_ledger_id
+
+
+cdef void cursor_state_forget_unused(CursorState* self, uint64_t above_ledger_id) noexcept nogil:
+    cdef LedgerAcks* ledger
+    while self.ledger_count > 0:
+        ledger = &self.ledgers[self.ledger_count - 1]
+        if ledger.ledger_id <= above_ledger_id or ack_bits_count(&ledger.bits):
+            break
+        ack_bits_free(&ledger.bits)
+        self.ledger_count -= 1
+        self.last = NULL
 
 
 cdef int apply_mask(LedgerAcks* ledger, const CursorRecord* record) noexcept nogil:

@@ -52,6 +52,26 @@ DUPLICATE, FENCED, OVER_QUOTA, TERMINATED: the gate's answer; nothing was stored
 Source: BookKeeper LedgerStorage.addEntry.
 """
 
+cdef void ledger_append_follow(LedgerAppend* self, LedgerAppend* full) noexcept nogil
+"""The empty ledger self takes what comes behind the last entry of full, which must be fenced. What
+is in self becomes durable, and with publish_on_flush visible, only after all of full; when that
+cannot be flushed, self is POISONED as well. full stays where it is until ledger_append_forget.
+"""
+
+cdef void ledger_append_forget(LedgerAppend* self) noexcept nogil
+"""The ledger in front of self is sealed, or given up: it is not looked at any more. Waits for a
+flush that is going on."""
+
+cdef void ledger_append_fence(LedgerAppend* self) noexcept nogil
+"""Refuse further appends; what is stored stays, and can be flushed and sealed."""
+
+cdef void ledger_append_end(LedgerAppend* self) noexcept nogil
+"""Another ledger takes the entries from now on: the slot of this fenced one says that it has ended,
+as soon as all of it is published, and its readers are woken."""
+
+cdef bint ledger_append_is_final(LedgerAppend* self) noexcept nogil
+"""Whether readers will never see more of a fenced ledger than they may now."""
+
 cdef int ledger_append_flush(LedgerAppend* self, uint64_t entry_count,
                              int64_t sleep_ns) noexcept nogil
 """Return when the first entry_count entries are on the device. Leader and followers: one flush

@@ -249,6 +249,52 @@ cdef int ledger_append_prepare(LedgerAppend* self, uint64_t size) noexcept nogil
     return status
 
 
+cdef void ledger_append_fence(LedgerAppend* self) noexcept nogil:
+    pthread_mutex_lock(&self.append_mutex)
+    atomic_swap_if_u32(&self.state, LEDGER_OPEN, LEDGER_FENCED)
+    pthread_mutex_unlock(&self.append_mutex)
+
+
+cdef void ledger_append_follow(LedgerAppend* self, LedgerAppend* full) noexcept nogil:
+    invariant(self.entry_count == 0 and atomic_load_u32(&full.state) != LEDGER_OPEN)
+    self.before = full
+
+
+cdef void ledger_append_forget(LedgerAppend* self) noexcept nogil:
+    ledger_flush_turn(self)
+    self.before = NULL
+    ledger_flush_end(self, 0, 0, FLUSH_NOTHING, 0)
+
+
+cdef void ledger_append_end(LedgerAppend* self) noexcept nogil:
+    cdef bint ended
+    pthread_mutex_lock(&self.flush_mutex)
+    self.followed = 1
+    ended = ledger_flush_ended(self)
+    pthread_mutex_unlock(&self.flush_mutex)
+    if ended:
+        ledger_publish_wake(self)
+
+
+cdef bint ledger_append_is_final(LedgerAppend* self) noexcept nogil:
+    cdef uint32_t state = atomic_load_u32(&self.state)
+    if not self.publish_on_flush or state == LEDGER_POISONED or state == LEDGER_CLOSED:
+        return True
+    return atomic_load_u64(&self.durable_end) == atomic_load_u64(&self.end)
+
+
+cdef int flush_before(LedgerAppend* self, int64_t sleep_ns) noexcept nogil:
+    """Make all of the ledger in front durable. Called with the turn, so that it stays where it
+    is."""
+    cdef int status
+    if self.before == NULL:
+        return STATUS_OK
+    status = ledger_append_flush(self.before, atomic_load_u64(&self.before.entry_count), sleep_ns)
+    if status == STATUS_OK:
+        self.before = NULL
+    return status
+
+
 cdef int ledger_append_flush(LedgerAppend* self, uint64_t entry_count,
                              int64_t sleep_ns) noexcept nogil:
     cdef uint64_t end, written_count, message_count
@@ -257,6 +303,11 @@ cdef int ledger_append_flush(LedgerAppend* self, uint64_t entry_count,
     if status == STATUS_DUPLICATE:
         return STATUS_OK
     if status != STATUS_OK:
+        return status
+    status = flush_before(self, sleep_ns)
+    if status != STATUS_OK:
+        error = self.before.error if status == STATUS_POISONED else 0
+        ledger_flush_end(self, error, 0, FLUSH_NOTHING, 0)
         return status
     pthread_mutex_lock(&self.append_mutex)
     end = self.end
@@ -304,8 +355,12 @@ cdef int ledger_append_seal(LedgerAppend* self, bint flush, LedgerFooter* footer
     footer.first_publish_ms = self.first_publish_ms
     footer.last_publish_ms = self.last_publish_ms
     footer.digest = self.digest
-    status = ledger_seal_write(self.fd, self.seed, <LedgerIndex*>self.index, NULL, footer,
-                               flush, &footer_end, &error)
+    status = flush_before(self, -1) if flush else STATUS_OK
+    if status == STATUS_POISONED:
+        error = self.before.error
+    elif status == STATUS_OK:
+        status = ledger_seal_write(self.fd, self.seed, <LedgerIndex*>self.index, NULL, footer,
+                                   flush, &footer_end, &error)
     if status == STATUS_OK:
         ledger_flush_end(self, 0, self.end, self.entry_count, self.message_count)
         atomic_swap_if_u32(&self.state, LEDGER_SEALING, LEDGER_SEALED)

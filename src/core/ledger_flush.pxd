@@ -30,6 +30,10 @@ cdef void ledger_flush_end(LedgerAppend* self, int error, uint64_t end, uint64_t
 """Give the turn back. error: errno of the flush, it poisons. entry_count: durable now;
 FLUSH_NOTHING: as before."""
 
+cdef bint ledger_flush_ended(LedgerAppend* self) noexcept nogil
+"""Say in the slot of a ledger that another one follows that it has ended, if all of it is
+published. Called with flush_mutex held; True: then wake its readers, without a lock."""
+
 cdef void ledger_poison(LedgerAppend* self, int error) noexcept nogil
 cdef void ledger_publish(LedgerAppend* self, uint64_t end, uint64_t entry_count,
                          uint64_t message_count) noexcept nogil

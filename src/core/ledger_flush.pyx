@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from pulsarx._core.atomic cimport *
 
 from pulsarx._core.ledger_state cimport *
+from pulsarx._core.published_end cimport PUBLISHED_ENDED, PUBLISHED_OPEN
 from pulsarx._core.status cimport *
 from pulsarx._core.wait_event cimport *
 
@@ -83,6 +84,7 @@ cdef void ledger_flush_turn(LedgerAppend* self) noexcept nogil:
 cdef void ledger_flush_end(LedgerAppend* self, int error, uint64_t end, uint64_t entry_count,
                            uint64_t message_count) noexcept nogil:
     cdef bint advanced = error == 0 and entry_count > self.durable_count
+    cdef bint ended = False
     pthread_mutex_lock(&self.flush_mutex)
     if error:
         ledger_poison(self, error)
@@ -92,11 +94,22 @@ cdef void ledger_flush_end(LedgerAppend* self, int error, uint64_t end, uint64_t
         atomic_store_u64(&self.durable_count, entry_count)
         if self.publish_on_flush:
             ledger_publish(self, end, entry_count, message_count)
+        ended = ledger_flush_ended(self)
     self.flushing = 0
     pthread_mutex_unlock(&self.flush_mutex)
     wait_event_wake(&self.flush_event)
-    if advanced and self.publish_on_flush:
+    if ended or (advanced and self.publish_on_flush):
         ledger_publish_wake(self)
+
+
+cdef bint ledger_flush_ended(LedgerAppend* self) noexcept nogil:
+    if not self.followed or atomic_load_u64(&self.published.state) != PUBLISHED_OPEN:
+        return False
+    if self.publish_on_flush and self.durable_end != atomic_load_u64(&self.end):
+        return False
+    self.followed = 0                # the slot may be another ledger's before this one is closed
+    atomic_store_u64(&self.published.state, PUBLISHED_ENDED)
+    return True
 
 
 cdef void ledger_poison(LedgerAppend* self, int error) noexcept nogil:

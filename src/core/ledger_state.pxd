@@ -3,8 +3,9 @@ ledger_append alone.
 
   state      holds                                      left by
   OPEN       appends accepted                           a failed write, flush_failed, seal, close
-  FENCED     a write failed: no more appends, what      seal, close
-             is published stays good and flushable
+  FENCED     a write failed, or it is full: no more     seal, close
+             appends, what is published stays good
+             and flushable
   POISONED   a flush failed: end on disk unknown        close
   SEALING    index and footer are being written         done; failed: OPEN, FENCED, POISONED
   SEALED     index and footer written; read only        close
@@ -55,6 +56,9 @@ cdef struct LedgerAppend:
     uint64_t durable_end              # atomic
     uint64_t durable_count            # entries; atomic
     uint64_t durable_messages
+    uint32_t followed                 # fenced, and another ledger takes the entries
+    LedgerAppend* before              # borrowed: the one in front of it, while that may not be
+                                      # durable; for the holder of the turn to flush; else NULL
     WaitEvent flush_event
     void* index                       # private: LedgerIndex of what was appended
     void* preparer                    # private: LedgerPreparer

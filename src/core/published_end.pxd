@@ -8,7 +8,9 @@ read.
       24     8  entry_count     below end
       32     8  message_count   below end
       40     8  event, waiters  WaitEvent: moves at each publish a reader waits for
-      48     8  state           1 open, 2 sealed (look the ledger up in the catalogue), 0 free
+      48     8  state           1 open, 3 ended (full, and `end` is its last: the ledger prepared
+                                behind it takes the entries), 2 sealed (look the ledger up in the
+                                catalogue), 0 free
       56     8  left_ledger_id  of a slot that a dead owner left: whose end, entry_count and
                                 message_count these are, until that ledger is recovered; else 0
 """
@@ -21,6 +23,7 @@ cdef enum PublishedState:
     PUBLISHED_FREE = 0
     PUBLISHED_OPEN = 1
     PUBLISHED_SEALED = 2
+    PUBLISHED_ENDED = 3
 
 cdef struct PublishedEnd:
     uint64_t ledger_id

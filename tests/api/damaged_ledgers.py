@@ -8,14 +8,24 @@ from typing import Any
 from child_process import ChildProcess
 
 from pulsarx import errors
+from pulsarx._pycore.ground.file_system import FileSystem
+from pulsarx.broker.catalogue.catalogue import Catalogue
+from pulsarx.broker.catalogue.state import LEDGER_PREPARED
+from pulsarx.broker.folder.data_directory import DataDirectory
 
 HEADER_SIZE = 4096
 FRAME_SIZE = 64
 
 
 def ledger_paths(folder: Path) -> list[Path]:
-    """Oldest first."""
-    return sorted(folder.rglob("*.ledger"), key=lambda path: int(path.stem))
+    """Oldest first; without one that is prepared to be the next, or about to be."""
+    directory = DataDirectory.open(str(folder), files=FileSystem(), read_only=True)
+    state = Catalogue.open(directory).state
+    directory.close()
+    records = [each for topic in state.topics.values() for each in topic.ledgers]
+    hidden = [each.ledger_id for each in records if each.state == LEDGER_PREPARED]
+    found = sorted(folder.rglob("*.ledger"), key=lambda path: int(path.stem))
+    return [each for each in found if int(each.stem) < min([state.next_id, *hidden])]
 
 
 def frame_offsets(path: Path) -> list[int]:

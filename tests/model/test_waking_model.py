@@ -13,15 +13,19 @@ from waking_model import (
     bell_publisher,
     closer,
     explore,
+    flusher,
+    lane,
     new_topic,
     new_topics,
     no_topic_waits_in_vain,
     nobody_waits_in_vain,
     pool_thread,
+    prepared_topic,
     publisher,
     read_topic,
     seeker,
     sleeper,
+    switcher,
     taker,
 )
 
@@ -75,12 +79,34 @@ def closing_futures() -> list[Process]:
     return [publisher([1]), asker("asker", ["f", "g"]), pool_thread(), closer()]
 
 
+def switching() -> list[Process]:
+    """A publisher goes on to a prepared ledger while the full one is being flushed."""
+    return [switcher(), flusher(), sleeper("a"), sleeper("b")]
+
+
+def switching_alone() -> list[Process]:
+    """Nobody but the lane and who comes behind flushes the full one."""
+    return [switcher(), lane(), sleeper("a")]
+
+
+def switching_in_vain() -> list[Process]:
+    """The publisher is interrupted before its message; the full ledger is flushed all the same."""
+    return [switcher(interrupted=True), lane(), sleeper("a")]
+
+
+def switching_futures() -> list[Process]:
+    return [switcher(), lane(), asker("asker", ["f", "g"]), pool_thread()]
+
+
 NEW = [
     sleepers, roll_over, futures, futures_of_two, futures_over_ledgers, beside_a_sleeper,
     closing_futures,
 ]  # fmt: skip
 READ = [seeking, seeking_futures, closing]
+PREPARED = [switching, switching_alone, switching_in_vain, switching_futures]
 DEFECTS = {
+    "a reader does not ask whether a full ledger is durable": [switching],
+    "a full ledger that becomes durable tells nobody": [switching_in_vain],
     "the catalogue tells before the writer is registered": [sleepers, roll_over, futures],
     "the waker counts waiters before its change": [sleepers],
     "a sleeper does not look again": [sleepers, seeking, closing],
@@ -95,10 +121,12 @@ DEFECTS = {
 
 
 def begin(scene: Callable[[], list[Process]], *defects: str) -> State:
+    if scene in PREPARED:
+        return prepared_topic(*defects)
     return read_topic(*defects) if scene in READ else new_topic(*defects)
 
 
-@pytest.mark.parametrize("scene", NEW + READ)
+@pytest.mark.parametrize("scene", NEW + READ + PREPARED)
 def test_no_waking_is_lost(scene: Callable[[], list[Process]]) -> None:
     assert explore(begin(scene), scene(), nobody_waits_in_vain) > 20
 

@@ -5,6 +5,9 @@ of the next one. `explore` runs every order of the steps of all processes and as
 can go on, whether somebody waits who should not. The processes are the parties of the real thing:
 
   publisher     ManagedLedger, LedgerTail and the core's append: a ledger appears, grows, the next
+  switcher      a publisher that finds the ledger full and the next one prepared: LedgerTail alone
+  flusher       durability sync: ledger_append_flush, and LedgerPublisher.make_durable
+  lane          ManagedLedger.settle_left
   sleeper       ConsumerCore.receive, on a WaitEvent
   asker         receive_async, and cancel: ReceiveQueue
   pool thread   SerialWork: completes futures
@@ -109,6 +112,10 @@ def new_topic(*defects: str) -> State:
         "catalogue": 0,  # the newest ledger that readers are told of
         "registered": 0,  # the newest whose writer can be found
         "tail": 0,  # the one that entries go to
+        "prepared": 0,  # known to the catalogue, and not yet to readers; 0: none
+        "changes": 0,  # of the list of ledgers, counted
+        "seen changes": -1,  # by the reader, when there was no ledger to go on with
+        "written": {},  # ledger: messages; only where they are flushed later
         "published": {},  # ledger: messages
         "spans": {},  # ledger: whether a reader takes it for one that grows
         # the reader
@@ -143,12 +150,38 @@ def look(s: State) -> int | None:
                 return s["passed"] * 100 + s["offset"]
             if grows and s["passed"] == s["tail"]:
                 return None
-        if s["passed"] >= s["catalogue"]:
+            if (
+                grows
+                and not is_final(s, s["passed"])
+                and ("a reader does not ask whether a full ledger is durable" not in s["defects"])
+            ):
+                return None
+        if s["seen changes"] == s["changes"]:
+            return None
+        if s["passed"] >= listed(s):
+            s["seen changes"] = s["changes"]
             return None
         s["passed"] += 1
+        s["seen changes"] = -1
         s["offset"] = 0
         # Without a writer it is taken for a sealed one, and kept as that.
         s["spans"].setdefault(s["passed"], s["passed"] <= s["registered"])
+
+
+def is_final(s: State, ledger: int) -> bool:
+    """ledger_append_is_final."""
+    published: int = s["published"].get(ledger, 0)
+    return published == s["written"].get(ledger, published)
+
+
+def listed(s: State) -> int:
+    """ManagedLedger.ledgers: the last one; a prepared one counts when it is in use."""
+    newest: int = s["catalogue"]
+    if newest != s["prepared"]:
+        return newest
+    if s["tail"] < newest:
+        return newest - 1
+    return newest if is_final(s, newest - 1) else newest - 1
 
 
 def has_more(s: State) -> bool:
@@ -224,6 +257,7 @@ def publisher(counts: list[int]) -> Process:
 
     def switch(s: State, number: int) -> None:
         s["tail"] = number
+        s["changes"] += 1
 
     def append(s: State, number: int) -> None:
         s["published"][number] = s["published"].get(number, 0) + 1
@@ -270,6 +304,67 @@ def publisher(counts: list[int]) -> Process:
             then(f"{label}late, wakes", change(append), f"{label}wake")
             steps |= waking(after, label)
     return Process("publisher", steps)
+
+
+def prepared_topic(*defects: str) -> State:
+    """One message in a ledger that is full now, written and not flushed; the next is prepared."""
+    state = new_topic(*defects)
+    state |= {"catalogue": 2, "registered": 2, "tail": 1, "prepared": 2, "passed": 1}
+    return state | {"spans": {1: True}, "written": {1: 1}, "published": {1: 0}}
+
+
+def switcher(interrupted: bool = False) -> Process:
+    """LedgerTail.use_prepared, one step, and its waking; then one message, flushed with what is in
+    front of it. interrupted: it leaves before its message."""
+
+    def switch(s: State, me: str) -> str:
+        s["tail"] = 2
+        s["changes"] += 1
+        return "s count waiters"
+
+    def append(s: State, me: str) -> str:
+        s["written"][2] = 1
+        return "flush first"
+
+    def flush_first(s: State, me: str) -> str:
+        s["published"][1] = 1
+        return "f count waiters"
+
+    def flush(s: State, me: str) -> str:
+        s["published"][2] = 1
+        return "count waiters"
+
+    steps = {"switch": switch, **waking(END if interrupted else "append", "s "), "append": append}
+    steps |= {"flush first": flush_first, **waking("flush", "f "), "flush": flush, **waking(END)}
+    return Process("switcher", steps)
+
+
+def flusher() -> Process:
+    """Who published the message in the full ledger flushes it."""
+
+    def flush(s: State, me: str) -> str:
+        s["published"][1] = 1
+        silent = "a full ledger that becomes durable tells nobody" in s["defects"]
+        return END if silent else "count waiters"
+
+    return Process("flusher", {"flush": flush, **waking(END)})
+
+
+def lane() -> Process:
+    """After the switch: the full ledger is made durable, and those who wait look once more."""
+
+    def settle(s: State, me: str) -> str:
+        if s["tail"] != 2:
+            raise Blocked
+        s["published"][1] = 1
+        silent = "a full ledger that becomes durable tells nobody" in s["defects"]
+        return END if silent else "changed"
+
+    def changed(s: State, me: str) -> str:
+        s["changes"] += 1
+        return "count waiters"
+
+    return Process("lane", {"settle": settle, "changed": changed, **waking(END)})
 
 
 def sleeper(name: str) -> Process:
@@ -453,6 +548,7 @@ def seeker() -> Process:
 
     def reset(s: State, me: str) -> str:
         s["passed"] = s["offset"] = 0
+        s["seen changes"] = -1
         return END if "a seek tells nobody" in s["defects"] else "count waiters"
 
     return Process("seeker", {"reset": reset, **waking(END)})

@@ -143,9 +143,8 @@ class Broker:
             # A forgotten producer may be closed in the background at the same time.
             if not isinstance(error, AlreadyClosed):
                 failure = error or failure
-        queues = (runtime.background, runtime.flushes)
         steps = (runtime.close_completions, runtime.stop_flushing)
-        for step in (*steps, *(each.close for each in queues)):
+        for step in (*steps, *(each.close for each in runtime.job_queues)):
             failure = attempt(step) or failure
         for topic in topics:
             failure = attempt(topic.close) or failure

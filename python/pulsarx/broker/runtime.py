@@ -59,8 +59,9 @@ class BrokerSettings:
 class BrokerRuntime:
     """The shared parts of one broker that owns its folder, or its memory. Any thread may call.
 
-    background: seals full ledgers, trims, closes what was forgotten. flushes: what the flush
-    interval is over for. completions: callbacks.
+    background: seals full ledgers, trims, closes what was forgotten. roll_overs: prepares ledgers,
+    which nothing else may delay. flushes: what the flush interval is over for. completions:
+    callbacks.
     """
 
     def __init__(
@@ -86,9 +87,10 @@ class BrokerRuntime:
         self._forget_ends()
         self.policies = PolicyStore(self.catalogue, settings.options)
         self.state = OpenState("client")
+        self.roll_overs = JobQueue("pulsarx-roll-over")
         self.background = JobQueue("pulsarx-background")
         self.flushes = JobQueue("pulsarx-flush")
-        for each in (self.background, self.flushes):
+        for each in self.job_queues:
             self._let_clock_wait_for(each)
         self._catalogue_flush = self.after_flush_interval(self.catalogue.flush)
         self._completions: CompletionQueue | None = None
@@ -96,6 +98,11 @@ class BrokerRuntime:
         self._lock = threading.Lock()
         self._producer_count = 0
         self.attach_lock = threading.Lock()  # one attach at a time
+
+    @property
+    def job_queues(self) -> tuple[JobQueue, ...]:
+        """In the order they are to be closed: one may put jobs into those behind it."""
+        return self.roll_overs, self.background, self.flushes
 
     def _open_ends(self) -> PublishedEnds:
         path, epoch = self.directory.ends_path, self.catalogue.epoch
@@ -111,7 +118,7 @@ class BrokerRuntime:
             ledger.ledger_id
             for topic in topics
             for ledger in topic.ledgers
-            if ledger.state == "open"
+            if ledger.state != "sealed"
         }
         for ledger_id in left:
             if ledger_id not in unsealed:

@@ -35,8 +35,7 @@ class Inspection:
     def settle(self) -> None:
         """Return when nothing is going on in the background: ledgers that are full are sealed,
         what is not needed is removed, what was forgotten is closed."""
-        runtime = self.runtime
-        queues = (runtime.background, runtime.flushes)
+        queues = self.runtime.job_queues
         while not all(each.idle for each in queues):
             for each in queues:
                 each.wait()

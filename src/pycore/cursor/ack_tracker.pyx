@@ -18,8 +18,8 @@ from pulsarx._core.cursor_sections cimport RestoredMessage
 from pulsarx._core.cursor_state cimport (
     CursorState, LedgerAcks, cursor_state_add, cursor_state_apply, cursor_state_base,
     cursor_state_decode, cursor_state_encode, cursor_state_find, cursor_state_forget,
-    cursor_state_free, cursor_state_init, cursor_state_mark_delete, cursor_state_reset,
-    cursor_state_seal, cursor_state_size,
+    cursor_state_forget_unused, cursor_state_free, cursor_state_init, cursor_state_mark_delete,
+    cursor_state_reset, cursor_state_seal, cursor_state_size,
 )
 from pulsarx._core.invariant cimport invariant
 from pulsarx._core.status cimport (
@@ -200,6 +200,12 @@ cdef class AckTracker:
         """The topic has no ledger below this one: whatever is below counts as acknowledged."""
         self.check_open()
         cursor_state_forget(&self.c_state, below_ledger_id)
+
+    def forget_unused(self, above_ledger_id: int) -> None:
+        """The topic has no ledger above this one, and nobody expects one: those that were prepared
+        and are gone are none of its ledgers. One of which something is acknowledged stays."""
+        self.check_open()
+        cursor_state_forget_unused(&self.c_state, above_ledger_id)
 
     cdef LedgerAcks* found(self, object ledger_id) except NULL:
         cdef LedgerAcks* ledger

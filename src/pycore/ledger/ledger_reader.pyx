@@ -5,6 +5,7 @@ from libc.stdint cimport UINT64_MAX, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.ledger_append cimport ledger_append_is_final
 from pulsarx._core.ledger_index cimport FIND_MESSAGE
 from pulsarx._core.ledger_read cimport (
     LedgerGap, LedgerRead, ledger_read_entry, ledger_read_frame, ledger_read_pass,
@@ -137,6 +138,10 @@ cdef class LedgerReader:
         cdef uint64_t changes
         if self.span is not None:
             if self.span.writer is not None and self.span.writer is self.tail.writer:
+                return READ_NOTHING
+            # A full one that is not all flushed still grows for its readers.
+            if self.span.writer is not None and not ledger_append_is_final(
+                    &self.span.writer.c_ledger):
                 return READ_NOTHING
             # The tail was switched away before we looked: its last end is final now, and we may not
             # have seen it.

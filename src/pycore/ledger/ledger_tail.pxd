@@ -12,6 +12,7 @@ from pulsarx._core.atomic cimport atomic_load_u64
 from pulsarx._core.published_end cimport PublishedEnd
 from pulsarx._core.wait_event cimport WaitEvent
 from pulsarx._pycore.ground.interval_job cimport IntervalJob
+from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
 
@@ -27,7 +28,16 @@ cdef class LedgerTail:
     cdef WaitEvent own_event
     cdef object event_owner              # keeps c_event alive when it lies in a shared mapping
     cdef public IntervalJob flush        # durability interval: armed by each publish; else None
+    cdef LedgerWriter prepared           # takes the entries when writer is full; None: nothing is
+    cdef list left                       # full writers, until the managed ledger settles them
+    cdef readonly uint64_t newest_id     # of the last writer there was
+    cdef JobQueue lane                   # of the managed ledger; None: nothing is prepared
+    # An entry at or behind one of these asks for the next ledger: see `asks`.
+    cdef uint64_t ask_at_entry
+    cdef uint64_t ask_at_offset
+    cdef int64_t ask_at_ms
     cdef public int64_t roll_over_at_ms  # what is published then or later goes to the next ledger
+    cdef public int64_t roll_over_ms     # how long a ledger is open; INT64_MAX: for ever
     cdef uint64_t changes                # of the list of ledgers, counted
     # what to call when messages became visible, besides waking c_event
     cdef list watchers
@@ -36,7 +46,19 @@ cdef class LedgerTail:
 
     cdef int notify(self) except -1
     cdef int open_next(self) except -1
-    cdef int roll_over(self, LedgerWriter full) except -1
+    cdef int roll_over(self, LedgerWriter full, int64_t now_ms) except -1
+    """Let the next entry go to another ledger: to the one that is prepared, without a call of the
+    control plane, or else to one that is made now."""
+
+    cdef bint use_prepared(self, LedgerWriter full, int64_t now_ms) except -1
+    cdef int attach(self, LedgerWriter writer) except -1
+    cdef int go_to(self, LedgerWriter writer, int64_t now_ms) except -1
+
+    cdef int ask_never(self) except -1
+    cdef int ask_at_part(self, LedgerWriter writer, uint64_t entry_count, uint64_t end,
+                         int64_t now_ms) except -1
+    cdef int ask(self) except -1
+    """Have the next ledger prepared, in the lane of the managed ledger."""
 
     # What readers ask of the list of ledgers. Calls of the control plane: they may open a file.
 
@@ -51,7 +73,14 @@ cdef class LedgerTail:
 
     cdef uint64_t ledger_id_after(self, uint64_t ledger_id) except? 0
     cdef uint64_t messages_in(self, uint64_t ledger_id) except? 0
-    cdef int appended(self, LedgerWriter writer, int64_t publish_time_ms) except -1
+
+
+cdef inline bint ledger_tail_asks(LedgerTail self, uint64_t entry_id, uint64_t offset,
+                                  int64_t publish_time_ms) noexcept:
+    """Whether an entry that was just stored fills the ledger so far that the next one is to be
+    asked for."""
+    return (entry_id >= self.ask_at_entry or offset >= self.ask_at_offset
+            or publish_time_ms >= self.ask_at_ms)
 
 
 cdef class LedgerSpan:

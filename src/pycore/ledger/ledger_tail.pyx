@@ -5,18 +5,28 @@ cimport cython
 from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint64_t
 
 from pulsarx._core.atomic cimport (
-    atomic_load_u64, atomic_store_u32, pthread_mutex_lock, pthread_mutex_unlock,
+    atomic_load_u32, atomic_load_u64, pthread_mutex_lock, pthread_mutex_unlock,
 )
-from pulsarx._core.ledger_state cimport LEDGER_FENCED, LEDGER_OPEN
+from pulsarx._core.ledger_append cimport (
+    ledger_append_end, ledger_append_fence, ledger_append_is_final,
+)
+from pulsarx._core.ledger_state cimport LEDGER_OPEN
 from pulsarx._core.limits cimport ENTRY_ALIGNMENT, LEDGER_HEADER_SIZE
 from pulsarx._core.status cimport STATUS_TRUNCATED, STATUS_UNBORN
 from pulsarx._core.wait_event cimport wait_event_wake
 from pulsarx._pycore.ground.control_plane cimport control_plane
+from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.ledger.published_ends cimport PublishedEnds
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.watchers cimport watchers_call, watchers_remove
+
+cdef enum:
+    # Ledgers that are filled in no time, or nearly: the next one is prepared at the first entry.
+    SMALL_ENTRY_COUNT = 1024
+    SMALL_SIZE = 16777216
+    EARLY_MS = 60000                   # before a ledger's time is over, or half of it
 
 
 @cython.no_gc_clear
@@ -28,11 +38,16 @@ cdef class LedgerTail:
         self.own_event.waiters = 0
         self.c_event = &self.own_event
 
-    def __init__(self, object managed_ledger, int partition=-1):
+    def __init__(self, object managed_ledger, int partition=-1, JobQueue lane=None):
+        """lane: for what is to be prepared and settled of the managed ledger; None: nothing is."""
         self.managed_ledger = managed_ledger
         self.partition = partition
+        self.lane = lane
         self.roll_over_at_ms = INT64_MAX
+        self.roll_over_ms = INT64_MAX
+        self.ask_never()
         self.attached = []
+        self.left = []
         self.watchers = []
 
     def __dealloc__(self):
@@ -41,14 +56,133 @@ cdef class LedgerTail:
         for writer in self.attached:
             writer.c_ledger.topic_event = NULL
 
-    def switch(self, LedgerWriter writer) -> None:
+    def switch(self, LedgerWriter writer, int64_t now_ms=0) -> None:
         """Let the next entry go to writer (None: nowhere). The writer before must be fenced and
-        fully published."""
+        fully published, and nothing prepared."""
         if writer is not None:
-            writer.c_ledger.topic_event = self.c_event
-            self.attached.append(writer)
-        self.writer = writer
+            self.attach(writer)
+        self.go_to(writer, now_ms)
         self.wake()
+
+    cdef int attach(self, LedgerWriter writer) except -1:
+        """Have what is published in the ledger wake those that wait for this topic."""
+        self.attached.append(writer)
+        writer.c_ledger.topic_event = self.c_event
+        return 0
+
+    cdef int go_to(self, LedgerWriter writer, int64_t now_ms) except -1:
+        self.writer = writer
+        self.ask_never()
+        self.roll_over_at_ms = INT64_MAX
+        if writer is None:
+            return 0
+        self.newest_id = writer.ledger_id
+        if self.roll_over_ms < INT64_MAX - now_ms:
+            self.roll_over_at_ms = now_ms + self.roll_over_ms
+        self.ask_at_part(writer, 0, LEDGER_HEADER_SIZE, now_ms)
+        return 0
+
+    # Preparing the next ledger --------------------------------------------------------------------
+
+    cdef int ask_never(self) except -1:
+        self.ask_at_entry = UINT64_MAX
+        self.ask_at_offset = UINT64_MAX
+        self.ask_at_ms = INT64_MAX
+        return 0
+
+    cdef int ask_at_part(self, LedgerWriter writer, uint64_t entry_count, uint64_t end,
+                         int64_t now_ms) except -1:
+        """Ask for the next ledger when half of what is left of this one is used; of a small one
+        at its first entry."""
+        cdef uint64_t entries = writer.c_ledger.entry_count_max
+        cdef uint64_t size = writer.c_ledger.size_max
+        if self.lane is None:
+            return 0
+        if entry_count == 0 and (entries <= SMALL_ENTRY_COUNT or size <= SMALL_SIZE):
+            self.ask_at_entry = 0
+            return 0
+        # The entry of this number, or at this offset, is in the second half.
+        self.ask_at_entry = entry_count + (entries - min(entry_count, entries)) // 2
+        self.ask_at_offset = end + (size - min(end, size)) // 2
+        if self.roll_over_at_ms != INT64_MAX:
+            self.ask_at_ms = now_ms + max((self.roll_over_at_ms - now_ms) // 2,
+                                          self.roll_over_at_ms - now_ms - EARLY_MS)
+        return 0
+
+    cdef int ask(self) except -1:
+        self.ask_never()
+        self.lane.put(self.managed_ledger.prepare)
+        return 0
+
+    def ask_again(self, int64_t now_ms) -> None:
+        """What was asked for could not be prepared: ask again when half of what is left now is
+        used."""
+        if self.writer is not None and self.prepared is None:
+            self.ask_at_part(self.writer, max(<uint64_t>1, self.writer.c_ledger.entry_count),
+                             self.writer.c_ledger.end, now_ms)
+
+    def prepare(self, LedgerWriter writer not None) -> None:
+        """Have a new ledger ready to take the entries when this one is full."""
+        self.attach(writer)
+        self.prepared = writer
+
+    def take_prepared(self) -> LedgerWriter | None:
+        """What was prepared, to be discarded: from here on no publisher switches to it."""
+        cdef LedgerWriter prepared = self.prepared
+        self.prepared = None
+        return prepared
+
+    def take_left(self) -> list:
+        """The ledgers that were left for a prepared one since it was asked last, oldest first."""
+        left, self.left = self.left, []
+        return left
+
+    cdef bint use_prepared(self, LedgerWriter full, int64_t now_ms) except -1:
+        """Let the next entry go to what is prepared; False: nothing is, nothing was changed but
+        that the full ledger may be fenced.
+
+        The exchange is one step: the interpreter's lock is held from the second look on, no Python
+        code runs in it, and each publisher that comes later finds another writer.
+        """
+        cdef LedgerWriter prepared
+        if self.prepared is None or self.writer is not full:
+            return self.writer is not full
+        with nogil:
+            # First: once readers go on to the next ledger, nothing may be added to this one.
+            ledger_append_fence(&full.c_ledger)
+        prepared = self.prepared
+        if self.writer is not full:
+            return True
+        if prepared is None or atomic_load_u32(&prepared.c_ledger.state) != LEDGER_OPEN:
+            return False
+        self.left.append(full)
+        prepared.follow(full)
+        self.prepared = None
+        self.changes += 1
+        # Of another clock, an entry may be of any time: never before the ledger that is left.
+        if self.roll_over_at_ms != INT64_MAX:
+            now_ms = max(now_ms, self.roll_over_at_ms - self.roll_over_ms)
+        self.go_to(prepared, now_ms)
+        ledger_append_end(&full.c_ledger)
+        wait_event_wake(self.c_event)
+        self.lane.put(self.managed_ledger.settle_left)
+        self.notify()
+        return True
+
+    @property
+    def has_prepared(self) -> bool:
+        """Whether the next ledger is ready."""
+        return self.prepared is not None
+
+    def uses(self, uint64_t ledger_id) -> bool:
+        """Whether a ledger that the catalogue has as prepared takes entries, and the one in front
+        of it will not be seen to grow any more."""
+        cdef LedgerWriter writer = self.writer
+        if ledger_id > self.newest_id:
+            return False
+        if writer is None or writer.ledger_id != ledger_id or writer.before is None:
+            return True
+        return ledger_append_is_final(&writer.before.c_ledger)
 
     def detach(self, LedgerWriter writer not None) -> None:
         """The writer is closed: nothing it does can concern this topic any more."""
@@ -78,8 +212,9 @@ cdef class LedgerTail:
         control_plane.perform(self.managed_ledger.open_writer)
         return 0
 
-    cdef int roll_over(self, LedgerWriter full) except -1:
-        control_plane.perform(self.managed_ledger.roll_over, (full,))
+    cdef int roll_over(self, LedgerWriter full, int64_t now_ms) except -1:
+        if not self.use_prepared(full, now_ms):
+            control_plane.perform(self.managed_ledger.roll_over, (full,))
         return 0
 
     cdef bint is_same(self, uint64_t changes) noexcept:
@@ -99,8 +234,9 @@ cdef class LedgerTail:
     cdef uint64_t messages_in(self, uint64_t ledger_id) except? 0:
         return control_plane.perform_whole(self.managed_ledger.messages_in, (ledger_id,))
 
-    cdef int appended(self, LedgerWriter writer, int64_t publish_time_ms) except -1:
-        return 0
+    def switch_to_prepared(self, LedgerWriter full not None, int64_t now_ms) -> bool:
+        """See use_prepared."""
+        return self.use_prepared(full, now_ms)
 
     def listen(self, PublishedEnds ends, int slot) -> None:
         """Sleep on the slot another process publishes into (a folder opened read-only)."""
@@ -218,10 +354,12 @@ cdef void writer_counts(LedgerWriter writer, uint64_t* end, uint64_t* entries,
 def fence(LedgerWriter writer not None) -> None:
     """Refuse further appends; what is stored stays, and can be flushed and sealed."""
     with nogil:
-        pthread_mutex_lock(&writer.c_ledger.append_mutex)
-        if writer.c_ledger.state == LEDGER_OPEN:
-            atomic_store_u32(&writer.c_ledger.state, LEDGER_FENCED)
-        pthread_mutex_unlock(&writer.c_ledger.append_mutex)
+        ledger_append_fence(&writer.c_ledger)
+
+
+def is_final(LedgerWriter writer not None) -> bool:
+    """Whether readers will never see more of a fenced ledger than they may now."""
+    return ledger_append_is_final(&writer.c_ledger)
 
 
 def published_counts(LedgerWriter writer not None) -> tuple:

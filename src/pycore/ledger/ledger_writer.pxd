@@ -13,7 +13,11 @@ cdef class LedgerWriter:
     cdef readonly PublishedEnds slots    # keeps the slot mapped
     cdef readonly uint64_t slot
     cdef LedgerFile file                 # the one mapping, made by map()
+    cdef readonly LedgerWriter before    # keeps c_ledger.before; None: it follows none
     cdef AppendIndex append_index        # owns c_ledger.index
     cdef bint c_born                     # created and not yet freed
     cdef bint c_forked                   # this is a forked child's copy: never to be used
+    cdef int follow(self, LedgerWriter full) except -1
+    """Become what takes the entries behind the last one of a fenced ledger."""
+
     cdef int c_raise(self, int status, object what) except -1

@@ -118,6 +118,19 @@ cdef class LedgerWriter:
         return raise_status(status, error,
                             f"{what} ledger {self.ledger_id} at {self.path or 'memory'}")
 
+    cdef int follow(self, LedgerWriter full) except -1:
+        self.before = full
+        ledger_append_follow(&self.c_ledger, &full.c_ledger)
+        return 0
+
+    def forget_before(self) -> None:
+        """The ledger in front is sealed or given up: nothing more of it is flushed from here."""
+        if self.before is None or self.c_forked:
+            return
+        with nogil:
+            ledger_append_forget(&self.c_ledger)
+        self.before = None
+
     def append(self, entry: bytes, *, message_count: int, publish_time_ms: int,
                deliver_at_ms: int = 0,
                sticky_hash: int = 0, flags: int = 0) -> tuple[int, int, int]:

@@ -200,7 +200,7 @@ cdef class PublishedEnds:
 
     def read(self, slot: int) -> tuple[int, int, int, int, int, int]:
         """(ledger_id, epoch, end, entry_count, message_count, state); state 0 free, 1 open, 2
-        sealed."""
+        sealed, 3 ended: full, and another one takes the entries."""
         cdef PublishedEnd* at = self.c_slot(slot)
         # Counts before the end, so that what is counted may be read.
         cdef uint64_t ledger_id = atomic_load_u64(&at.ledger_id)

@@ -18,7 +18,7 @@ from pulsarx._core.status cimport (
 from pulsarx._pycore.ground.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
-from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
+from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail, ledger_tail_asks
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.publish.completion_queue cimport CompletionQueue
 from pulsarx._pycore.publish.publish_gate cimport Gate
@@ -136,7 +136,7 @@ cdef class LedgerPublisher(EntryPublisher):
             state = atomic_load_u32(&writer.c_ledger.state)
             if state == LEDGER_FENCED or (state == LEDGER_OPEN
                                           and frame.publish_time_ms >= self.tail.roll_over_at_ms):
-                self.tail.roll_over(writer)
+                self.tail.roll_over(writer, frame.publish_time_ms)
                 continue
             if frame.entry_size > GIL_KEPT_UP_TO:
                 with nogil:
@@ -155,14 +155,15 @@ cdef class LedgerPublisher(EntryPublisher):
             # Refused without an error: another producer has just begun to roll the ledger over.
             if status == STATUS_LEDGER_FULL or status == STATUS_CLOSED or (
                     status == STATUS_IO and writer.c_ledger.error == 0):
-                self.tail.roll_over(writer)
+                self.tail.roll_over(writer, frame.publish_time_ms)
                 continue
             self.refuse(status, writer, frame)
         receipt.writer = writer
         receipt.ledger_id = writer.ledger_id
         receipt.entry_id = frame.entry_id
         receipt.message_count = frame.message_count
-        self.tail.appended(writer, frame.publish_time_ms)
+        if ledger_tail_asks(self.tail, frame.entry_id, offset, frame.publish_time_ms):
+            self.tail.ask()
         return writer
 
     cdef int refuse(self, int status, LedgerWriter writer, EntryFrame* frame) except -1:

@@ -71,6 +71,7 @@ def owner(folder: Path) -> Iterator[Owner]:
 @pytest.fixture
 def beside(owner: Owner, folder: Path) -> Iterator[pulsarx.Client]:
     owner.does("publish t 0 3")
+    owner.does("settle")  # the next ledger is prepared
     with pulsarx.Client(folder, read_only=True) as client:
         yield client
 

@@ -136,15 +136,17 @@ def test_a_cursor_that_cannot_be_removed_is_said_in_the_log(
 
 
 def test_a_folder_of_ledgers_on_a_full_disk_is_a_full_disk(tmp_path: Path) -> None:
-    with (
-        pulsarx.Client(tmp_path / "data", broker_options=ONE_ENTRY) as client,
-        fault_plan() as plan,
-    ):
+    """That the next ledger cannot be prepared is told to nobody; who needs it then is told."""
+    with pulsarx.Client(tmp_path / "data", broker_options=ONE_ENTRY) as client:
         producer = client.create_producer("t")
         producer.send(b"0")
-        plan.fail("make_directory", error=errno.ENOSPC)
-        with pytest.raises(errors.StorageFullError, match=r"make the folder of .*ledger"):
+        inspect(client).settle()
+        with fault_plan() as plan:
+            plan.fail("make_directory", error=errno.ENOSPC, sticky=True)
             producer.send(b"1")
+            inspect(client).settle()
+            with pytest.raises(errors.StorageFullError, match=r"make the folder of .*ledger"):
+                producer.send(b"-")
         producer.send(b"2")
         reader = client.create_reader("t", MessageId.earliest)
-        assert data_of(receive_all(reader)[0]) == ["0", "2"]
+        assert data_of(receive_all(reader)[0]) == ["0", "1", "2"]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from damaged_ledgers import ledger_paths
 from topic_reading import OpenClient, drain, numbers, payloads, whole_topic
 
 import pulsarx
@@ -32,7 +33,7 @@ def settle(client: pulsarx.Client) -> None:
 
 
 def ledger_files(folder: Path) -> list[int]:
-    return sorted(int(path.stem) for path in folder.rglob("*.ledger"))
+    return [int(path.stem) for path in ledger_paths(folder)]
 
 
 def ledgers(client: pulsarx.Client) -> list[dict[str, Any]]:

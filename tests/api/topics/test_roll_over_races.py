@@ -40,22 +40,25 @@ def test_a_ledger_that_the_catalogue_has_just_named_can_be_looked_at(
     """Until its writer was known it was taken for a sealed one without a byte, and remembered as
     that: `find below offset 0: out of range`, and its messages never came."""
     client = open_client(broker_options=ONE_ENTRY)
-    publish(client, "0")
+    client.admin.topics.create_non_partitioned_topic("t")
     catalogue = inspect(client).catalogue
     commit = type(catalogue).commit
     seen: list[str] = []
 
     def commit_and_look(self: Any, operations: Any) -> int:
         number = commit(self, operations)
-        if not callable(operations) and operations[0]["op"] == "add_ledger" and not seen:
-            seen.append("added")
-            look_around(client)
+        [record] = self.state.topics.values()
+        for ledger in record.ledgers:
+            if ledger.state != "sealed" and ledger.state not in seen:
+                seen.append(ledger.state)
+                look_around(client)
         return number
 
-    monkeypatch.setattr(type(catalogue), "commit", commit_and_look)
     consumer = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
-    publish(client, "1", "2")
-    assert seen == ["added"]
+    monkeypatch.setattr(type(catalogue), "commit", commit_and_look)
+    publish(client, "0", "1", "2")
+    inspect(client).settle()
+    assert seen == ["open", "prepared"]
     assert whole_topic(client) == [b"0", b"1", b"2"]
     assert data_of(receive_all(consumer)[0]) == ["0", "1", "2"]
 

@@ -38,6 +38,8 @@ OPERATIONS = st.one_of(
     operation("create_topic", topic=TOPICS, topic_id=SMALL),
     operation("delete_topic", topic=TOPICS),
     operation("add_ledger", topic=TOPICS, ledger_id=SMALL, uuid=st.just("u"), slot=SMALL),
+    operation("prepare_ledger", topic=TOPICS, ledger_id=SMALL, uuid=st.just("u"), slot=SMALL),
+    operation("use_ledger", topic=TOPICS, ledger_id=SMALL),
     operation("seal_ledger", topic=TOPICS, ledger_id=SMALL, **END),
     operation("remove_ledgers", topic=TOPICS, ledger_ids=st.lists(SMALL, max_size=3)),
     operation("create_subscription", topic=TOPICS, name=st.text(max_size=2), cursor_id=SMALL),
@@ -53,6 +55,9 @@ OPERATIONS = st.one_of(
 )
 
 
+OF_A_LEDGER = ("seal_ledger", "use_ledger")
+
+
 def fitting(catalogue: Catalogue, step: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The step with most ids made such that they fit: fresh ones, or those of ledgers there are."""
     made = []
@@ -61,9 +66,9 @@ def fitting(catalogue: Catalogue, step: list[dict[str, Any]]) -> list[dict[str, 
         topic = catalogue.topic(one.get("topic", ""))
         ledgers = [ledger.ledger_id for ledger in topic.ledgers] if topic else []
         for field in ("topic_id", "cursor_id", "ledger_id"):
-            if field in one and one[field] > 1 and one["op"] != "seal_ledger":
+            if field in one and one[field] > 1 and one["op"] not in OF_A_LEDGER:
                 changed[field] = catalogue.allocate_id()
-        if one["op"] == "seal_ledger" and ledgers:
+        if one["op"] in OF_A_LEDGER and ledgers:
             changed["ledger_id"] = ledgers[one["ledger_id"] % len(ledgers)]
         if one["op"] == "remove_ledgers" and ledgers:
             changed["ledger_ids"] = ledgers[: len(one["ledger_ids"])]

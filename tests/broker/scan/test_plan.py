@@ -329,6 +329,7 @@ def test_while_nothing_changes_the_catalogue_is_not_read_again(
     client: pulsarx.Client, beside: Beside, monkeypatch: pytest.MonkeyPatch
 ):
     sent = publish(client, 2)
+    inspect(client).settle()  # the next ledger is prepared, which is a commit
     reader = beside()
     planner = Planner(reader, "t")
     planner.latest()

@@ -48,6 +48,23 @@ def add_ledger(topic: str, ledger_id: int, uuid: str, slot: int) -> Operation:
     }
 
 
+def prepare_ledger(topic: str, ledger_id: int, uuid: str, slot: int) -> Operation:
+    """A ledger that is ready to take the entries behind the last one of the ledger in front of it,
+    and takes none yet."""
+    return {
+        "op": "prepare_ledger",
+        "topic": topic,
+        "ledger_id": ledger_id,
+        "uuid": uuid,
+        "slot": slot,
+    }
+
+
+def use_ledger(topic: str, ledger_id: int) -> Operation:
+    """A prepared ledger takes entries."""
+    return {"op": "use_ledger", "topic": topic, "ledger_id": ledger_id}
+
+
 def seal_ledger(
     topic: str, ledger_id: int, summary: Any, *, sealed_ms: int, damaged: bool
 ) -> Operation:

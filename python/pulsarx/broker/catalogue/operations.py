@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pulsarx.broker.catalogue.state import (
     LEDGER_OPEN,
+    LEDGER_PREPARED,
     LEDGER_SEALED,
     CatalogueState,
     LeaseRecord,
@@ -281,7 +282,15 @@ def _delete_topic(draft: CatalogueDraft, fields: Operation) -> None:
 
 def _check_comes_last(topic: TopicRecord, ledger_id: int) -> None:
     """Readers go from one ledger to the next by its id."""
-    if not topic.ledgers or ledger_id > topic.ledgers[-1].ledger_id:
+    if not topic.ledgers:
+        return
+    last = topic.ledgers[-1]
+    if last.state == LEDGER_PREPARED and last.ledger_id != ledger_id:
+        raise CatalogueError(
+            f"ledger {ledger_id} of topic {topic.name} cannot come behind ledger {last.ledger_id}, "
+            "which is prepared to be the next one"
+        )
+    if ledger_id > last.ledger_id:
         return
     if any(ledger.ledger_id == ledger_id for ledger in topic.ledgers):
         raise CatalogueError(f"topic {topic.name} has ledger {ledger_id} already")
@@ -304,6 +313,22 @@ def _add_ledger(draft: CatalogueDraft, fields: Operation) -> None:
     topic.ledgers.append(LedgerRecord(**fields))
 
 
+def _prepare_ledger(draft: CatalogueDraft, fields: Operation) -> None:
+    _add_ledger(draft, fields | dict.fromkeys(_LEDGER_END, 0) | {"state": LEDGER_OPEN})
+    ledgers = draft.topic(fields["topic"]).ledgers
+    ledgers[-1] = LedgerRecord(fields["ledger_id"], fields["uuid"], fields["slot"], LEDGER_PREPARED)
+
+
+def _use_ledger(draft: CatalogueDraft, fields: Operation) -> None:
+    topic = draft.topic(fields["topic"])
+    last = topic.ledgers[-1] if topic.ledgers else None
+    if last is None or last.ledger_id != fields["ledger_id"] or last.state != LEDGER_PREPARED:
+        raise CatalogueError(
+            f"topic {topic.name} has no ledger {fields['ledger_id']} that is prepared"
+        )
+    topic.ledgers[-1] = last.used()
+
+
 def _seal_ledger(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields.pop("topic"))
     ids = [ledger.ledger_id for ledger in topic.ledgers]
@@ -311,7 +336,7 @@ def _seal_ledger(draft: CatalogueDraft, fields: Operation) -> None:
         raise CatalogueError(f"topic {topic.name} has no ledger {fields['ledger_id']}")
     index = ids.index(fields["ledger_id"])
     ledger = topic.ledgers[index]
-    if ledger.state != LEDGER_OPEN:
+    if ledger.state == LEDGER_SEALED:
         raise CatalogueError(f"ledger {ledger.ledger_id} of topic {topic.name} is sealed already")
     topic.ledgers[index] = LedgerRecord(uuid=ledger.uuid, slot=-1, state=LEDGER_SEALED, **fields)
 
@@ -470,6 +495,12 @@ OPERATIONS: dict[
             **{name: (kind, 0) for name, kind in _LEDGER_END.items()},
         },
     ),
+    "prepare_ledger": (
+        _prepare_ledger,
+        {"topic": "text", "ledger_id": "id", "uuid": "text", "slot": "integer"},
+        {},
+    ),
+    "use_ledger": (_use_ledger, {"topic": "text", "ledger_id": "id"}, {}),
     "seal_ledger": (
         _seal_ledger,
         {"topic": "text", "ledger_id": "id", **_LEDGER_END},

@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+LEDGER_PREPARED = "prepared"  # ready, and not known to hold an entry; the last of its topic
 LEDGER_OPEN = "open"
 LEDGER_SEALED = "sealed"
 LEASED_NOTHING = 1 << 63  # greater than every ledger id
@@ -49,6 +50,10 @@ class LedgerRecord:
         self.last_publish_ms = last_publish_ms
         self.sealed_ms = sealed_ms
         self.damaged = damaged  # sealed although some entry below its end cannot be read
+
+    def used(self) -> LedgerRecord:
+        """A prepared ledger as the open one that it becomes."""
+        return LedgerRecord(self.ledger_id, self.uuid, self.slot)
 
     def row(self) -> list[Any]:
         return [getattr(self, name) for name in self.__slots__]
@@ -241,7 +246,12 @@ class CatalogueState:
 
     @property
     def needs_version(self) -> int:
-        """The version of its checkpoint: 2 for a state that version 1 cannot express."""
+        """The version of its checkpoint: 2 or 3 for a state that earlier ones cannot express."""
+        if any(
+            topic.ledgers and topic.ledgers[-1].state == LEDGER_PREPARED
+            for topic in self.topics.values()
+        ):
+            return 3
         removed = any(topic.removed_ledger_id for topic in self.topics.values())
         return 2 if removed or self.transactions or self.leases else 1
 

@@ -76,6 +76,10 @@ class LedgerList:
         record = self.catalogue.state.topics.get(self.name)
         return [] if record is None else record.ledgers
 
+    def ledger_ids(self) -> list[int]:
+        """The ids of the ledgers, and of one that is prepared to be the next."""
+        return [each.ledger_id for each in self.ledgers()]
+
     def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
         """LedgerTrimmed: the topic has it no more."""
         raise NotImplementedError

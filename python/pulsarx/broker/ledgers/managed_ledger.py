@@ -2,8 +2,16 @@
 
 state      holds                                        left by
 IDLE       no ledger is open                            open_writer (first publish)
-OPEN       tail.writer takes entries                    roll_over, close
+OPEN       tail.writer takes entries                    the tail asks (prepare), roll_over, attach,
+                                                        close
+PREPARED   tail.writer takes entries, and an empty      a publisher that finds the ledger full
+           ledger behind it is ready                    (to OPEN, natively; settle_left follows),
+                                                        attach, close
 CLOSED     every ledger is sealed                       -
+
+A prepared ledger is durable and named in the catalogue, and no reader is told of it. It belongs to
+the list from the moment a publisher has switched to it and the full one in front of it will not be
+seen to grow any more; what the catalogue must be told of that is told later.
 """
 
 from __future__ import annotations
@@ -19,6 +27,7 @@ from pulsarx._pycore.ledger.ledger_tail import LedgerSpan, LedgerTail, fence, pu
 from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
 from pulsarx.broker import life_log
 from pulsarx.broker.catalogue import changes
+from pulsarx.broker.catalogue.state import LEDGER_PREPARED
 from pulsarx.broker.ledgers.ledger_list import (
     LedgerList,
     LedgerTrimmed,
@@ -42,12 +51,14 @@ class ManagedLedger(LedgerList):
     the list."""
 
     def __init__(self, runtime: BrokerRuntime, name: str, on_change: Callable[[int], None]) -> None:
-        """on_change: told the id of each ledger that came or was sealed; of a new one before its
-        first entry."""
+        """on_change: told the id of each ledger that came, was prepared or sealed; of a new one
+        before its first entry."""
         super().__init__(name, runtime.catalogue)
         self.runtime = runtime
         self.lock = threading.RLock()
-        self.tail = LedgerTail(self, self.partition)
+        self.tail = LedgerTail(self, self.partition, runtime.roll_overs)
+        minutes = runtime.options.managed_ledger_max_ledger_rollover_time_minutes
+        self.tail.roll_over_ms = minutes * 60_000
         if runtime.durability == "interval":
             self.tail.flush = runtime.after_flush_interval(self._flush)
         self._on_change = on_change
@@ -57,11 +68,30 @@ class ManagedLedger(LedgerList):
         self._unsealed: list[LedgerWriter] = []  # their seal failed
         self._switching = False
         self._cut: LedgerWriter | None = None  # closed by an attach that is going on
+        self._unused: LedgerWriter | None = None  # prepared, and still to be discarded
+        self._settled_id = 0  # of the newest prepared ledger whose use may be told
+        # ledgers() for the list of the catalogue it was made of, with the last one or without
+        self._shown: tuple[list[LedgerRecord], bool, list[LedgerRecord]] = ([], False, [])
         self._closed = False
         self._held: set[int] = set()  # why they are not trimmed was said
-        for ledger in self.ledgers():
-            if ledger.state == "open":
+        # A prepared one too, which may hold entries: its owner died before it could say so.
+        for ledger in super().ledgers():
+            if ledger.state != "sealed":
                 self._recover(ledger)
+
+    def ledgers(self) -> list[LedgerRecord]:
+        listed = super().ledgers()
+        if not listed or listed[-1].state != LEDGER_PREPARED:
+            return listed
+        used = self.tail.uses(listed[-1].ledger_id)
+        of, with_last, shown = self._shown
+        if of is not listed or with_last != used:
+            shown = [*listed[:-1], listed[-1].used()] if used else listed[:-1]
+            self._shown = (listed, used, shown)
+        return shown
+
+    def ledger_ids(self) -> list[int]:
+        return [each.ledger_id for each in super().ledgers()]
 
     def open_writer(self) -> None:
         """Open a ledger for the next entry, if none is open."""
@@ -71,15 +101,16 @@ class ManagedLedger(LedgerList):
                 self._switch()
 
     def roll_over(self, writer: LedgerWriter) -> None:
-        """Let the next entry go to a new ledger; the full one is sealed in the background."""
+        """Let the next entry go to a new ledger, for which the publisher waits: none was ready. The
+        full one is sealed in the background."""
         with self.lock:
             if self.tail.writer is not writer:
                 return
             self._check_open()
+            if self.tail.switch_to_prepared(writer, self.runtime.clock.now_ms()):
+                return  # it became ready while the lock was waited for
             # Fenced first: once readers go on to the next ledger, nothing may be added to this one.
-            fence(writer)
-            if self.runtime.durability != "os":
-                writer.flush()
+            self._end(writer)
             self._switch()
         life_log.debug(
             "%s: rolled over from ledger %d, %d entries, to ledger %d",
@@ -88,14 +119,16 @@ class ManagedLedger(LedgerList):
         self.runtime.background.post(lambda: self._seal_later(writer))
 
     def begin_attach(self) -> None:
-        """Append to no ledger any more, until `end_attach`. The lock is held all the while."""
+        """Append to no ledger any more, until `end_attach`. The lock is held all the while.
+
+        What is prepared is discarded: the ids of the ledgers that come now are greater."""
         self._check_open()
         self._check_not_switching()
+        self._discard_prepared()
         writer = self.tail.writer
         if writer is not None:
-            fence(writer)
-            if self.runtime.durability != "os":
-                writer.flush()
+            self._end(writer)
+            self._commit_use()
             self.tail.switch(None)
         self._cut = writer
         self._switching = True
@@ -106,6 +139,14 @@ class ManagedLedger(LedgerList):
         self._switching = False
         if writer is not None:
             self.runtime.background.post(partial(self._seal_later, writer))
+
+    def _end(self, writer: LedgerWriter) -> None:
+        """Nothing is added to the open ledger any more, and all of it is durable, with what is in
+        front of it."""
+        fence(writer)
+        if self.runtime.durability != "os":
+            writer.flush()
+        self._settled_id = max(self._settled_id, writer.ledger_id)
 
     def _check_not_switching(self) -> None:
         if self._switching:
@@ -119,17 +160,102 @@ class ManagedLedger(LedgerList):
         self._check_not_switching()
         self._switching = True
         try:
-            self.tail.switch(self._create_writer())
+            self._discard_prepared()
+            self.tail.switch(self._create_writer(changes.add_ledger), self.runtime.clock.now_ms())
         finally:
             self._switching = False
-        minutes = self.runtime.options.managed_ledger_max_ledger_rollover_time_minutes
-        self.tail.roll_over_at_ms = self.runtime.clock.now_ms() + minutes * 60_000
 
     def _check_open(self) -> None:
         if self._closed:
             raise errors.AlreadyClosed(f"topic {self.name}")
 
-    def _create_writer(self) -> LedgerWriter:
+    # Preparing ------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Have an empty ledger ready behind the open one. A job of the roll-over lane.
+
+        What fails is no error for anybody: the publisher that finds the ledger full then makes the
+        next one itself, and is told.
+        """
+        if self._switching:
+            return  # whatever it is, the ledger after it asks anew
+        with self.lock:
+            writer = self.tail.writer
+            if self._closed or self._switching or self.tail.has_prepared:
+                return
+            if writer is None or writer.state != "open":
+                return
+            self._switching = True
+            try:
+                self._discard_prepared()
+                prepared = self._create_writer(changes.prepare_ledger)
+                self.tail.prepare(prepared)
+            except errors.PulsarException as error:
+                life_log.debug(
+                    "%s: the ledger behind ledger %d cannot be prepared now: %s",
+                    self.name, writer.ledger_id, error,
+                )  # fmt: skip
+                self.tail.ask_again(self.runtime.clock.now_ms())
+            finally:
+                self._switching = False
+
+    def settle_left(self) -> None:
+        """Publishers have gone on to a prepared ledger: make the full one durable, tell those who
+        are to know, and seal it. A job of the roll-over lane."""
+        with self.lock:
+            left = self.tail.take_left()
+        for writer in left:
+            following = next(
+                (each for each in list(self._writers.values()) if each.before is writer), None
+            )
+            life_log.debug(
+                "%s: rolled over from ledger %d, %d entries, to ledger %d",
+                self.name, writer.ledger_id, writer.entry_count,
+                0 if following is None else following.ledger_id,
+            )  # fmt: skip
+            try:
+                if self.runtime.durability != "os":
+                    writer.flush()
+                # Not before: where the catalogue has it as open, the one in front has ended.
+                if following is not None:
+                    self._settled_id = max(self._settled_id, following.ledger_id)
+            except errors.AlreadyClosed:
+                continue  # the topic was closed meanwhile, and the ledger sealed
+            finally:
+                self.tail.wake()
+            self.runtime.background.post(partial(self._seal_later, writer))
+
+    def _discard_prepared(self) -> None:
+        """Remove the ledger that is prepared and was not used. The lock is held. Where that fails
+        nothing can be added behind it: it is tried again first."""
+        if self._unused is None:
+            self._unused = self.tail.take_prepared()
+        if self._unused is not None:
+            self._commit([changes.remove_ledgers(self.name, [self._unused.ledger_id])])
+            writer, self._unused = self._unused, None
+            self._release(writer)
+
+    def _commit_use(self) -> None:
+        """Say at once that the prepared ledger is in use, where others are to come behind it."""
+        listed = super().ledgers()
+        if listed and listed[-1].state == LEDGER_PREPARED:
+            self._commit([])
+
+    def _commit(self, operations: list[dict[str, Any]]) -> None:
+        """Commit, and say with it that the prepared ledger is in use, if it is and nobody has."""
+
+        def with_use(state: CatalogueState) -> list[dict[str, Any]]:
+            ledgers = state.topics[self.name].ledgers
+            if ledgers and ledgers[-1].state == LEDGER_PREPARED:
+                ledger_id = ledgers[-1].ledger_id
+                if ledger_id <= self._settled_id:
+                    return [changes.use_ledger(self.name, ledger_id), *operations]
+            return operations
+
+        self.runtime.catalogue.commit(with_use)
+
+    def _create_writer(self, addition: Callable[[str, int, str, int], Any]) -> LedgerWriter:
+        """addition: of changes, the operation that names the ledger in the catalogue."""
         runtime = self.runtime
         ledger_id = runtime.catalogue.allocate_id()
         identity = runtime.randomness.uuid_bytes()
@@ -157,12 +283,13 @@ class ManagedLedger(LedgerList):
         except BaseException:
             runtime.ends.release(slot)
             raise
-        addition = changes.add_ledger(self.name, ledger_id, identity.hex(), slot)
         try:
+            if addition is changes.prepare_ledger:
+                writer.prepare(1)
             writer.map()  # now, so that no reader asks for it while it is being closed
             # Before the catalogue has it: a reader that finds it there finds its writer.
             self._writers[ledger_id] = writer
-            runtime.catalogue.commit([addition])
+            self._commit([addition(self.name, ledger_id, identity.hex(), slot)])
         except BaseException:
             self._writers.pop(ledger_id, None)
             writer.close()
@@ -174,7 +301,7 @@ class ManagedLedger(LedgerList):
         except BaseException:
             del self._writers[ledger_id]
             writer.close()
-            runtime.catalogue.commit([changes.remove_ledgers(self.name, [ledger_id])])
+            self._commit_removal(ledger_id)
             runtime.ends.release(slot)
             self._unlink(ledger_id)
             raise
@@ -189,7 +316,7 @@ class ManagedLedger(LedgerList):
             # Not under the lock: sealing flushes, and publishers must be able to roll over.
             operations = self._seal(writer)
             with self.lock:
-                self.runtime.catalogue.commit(operations)
+                self._commit(operations)
                 self._release(writer)
         except BaseException:
             self._unsealed.append(writer)
@@ -225,6 +352,9 @@ class ManagedLedger(LedgerList):
         empty = writer.entry_count == 0
         self._summaries.pop(writer.ledger_id, None)
         del self._writers[writer.ledger_id]
+        for each in self._writers.values():
+            if each.before is writer:
+                each.forget_before()
         self.tail.detach(writer)
         if not empty and writer.path is None:
             self._in_memory[writer.ledger_id] = writer
@@ -235,7 +365,8 @@ class ManagedLedger(LedgerList):
         self.runtime.ends.release(writer.slot)
 
     def _recover(self, ledger: LedgerRecord) -> None:
-        """Seal a ledger that was open when its owner died. It is never appended to again."""
+        """Seal a ledger that was open when its owner died, or prepared; one without an entry
+        goes. It is never appended to again."""
         path = self.runtime.directory.ledger_path(ledger.ledger_id)
         if path is None:
             return  # memory does not outlive its owner
@@ -245,6 +376,8 @@ class ManagedLedger(LedgerList):
         except ForeignLedger as error:
             # Neither sealed nor deleted: the right file may come back. Its readers are told.
             logger().error("%s: %s", self.name, error)
+            if ledger.state == LEDGER_PREPARED:  # others are to come behind it
+                self.runtime.catalogue.commit([changes.use_ledger(self.name, ledger.ledger_id)])
             return
         if recovery is not None and recovery.entry_count:
             report_recovery(self.name, ledger.ledger_id, recovery, known)
@@ -369,13 +502,14 @@ class ManagedLedger(LedgerList):
     def _flush(self) -> None:
         """Durability interval: flush what was stored. A job."""
         failure: Exception | None = None
+        # In their order; where one fails, so do those behind it, unflushed.
         for writer in list(self._writers.values()):
             try:
                 writer.flush()
             except errors.AlreadyClosed:
                 pass  # sealed meanwhile, and so flushed
             except Exception as error:
-                failure = error
+                failure = failure or error
         if failure is not None:
             raise failure
 
@@ -469,6 +603,7 @@ class ManagedLedger(LedgerList):
             if self._closed:
                 return
             self._closed = True
+            self.tail.take_prepared()  # without an entry, it goes as every empty one does
             self.tail.switch(None)
             if self.tail.flush is not None:
                 self.tail.flush.close()
@@ -476,7 +611,7 @@ class ManagedLedger(LedgerList):
             for writer in list(self._writers.values()):
                 fence(writer)
                 try:
-                    self.runtime.catalogue.commit(self._seal(writer))
+                    self._commit(self._seal(writer))
                     self._release(writer)
                 except Exception as error:
                     # It stays open in the catalogue and is recovered by the next owner.

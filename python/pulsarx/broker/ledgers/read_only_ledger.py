@@ -7,6 +7,7 @@ import os
 
 from pulsarx import errors
 from pulsarx._pycore.ledger.ledger_tail import LedgerSpan, LedgerTail
+from pulsarx.broker.catalogue.state import LEDGER_PREPARED
 from pulsarx.broker.ledgers.ledger_list import (
     LedgerList,
     LedgerTrimmed,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     Found = TypeVar("Found")
 
 TRIMS_MAX = 10  # in a row, each while one look at the ledgers was going on
+SLOT_SEALED, SLOT_ENDED = 2, 3  # see PublishedEnds.read
 POLL_MS = 50  # while no owner lives, or it has the topic's ledgers closed
 
 
@@ -55,6 +57,33 @@ class ReadOnlyLedger(LedgerList):
             if ledger.state == "open" and ends.find(ledger.ledger_id):
                 self.tail.listen(ends, ledger.slot)
                 self.tail.poll_ms = 0
+
+    def ledgers(self) -> list[LedgerRecord]:
+        """Without the last one while that is prepared and not in use."""
+        listed = super().ledgers()
+        if not listed or listed[-1].state != LEDGER_PREPARED:
+            return listed
+        if self._is_used(listed[-1], listed[-2] if len(listed) > 1 else None):
+            return [*listed[:-1], listed[-1].used()]
+        return listed[:-1]
+
+    def _is_used(self, prepared: LedgerRecord, full: LedgerRecord | None) -> bool:
+        """Whether entries go to a prepared ledger, and the one in front of it has ended."""
+        ends = self.broker.ends
+        if ends is not None:
+            ledger_id, epoch, _, _, _, _ = ends.read(prepared.slot)
+            if ledger_id == prepared.ledger_id and epoch == ends.epoch_now:
+                if full is None or full.state == "sealed":
+                    return True
+                ledger_id, _, _, _, _, state = ends.read(full.slot)
+                return bool(ledger_id == full.ledger_id and state in (SLOT_SEALED, SLOT_ENDED))
+        # No owner that lives has prepared it: it counts if it was used.
+        if self.broker.published(prepared)[1]:
+            return True
+        try:
+            return self._recover(prepared)[1] > 0
+        except (LedgerTrimmed, errors.CorruptDataError):
+            return False
 
     def span_after(
         self, current: LedgerSpan | None, passed_ledger_id: int, offset: int

@@ -7,7 +7,7 @@ from pulsarx._pycore.cursor.cursor_store import CursorStore
 from pulsarx._pycore.ground.file_system import FileSystem
 from pulsarx.broker.folder.cursor_listing import cursor_place
 from pulsarx.broker.subscriptions.backlog import count_backlog, mark_delete_position
-from pulsarx.broker.subscriptions.topic_cursors import sync_tracker
+from pulsarx.broker.subscriptions.topic_cursors import forget_prepared, sync_tracker
 from pulsarx.errors import StorageError
 
 TYPE_CHECKING = False
@@ -28,6 +28,7 @@ def cursor_statistics(
     be counted or not."""
     tracker = _read_cursor(folder, record)
     try:
+        forget_prepared(tracker, ledgers)
         sync_tracker(tracker, ledgers, None)  # its owner says what did not survive
         if _is_new(tracker) and record.initial_ledger_id in tracker.ledger_ids:
             tracker.reset(record.initial_ledger_id, record.initial_message)

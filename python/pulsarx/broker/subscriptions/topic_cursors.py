@@ -48,6 +48,7 @@ class TopicCursors:
     def open(self, record: SubscriptionRecord) -> AckTracker:
         """The cursor as it was left; one without a file begins where the catalogue says."""
         tracker = self._runtime.open_tracker(record)
+        forget_prepared(tracker, self._ledgers)
         if sync_tracker(tracker, self._ledgers, record.name) and tracker.is_kept:
             try:
                 tracker.fold()
@@ -116,14 +117,30 @@ class TopicCursors:
         return ledger_id, min(message, found.message_count) if found.state == "sealed" else message
 
 
+def forget_prepared(tracker: AckTracker, ledger_list: LedgerList) -> None:
+    """Let a tracker that was just opened forget the ledger that was prepared when it was written
+    and was never used: else the position of a subscription would lie in it."""
+    known = ledger_list.ledger_ids()
+    if known:
+        tracker.forget_unused(known[-1])
+
+
 def sync_tracker(tracker: AckTracker, ledger_list: LedgerList, name: str | None) -> bool:
     """Tell the tracker of a subscription which ledgers the topic has; what it knows already changes
     nothing. Whether it had acknowledged messages that are not there (any more), which the log says
     unless name is None."""
+    known = ledger_list.ledger_ids()  # first: what comes later is told of later
     ledgers = ledger_list.ledgers()
     clamped = False
     if ledgers:
         tracker.forget_ledgers(ledgers[0].ledger_id)
+        # What was prepared, or attached in vain, and has others behind it will never come.
+        for ledger_id in set(tracker.ledger_ids).difference(known):
+            if ledger_id < known[-1]:
+                tracker.seal_ledger(ledger_id, 0)
+    for ledger_id in known:
+        # Before its first entry, which nobody waits for the catalogue with.
+        tracker.add_ledger(ledger_id)
     for ledger in ledgers:
         tracker.add_ledger(ledger.ledger_id)
         if ledger.state == "sealed":
