@@ -47,10 +47,11 @@ if TYPE_CHECKING:
     )
     from pulsarx.producer import Producer
     from pulsarx.producing.partitioned_producer import PartitionedProducer
+    from pulsarx.producing.producer_creation import ProducerCreation, Steps
     from pulsarx.reader import Reader
     from pulsarx.table_view import TableView
 
-    Member = Producer | PartitionedProducer | Consumer | Reader | TableView
+    Member = Producer | PartitionedProducer | ProducerCreation | Consumer | Reader | TableView
 
 _BYTES = BytesSchema()
 _loaded: ModuleType | None = None
@@ -220,7 +221,10 @@ class Client:
         """Make a producer on a topic, which is created when it does not exist.
 
         Arguments and defaults are the official client's, and hashing_scheme: how a key chooses its
-        partition. ProducerBusy: the name is taken on this topic.
+        partition. access_mode: WaitForExclusive returns when the producer has the topic to itself,
+        however long that takes; closing the client ends the waiting with AlreadyClosed.
+        ProducerBusy: the name is taken on this topic, or another producer has it to itself.
+        ProducerFenced: it was to be had Exclusive, and is not free.
         """
         options = _member_options().ProducerOptions(
             topic=topic,
@@ -248,12 +252,33 @@ class Client:
             hashing_scheme=hashing_scheme,
         )
         self._require_writable("create a producer")
-        return control_plane.perform(self._create_producer, (options,), give_back)
+        made: Any = control_plane.perform(self._create_producer, (options,), give_back)
+        while isinstance(made, tuple):
+            made = self._wait_for_turn(*made)
+        producer: Producer | PartitionedProducer = made
+        return producer
 
-    def _create_producer(self, options: ProducerOptions) -> Producer | PartitionedProducer:
-        producer = make_producer(self._owned(), options)
+    def _create_producer(self, options: ProducerOptions) -> Any:
+        """The producer, or (its creation,) where it waits for its turn."""
+        from pulsarx.producing.producer_creation import ProducerCreation
+
+        broker = self._owned()
+        creation = ProducerCreation(producer_steps(broker, options), broker.post)
+        return self._advance(creation)
+
+    def _advance(self, creation: ProducerCreation) -> Any:
+        producer = creation.advance()
+        if producer is None:
+            if creation.owner is None:
+                self._adopt(creation)
+            return (creation,)
         self._adopt(producer)
         return producer
+
+    def _wait_for_turn(self, creation: ProducerCreation) -> Any:
+        """As _create_producer, when there is a next step to take."""
+        creation.wait()
+        return control_plane.perform(self._advance, (creation,), give_back)
 
     def subscribe(
         self,
@@ -598,13 +623,15 @@ class ClientOwner:
         if initial_subscription_name:
             subscribe_initially(broker, topic, initial_subscription_name)
         options = _member_options().ProducerOptions(topic=topic, producer_name=producer_name)
-        return self._client._create_producer(options)
+        producer: Producer | PartitionedProducer = self._client._create_producer(options)
+        return producer
 
 
-def make_producer(broker: Broker, options: ProducerOptions) -> Producer | PartitionedProducer:
-    """The producer that the options ask for. A call of the control plane."""
+def producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
+    """Make the producer that the options ask for. Calls of the control plane."""
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.producer import Producer
+    from pulsarx.producing.producer_creation import come
 
     found = broker.lookup(TopicName.of(options.topic))
     if isinstance(found, Topic):
@@ -612,17 +639,18 @@ def make_producer(broker: Broker, options: ProducerOptions) -> Producer | Partit
         def make(name: str) -> Producer:
             return Producer(found, options, name)
 
-        producer: Producer = found.producers.add(options.producer_name, make)
-        return producer
+        return (yield from come(found.producers, options.producer_name, make, options.access_mode))
     from pulsarx.producing.partitioned_producer import PartitionedProducer
 
     name = options.producer_name or broker.runtime.next_producer_name()
-    return PartitionedProducer(broker.runtime, found, options, name)
+    made = PartitionedProducer(broker.runtime, found, options, name)
+    yield from made.open()
+    return made
 
 
-def give_back(member: Member) -> None:
+def give_back(member: Member | tuple[Member]) -> None:
     """Close what was made for a caller that was interrupted."""
-    attempt(member.close_with_client)
+    attempt((member[0] if isinstance(member, tuple) else member).close_with_client)
 
 
 def take_back(consumer: Consumer) -> None:

@@ -253,6 +253,29 @@ def create_and_close_producer(w: World) -> Steps:
     w.client.create_producer("t", "named").close()
 
 
+def take_a_topic(w: World) -> Steps:
+    """However often it is interrupted, the topic is to be had again."""
+    mode = pulsarx.ProducerAccessMode
+    for each in (mode.Exclusive, mode.ExclusiveWithFencing, mode.WaitForExclusive):
+        outcome = yield lambda each=each: w.client.create_producer("taken", access_mode=each)
+        producer = outcome.value or w.client.create_producer("taken", access_mode=mode.Exclusive)
+        producer.send(b"x")
+        outcome = yield producer.close
+        if outcome.interrupted:
+            closed_again(producer)
+    w.client.create_producer("taken").close()
+
+
+def wait_for_a_topic(w: World) -> Steps:
+    mode = pulsarx.ProducerAccessMode.WaitForExclusive
+    for topic in ("taken", "parts"):
+        there = w.client.create_producer(topic)
+        yield Waiting(lambda topic=topic: w.client.create_producer(topic, access_mode=mode))
+        w.client.create_producer(topic).close()  # nobody waits
+        there.close()
+        w.client.create_producer(topic, access_mode=mode).close()
+
+
 def send(w: World) -> Steps:
     data = w.payload()
     outcome = yield lambda: w.producer.send(data)
@@ -684,6 +707,8 @@ CALLS: dict[str, Callable[[World], Steps]] = {
     "open_and_shut_down": open_and_shut_down,
     "read_only": read_only,
     "create_and_close_producer": create_and_close_producer,
+    "take_a_topic": take_a_topic,
+    "wait_for_a_topic": wait_for_a_topic,
     "send": send,
     "send_to_a_new_topic": send_to_a_new_topic,
     "send_in_batches": send_in_batches,

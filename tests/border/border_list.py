@@ -4,6 +4,7 @@ from __future__ import annotations
 
 # Below tests/api.
 MODULES = [
+    "producing.test_access_modes",
     "producing.test_batching",
     "producing.test_compression",
     "producing.test_key_based_batching",
@@ -34,6 +35,8 @@ LEFT_OUT: dict[str, list[str]] = {
         "test_acknowledgement__an_id_that_names_nothing_is_refused_and_changes_nothing[['t', 'u']*",
         "test_acknowledgement__the_id_of_another_topic_is_refused[['t', 'u'*",
         "test_acknowledgement__an_id_that_was_trimmed_is_acknowledged_already[['u', 't'*",
+        "test_access_modes__*partition*",
+        "test_access_modes__while_a_topic_grows_nobody_comes_before_its_holder",
         "test_batch_receive__*two topics*",
         "test_failover__partitions_are_spread_over_the_names",
         "test_key_based_batching__each_partition_has_its_batches",
@@ -57,7 +60,12 @@ LEFT_OUT: dict[str, list[str]] = {
     "consumer events are not supported yet over a connection": [
         "test_listener__consumer_events_are_told_in_order[t]",
     ],
+    "the client learns that its producer was fenced when it sends": [
+        "test_access_modes__it_is_not_connected_from_then_on",
+    ],
     "an error code of the protocol stands for several classes of errors": [
+        "test_access_modes__a_take_over_that_cannot_be_committed_changes_nothing",
+        "test_access_modes__a_waiter_whose_turn_cannot_be_kept_lets_the_next_one_come",
         "test_key_based_batching__a_full_disk_is_told_to_everybody",
         "test_key_based_batching__a_send_hears_of_its_own_batch_only",
     ],

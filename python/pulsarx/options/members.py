@@ -110,6 +110,7 @@ class ProducerOptions(Options):
     lazy_start_partitioned_producers: bool
     message_router: Callable[[RoutedMessage, int], int] | None
     hashing_scheme: HashingScheme
+    access_mode: ProducerAccessMode
     properties: dict[str, str] | None
 
     @property
@@ -139,6 +140,8 @@ class ProducerOptions(Options):
                 f"batching_max_messages must be above 1, not {self.batching_max_messages}"
             )
         native_type(PartitionsRoutingMode, self.message_routing_mode, "message_routing_mode")
+        if self.access_mode not in ProducerAccessMode.__members__.values():
+            raise ValueError(f"there is no access_mode {self.access_mode!r}")
         check_properties(self.properties)
         if self.message_router is not None:
             if not callable(self.message_router):

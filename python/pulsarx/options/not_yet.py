@@ -5,7 +5,6 @@ Each option is accepted at the values that mean "off"; any other raises Operatio
 
 from __future__ import annotations
 
-from pulsarx.enumerations import ProducerAccessMode
 from pulsarx.errors import OperationNotSupported
 
 _UNSET = (None,)
@@ -16,10 +15,6 @@ NOT_YET: dict[tuple[str, str], tuple[tuple[object, ...], str]] = {
     ("create_producer", "chunking_enabled"): (_OFF, "chunking of large messages"),
     ("create_producer", "encryption_key"): ((None, ""), "encryption from end to end"),
     ("create_producer", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
-    ("create_producer", "access_mode"): (
-        (ProducerAccessMode.Shared,),
-        "a producer that has a topic to itself",
-    ),
     ("subscribe", "is_read_compacted"): (_OFF, "reading a compacted topic"),
     ("subscribe", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
     ("create_reader", "is_read_compacted"): (_OFF, "reading a compacted topic"),

@@ -11,21 +11,24 @@ from pulsarx._pycore.publish.partition_hash import partition_hash
 from pulsarx._pycore.publish.partition_router import PartitionRouter
 from pulsarx._pycore.publish.producer_arrow import send_arrow_routed
 from pulsarx.closing import Closing, attempt
-from pulsarx.enumerations import PartitionsRoutingMode
+from pulsarx.enumerations import PartitionsRoutingMode, ProducerAccessMode
 from pulsarx.owner import client_is_closing
 from pulsarx.producer import Producer
+from pulsarx.producing.producer_creation import come
 from pulsarx.producing.user_router import UserRouter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any, TypeVar
 
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
+    from pulsarx.broker.topics.topic import Topic
     from pulsarx.message_id import MessageId
     from pulsarx.options.members import ProducerOptions
     from pulsarx.owner import MemberOwner
+    from pulsarx.producing.producer_creation import Steps
 
     Element = TypeVar("Element")
 
@@ -67,13 +70,56 @@ class PartitionedProducer(PartitionRouter):
         turn = runtime.randomness.integer(count)
         super().__init__(topic, options, stays, self._router, turn)
         self.is_open = True
+        self._turn = turn
+        self._reserved_from = count  # partitions from there on are kept for this producer
+
+    def open(self) -> Steps:
+        """Make the producers of the partitions: all of them or, where they are made lazily and
+        others may publish beside them, one. What was made is given back when one is refused."""
+        mode = self._options.access_mode
         try:
-            lazy = options.lazy_start_partitioned_producers
-            for index in (turn,) if lazy else range(count):
-                self._make(index)
+            if mode == ProducerAccessMode.Shared:
+                lazy = self._options.lazy_start_partitioned_producers
+                for index in (self._turn,) if lazy else range(self._topic.partition_count):
+                    self._make(index)
+                return
+            # In the order of the partitions, so that no two ever wait for each other.
+            yield from self._take(0, mode)
+            self._topic.hold(self._name, self)
+            index, self._reserved_from = 1, self._topic.partition_count
+            while index < self._topic.partition_count:
+                if index < self._reserved_from:
+                    yield from self._take(index, mode)
+                else:
+                    self._make(index)
+                index += 1
         except BaseException:
             self._closing.finish(self._take_leave, self.owner)
             raise
+
+    def _take(self, index: int, mode: ProducerAccessMode) -> Steps:
+        topic = self._topic.partition(index)
+        made = yield from come(topic.producers, self._name, self._maker(topic), mode)
+        with self._making:
+            self._keep(index, made)
+
+    def _maker(self, topic: Topic) -> Callable[[str], Producer]:
+        return lambda name: Producer(topic, self._options, name)
+
+    def grown(self, partition_count: int) -> None:
+        """Make the producers of new partitions, which are reserved for this one."""
+        for index in range(partition_count):
+            try:
+                if index >= len(self.producers) or self.producers[index] is None:
+                    self._make(index)
+            except errors.PulsarException as error:
+                import logging
+
+                logging.getLogger("pulsarx").error(
+                    "producer %s has not got the new partition %d of %s to itself: %s",
+                    self._name, index, self._topic.name, error,
+                )  # fmt: skip
+                self._topic.partition(index).producers.release(self)
 
     # Sending --------------------------------------------------------------------------------------
 
@@ -223,22 +269,29 @@ class PartitionedProducer(PartitionRouter):
         """A call of the control plane."""
         with self._making:
             self.require_open()
-            producers, count = self.producers, self._topic.partition_count
-            producers.extend([None] * (count - len(producers)))
-            found: Producer | None = producers[index]
+            producers = self.producers
+            found: Producer | None = producers[index] if index < len(producers) else None
             if found is not None:
                 return found
+            for each in self._made():
+                if each.publisher.fenced is not None:
+                    each.require_open()  # says so
             topic = self._topic.partition(index)
-            made: Producer = topic.producers.add(
-                self._name, lambda name: Producer(topic, self._options, name)
-            )
-            # The share of those made before shrinks when the topic has grown meanwhile.
-            limited = [made] if count == self._limited_for else [made, *self._made()]
-            self._limited_for = count
-            for each in limited:
-                each.limit_pending(self._pending_max(count))
-            producers[index] = made
+            mode = int(self._options.access_mode)
+            added: Any = topic.producers.add(self._name, self._maker(topic), mode, owner=self)
+            made: Producer = added
+            self._keep(index, made)
             return made
+
+    def _keep(self, index: int, made: Producer) -> None:
+        producers, count = self.producers, self._topic.partition_count
+        producers.extend([None] * (count - len(producers)))
+        # The share of those made before shrinks when the topic has grown meanwhile.
+        limited = [made] if count == self._limited_for else [made, *self._made()]
+        self._limited_for = count
+        for each in limited:
+            each.limit_pending(self._pending_max(count))
+        producers[index] = made
 
     def _pending_max(self, count: int) -> int:
         """How many messages may be on their way to one of so many partitions; 0: any number."""
@@ -268,14 +321,14 @@ class PartitionedProducer(PartitionRouter):
 
     def is_connected(self) -> bool:
         """Tell whether it can still be used."""
-        return self.is_open and self._state.is_open
+        return self.is_open and self._state.is_open and all(each.is_open for each in self._made())
 
     def flush(self) -> None:
         """As Producer.flush, of all partitions; raises what the first one failed with."""
         self.require_open()
         failure: Exception | None = None
         for producer in self._made():
-            if producer.is_open:
+            if producer.is_open or producer.publisher.fenced is not None:
                 try:
                     producer.flush()
                 except errors.Interrupted:
@@ -301,6 +354,9 @@ class PartitionedProducer(PartitionRouter):
         failure: Exception | None = None
         for producer in self._made():
             failure = failure or attempt(producer.close_with_client)
+        if self._options.access_mode != ProducerAccessMode.Shared:
+            for index in range(self._reserved_from, self._topic.partition_count):
+                self._topic.partition(index).producers.release(self)
         if failure is not None:
             raise failure
 

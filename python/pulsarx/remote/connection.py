@@ -10,9 +10,9 @@ from functools import partial
 from pulsarx import errors
 from pulsarx._pycore.ground.condition import Condition
 from pulsarx._pycore.ground.job_queue import JobQueue
+from pulsarx._pycore.ground.latch import Latch
 from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
-from pulsarx.clock import Deadline
 from pulsarx.enumerations import Result, result_of
 from pulsarx.wire import commands
 from pulsarx.wire.frames import FrameReader, frame_encode
@@ -54,31 +54,25 @@ _OF_CONSUMERS = frozenset({"MESSAGE", "CLOSE_CONSUMER"})
 class Answer:
     """What a caller waits for, or is called with. A caller that is interrupted leaves it behind."""
 
-    __slots__ = ("_callback", "_came", "_changed", "failure", "values")
+    __slots__ = ("_callback", "came", "failure", "values")
 
     def __init__(self, callback: Callable[[Exception | None], object] | None = None) -> None:
         """callback: is told the failure, or None, in the thread that reads the connection."""
-        self._changed = Condition()
-        self._came = False
+        self.came = Latch()
         self._callback = callback
         self.values: Values = {}
         self.failure: Exception | None = None
 
     def give(self, values: Values, failure: Exception | None = None) -> None:
         self.values, self.failure = values, failure
-        with self._changed:
-            self._came = True
-            self._changed.notify_all()
+        self.came.set()
         if self._callback is not None:
             self._callback(failure)
 
-    def wait(self, what: str, timeout_seconds: float) -> Values:
-        deadline = Deadline(timeout_seconds * 1000)
-        with self._changed:
-            while not self._came:
-                if deadline.expired():
-                    raise errors.Timeout(f"{what}: no answer within {timeout_seconds:g} s")
-                self._changed.wait(deadline.remaining_seconds())
+    def wait(self, what: str = "", timeout_seconds: float | None = None) -> Values:
+        """timeout_seconds None: however long it takes."""
+        if not self.came.wait(timeout_seconds):
+            raise errors.Timeout(f"{what}: no answer within {timeout_seconds:g} s")
         if self.failure is not None:
             raise again(self.failure)
         return self.values
@@ -144,7 +138,8 @@ class Connection:
             return answer.wait(name, self.timeout_seconds)
         finally:
             with self._lock:
-                self._requests.pop(request_id, None)
+                if self._requests.get(request_id) is answer:
+                    del self._requests[request_id]
 
     def request_later(
         self, name: str, answered: Callable[[Exception | None], object], **values: Any
@@ -237,6 +232,9 @@ class Connection:
     def _answered(self, name: str, values: Values) -> None:
         with self._lock:
             answer = self._requests.pop(values["request_id"], None)
+            if answer is not None and name == "PRODUCER_SUCCESS" and not values["producer_ready"]:
+                # It waits for its turn, and is answered once more.
+                values["turn"] = self._requests[values["request_id"]] = Answer()
         if answer is None:
             return  # its caller has gone
         failure: Exception | None = None

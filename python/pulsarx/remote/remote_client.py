@@ -9,9 +9,10 @@ from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx.client import Client
 from pulsarx.clock import ManualClock
 from pulsarx.closing import attempt
+from pulsarx.producing.producer_creation import ProducerCreation
 from pulsarx.reader import Reader
 from pulsarx.remote.remote_consumer import RemoteConsumer
-from pulsarx.remote.remote_producer import RemoteProducer
+from pulsarx.remote.remote_producer import remote_producer_steps
 from pulsarx.remote.remote_receiver import (
     RemoteReceiver,
     not_over_a_connection,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from pulsarx.message_id import MessageId
     from pulsarx.options.base import ClientOptions
     from pulsarx.options.members import ConsumerOptions, ProducerOptions, ReaderOptions
-    from pulsarx.producer import Producer
     from pulsarx.remote.connection import Connection
 
     Connect = Callable[[ClientOptions], Connection]
@@ -42,7 +42,7 @@ class RemoteClient(Client):
     """A Client that speaks to its broker over a connection. Any thread may use it.
 
     Not supported yet, and refused: partitioned topics, several topics, dead and retry letters, the
-    acknowledgement timeout, consumer events, columns, access modes.
+    acknowledgement timeout, consumer events, columns.
     """
 
     def __init__(self, *arguments: Any, connect: Connect, **options: Any) -> None:
@@ -68,11 +68,10 @@ class RemoteClient(Client):
     def _runs_callbacks_here(self) -> bool:
         return self._connection.completions.jobs.runs_here()
 
-    def _create_producer(self, options: ProducerOptions) -> Producer:
+    def _create_producer(self, options: ProducerOptions) -> Any:
         topic = self._topic(options.topic)
-        producer = RemoteProducer(self._connection, topic, options, self._clock)
-        self._adopt(producer)
-        return producer
+        steps = remote_producer_steps(self._connection, topic, options, self._clock)
+        return self._advance(ProducerCreation(steps, control_plane.post))
 
     def _subscribe(self, options: ConsumerOptions) -> Consumer:
         _refuse_what_is_missing(options)

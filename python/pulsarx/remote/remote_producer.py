@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pulsarx.clock import Clock
     from pulsarx.options.members import ProducerOptions
+    from pulsarx.producing.producer_creation import Steps
     from pulsarx.remote.connection import Connection
     from pulsarx.topic_name import TopicName
 
@@ -26,30 +27,20 @@ class RemoteProducer(Producer):
     """A Producer whose entries go over a connection. Any thread may call."""
 
     def __init__(
-        self, connection: Connection, topic: TopicName, options: ProducerOptions, clock: Clock
+        self,
+        connection: Connection,
+        entry: ProducerEntry,
+        name: str,
+        topic: TopicName,
+        options: ProducerOptions,
+        clock: Clock,
     ) -> None:
-        """Registers with the broker. ProducerBusy: the name is taken on this topic."""
-        entry = ProducerEntry(connection)
+        """entry, name: as the broker has registered it."""
         self._entry = entry
-        try:
-            values = connection.request(
-                "PRODUCER",
-                topic=str(topic),
-                producer_id=entry.number,
-                producer_name=options.producer_name,
-                user_provided_name=options.producer_name is not None,
-                metadata=[
-                    {"key": key, "value": value}
-                    for key, value in (options.properties or {}).items()
-                ],
-            )
-        except BaseException:
-            entry.close()
-            raise
         entry.publisher = ConnectionPublisher(
             partial(_send, connection, entry.number), connection.completions, topic.partition_index
         )
-        self._name = values["producer_name"]
+        self._name = name
         self._closing = Closing()
         ProducerCore.__init__(
             self,
@@ -70,6 +61,37 @@ class RemoteProducer(Producer):
             pass  # by its connection
         finally:
             self._entry.leave()
+
+
+def remote_producer_steps(
+    connection: Connection, topic: TopicName, options: ProducerOptions, clock: Clock
+) -> Steps:
+    """Register a producer with the broker. ProducerBusy: the name is taken on this topic."""
+    entry = ProducerEntry(connection)
+    try:
+        values = connection.request(
+            "PRODUCER",
+            topic=str(topic),
+            producer_id=entry.number,
+            producer_name=options.producer_name,
+            user_provided_name=options.producer_name is not None,
+            metadata=[
+                {"key": key, "value": value} for key, value in (options.properties or {}).items()
+            ],
+            access_mode=int(options.access_mode) or None,
+        )
+    except BaseException:
+        entry.close()
+        raise
+    turn = values.get("turn")
+    if turn is not None:
+        try:
+            yield turn
+            values = turn.wait()
+        except BaseException:
+            entry.leave()
+            raise
+    return RemoteProducer(connection, entry, values["producer_name"], topic, options, clock)
 
 
 def _send(
@@ -96,7 +118,10 @@ class ProducerEntry:
             place = values["message_id"]
             publisher.confirmed(values["sequence_id"], place["ledger_id"], place["entry_id"])
         elif name == "SEND_ERROR":
-            publisher.failed(values["sequence_id"], error_of(values["error"], values["message"]))
+            error = error_of(values["error"], values["message"])
+            if isinstance(error, errors.ProducerFenced):
+                publisher.fence(values["message"])
+            publisher.failed(values["sequence_id"], error)
         else:
             self.lost(errors.ConnectError("the broker closed the producer"))
 

@@ -14,8 +14,9 @@ from pulsarx import errors
 from pulsarx._pycore.dispatch.connection_sink import ConnectionSink
 from pulsarx.broker.subscriptions.subscribe_request import ReceiverSettings, SubscribeRequest
 from pulsarx.broker.topics.partitioned_topic import PartitionedTopic, partition_count_of
+from pulsarx.broker.topics.waiting_producer import WaitingProducer
 from pulsarx.closing import attempt
-from pulsarx.enumerations import ConsumerType, KeySharedMode
+from pulsarx.enumerations import ConsumerType, KeySharedMode, ProducerAccessMode
 from pulsarx.message_id import MessageId
 from pulsarx.options.consumer_policies import ConsumerKeySharedPolicy
 from pulsarx.server.session_consumer import SessionConsumer, position_of
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from pulsarx.options.consumer_policies import KeySharedPolicy
 
     Values = dict[str, Any]
+    Waiting = tuple[Values, Topic, WaitingProducer, Callable[[str], SessionProducer]]
 
     class SessionHost(Protocol):
         """The server of a session, as the session sees it."""
@@ -81,6 +83,7 @@ class Session:
         self._wake = wake
         self._reader = FrameReader(self._broker.runtime.options.max_message_size)
         self._producers: dict[int, SessionProducer] = {}
+        self._waiting: dict[int, Waiting] = {}
         self._consumers: dict[int, SessionConsumer] = {}
         self._failed: dict[int, Exception] = {}  # why a consumer was closed, until it hears of it
         self._lock = threading.Lock()  # of the consumers' dict
@@ -150,7 +153,10 @@ class Session:
         )
 
     def deliver(self) -> None:
-        """Send what consumers have room for, and say which of them the broker closed."""
+        """Send what consumers have room for, to producers that it is their turn, and say which
+        consumers the broker closed."""
+        if self._waiting:
+            self._tell_turns()
         for consumer_id, consumer in self._each_consumer():
             if consumer.to_close or not consumer.is_open:
                 self._close_there(consumer_id, consumer)
@@ -203,6 +209,9 @@ class Session:
         self.is_open = False
         with self._lock:
             consumers, self._consumers = list(self._consumers.values()), {}
+        for _, topic, waiting, _make in self._waiting.values():
+            topic.producers.withdraw(waiting)
+        self._waiting.clear()
         producers, self._producers = list(self._producers.values()), {}
         for step in (*(each.close for each in producers), *(each.leave for each in consumers)):
             error = attempt(step)
@@ -254,29 +263,69 @@ class Session:
     def _producer(self, values: Values) -> None:
         producer_id = values["producer_id"]
         try:
-            if producer_id in self._producers:
+            if producer_id in self._producers or producer_id in self._waiting:
                 raise errors.ProducerBusy(f"this connection has a producer {producer_id} already")
-            if values["access_mode"]:
-                raise errors.OperationNotSupported(
-                    f"access mode {values['access_mode']} of a producer is not supported yet"
-                )
+            mode = values["access_mode"]
+            if mode not in ProducerAccessMode.__members__.values():
+                raise errors.OperationNotSupported(f"access mode {mode} of a producer")
             topic = self._topic(values["topic"])
 
             def make(name: str) -> SessionProducer:
                 return SessionProducer(topic, name, self._server.completions)
 
-            made: SessionProducer = topic.producers.add(values["producer_name"] or None, make)
+            name = values["producer_name"] or None
+            made = topic.producers.add(name, make, mode, epoch=values["topic_epoch"])
         except Exception as error:
             self._refuse(values, error)
             return
-        self._producers[producer_id] = made
+        if isinstance(made, WaitingProducer):
+            self._waiting[producer_id] = (values, topic, made, make)
+            self._tell_producer(values, made.name, ready=False)
+            made.watcher = self._wake
+            self._wake()  # for what has changed meanwhile
+        else:
+            self._has_come(values, topic, made)
+
+    def _has_come(self, values: Values, topic: Topic, made: SessionProducer) -> None:
+        self._producers[values["producer_id"]] = made
+        self._tell_producer(
+            values,
+            made.name,
+            last_sequence_id=made.last_sequence_id(),
+            topic_epoch=topic.producers.epoch if values["access_mode"] else None,
+        )
+
+    def _tell_producer(
+        self,
+        values: Values,
+        name: str,
+        *,
+        ready: bool = True,
+        last_sequence_id: int = -1,
+        topic_epoch: int | None = None,
+    ) -> None:
         self._tell(
             "PRODUCER_SUCCESS",
             request_id=values["request_id"],
-            producer_name=made.name,
-            last_sequence_id=-1,
+            producer_name=name,
+            last_sequence_id=last_sequence_id,
             schema_version=b"",
+            topic_epoch=topic_epoch,
+            producer_ready=ready,
         )
+
+    def _tell_turns(self) -> None:
+        """Make the producers whose turn it is."""
+        for producer_id, (values, topic, waiting, make) in list(self._waiting.items()):
+            if waiting.is_waiting:
+                continue
+            del self._waiting[producer_id]
+            try:
+                made = topic.producers.promoted(waiting, make)
+            except Exception as error:
+                self._refuse(values, error)
+            else:
+                self._has_come(values, topic, made)
 
     def _send(self, values: Values, entry: bytes) -> None:
         ids = {"producer_id": values["producer_id"], "sequence_id": values["sequence_id"]}
@@ -296,6 +345,9 @@ class Session:
         producer.publish(entry, told)
 
     def _close_producer(self, values: Values) -> None:
+        waiting = self._waiting.pop(values["producer_id"], None)
+        if waiting is not None:
+            waiting[1].producers.withdraw(waiting[2])
         producer = self._producers.pop(values["producer_id"], None)
         self._answer(values, producer.close if producer is not None else _nothing)
 

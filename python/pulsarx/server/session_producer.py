@@ -66,6 +66,13 @@ class SessionProducer:
         finally:
             self._topic.producers.remove(self.name, self)
 
+    def fence(self, reason: str) -> None:
+        """Another producer has the topic to itself; the client learns it when it sends."""
+        self._intake.fence(reason)
+
+    def last_sequence_id(self) -> int:
+        return -1
+
     def abandon(self) -> None:
         """In a forked child: touch nothing."""
         self.is_open = False

@@ -106,6 +106,7 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "epoch": _may(8, _U64, 0),
                 "user_provided_name": _may(9, _BOOL, True),
                 "access_mode": _may(10, _I32, 0),
+                "topic_epoch": _may(11, _U64),
             },
         ),
         "SEND": (
@@ -169,6 +170,8 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "producer_name": _must(2, _TEXT),
                 "last_sequence_id": _may(3, _I64, -1),
                 "schema_version": _may(4, _BYTES),
+                "topic_epoch": _may(5, _U64),
+                "producer_ready": _may(6, _BOOL, True),
             },
         ),
         "PING": (18, {}),

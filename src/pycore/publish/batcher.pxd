@@ -18,6 +18,7 @@ cdef enum ProducerState:
     PRODUCER_OPEN = 1
     PRODUCER_CLOSED = 2
     PRODUCER_FORKED = 3
+    PRODUCER_FENCED = 4
 
 
 cdef class BatchDue:
@@ -36,6 +37,7 @@ cdef class Batcher:
     cdef Timer timer                     # of the open batch's deadline; None: not armed
     cdef BatchDue batch_due_call
     cdef object failure                  # of a batch no send waited for; raised by the next flush
+    cdef str fenced_by                   # of PRODUCER_FENCED: who has the topic, and why
     cdef bytes name_utf8
     cdef PropertyScratch scratch         # for the properties of one message
     cdef uint64_t next_sequence_id
@@ -87,5 +89,6 @@ cdef class Batcher:
                      object error) except -1
     cdef int refuse_size(self, Py_ssize_t size) except -1
     cdef int check_open(self) except -1
+    cdef int cancel_timer(self) except -1
     cdef int drain(self, bint at_last) except -1
-    cdef int give_up_open(self, object error) except -1
+    cdef int give_up_open(self, object error, bint awaited) except -1

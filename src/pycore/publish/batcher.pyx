@@ -307,9 +307,11 @@ cdef class Batcher:
 
     cdef int check_open(self) except -1:
         if self.state == PRODUCER_OPEN:
-            return 0
+            return self.publisher.check_fenced()
         if self.state == PRODUCER_FORKED:
             raise errors.forked_error(self.owner_pid)
+        if self.state == PRODUCER_FENCED:
+            raise errors.ProducerFenced(self.fenced_by)
         raise errors.AlreadyClosed(f"producer {self.name_utf8.decode()} on {self.topic_name}")
 
     def flush(self) -> None:
@@ -330,7 +332,7 @@ cdef class Batcher:
             self.close_open()
         except BaseException as error:
             if at_last and isinstance(error, Exception):
-                self.give_up_open(error)
+                self.give_up_open(error, True)
             self.publisher.nobody_waits()
             raise
         finally:
@@ -345,8 +347,9 @@ cdef class Batcher:
             raise failure
         return 0
 
-    cdef int give_up_open(self, object error) except -1:
-        """Closing: tell the callbacks of what could not even be encoded."""
+    cdef int give_up_open(self, object error, bint awaited) except -1:
+        """Closing or fenced: tell the callbacks of what was not published, and never will be.
+        awaited: a caller gets the error itself."""
         cdef OpenBatch batch
         cdef uint32_t count
         for batch in [self.open] if self.keyed is None else self.keyed.ready():
@@ -354,25 +357,53 @@ cdef class Batcher:
             callbacks = batch.callbacks
             batch.clear()
             if count:
-                self.give_up(callbacks, count, True, error)
+                self.give_up(callbacks, count, awaited, error)
+        if self.keyed is not None:
+            self.keyed.forget_closed()
+        return 0
+
+    def fence(self, str reason not None) -> None:
+        """Store nothing from now on, because another producer has the topic to itself. Callbacks of
+        what is not stored are told; what is stored is confirmed as ever."""
+        if self.state == PRODUCER_OPEN:
+            self.fenced_by = reason
+            self.state = PRODUCER_FENCED     # first: a call that waits for the mutex is refused
+        self.publisher.fence(reason)
+        mutex_lock(&self.publisher.mutex)
+        try:
+            self.give_up_open(errors.ProducerFenced(reason), False)
+        finally:
+            mutex_unlock(&self.publisher.mutex)
+        self.cancel_timer()
+
+    cdef int cancel_timer(self) except -1:
+        timer, self.timer = self.timer, None
+        if timer is not None:
+            (<Timer>timer).cancel()
         return 0
 
     def shut(self) -> None:
-        """Send what is open, then refuse further calls. AlreadyClosed when it was shut already."""
-        self.check_open()
+        """Send what is open, then refuse further calls. AlreadyClosed when it was shut already. A
+        fenced one has nothing to send; its callbacks have run when this returns."""
+        cdef bint was_fenced
         mutex_lock(&self.publisher.mutex)
         try:
-            self.check_open()
+            was_fenced = self.state == PRODUCER_FENCED or (
+                self.state == PRODUCER_OPEN and self.publisher.fenced is not None)
+            if not was_fenced:
+                self.check_open()
             # First: what another thread sends from now on is refused, not forgotten.
             self.state = PRODUCER_CLOSED
         finally:
             mutex_unlock(&self.publisher.mutex)
         try:
-            self.drain(True)
+            if was_fenced:
+                self.publisher.flush()
+                self.publisher.drain()
+            else:
+                self.drain(True)
         finally:
-            timer, self.timer = self.timer, None
-            if timer is not None:
-                (<Timer>timer).cancel()
+            self.cancel_timer()
 
     def abandon(self) -> None:
         """In a forked child: refuse further calls; touch nothing."""
@@ -391,7 +422,7 @@ cdef class Batcher:
 
     @property
     def is_open(self) -> bool:
-        return self.state == PRODUCER_OPEN
+        return self.state == PRODUCER_OPEN and self.publisher.fenced is None
 
     def last_sequence_id(self) -> int:
         """Sequence id of the last message that was published, -1 before the first."""

@@ -123,6 +123,10 @@ cdef class EntryIntake:
         if failure is not None:
             raise failure
 
+    def fence(self, str reason not None) -> None:
+        """Publish nothing from now on."""
+        self.publisher.fence(reason)
+
     def abandon(self) -> None:
         """In a forked child: touch nothing."""
         self.publisher.abandon()

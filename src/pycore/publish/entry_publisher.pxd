@@ -36,6 +36,7 @@ cdef class EntryPublisher:
     cdef readonly uint64_t pending_count # messages that are published and not confirmed
     cdef bint confirms_later             # `wait` has something to wait for
     cdef bint places_later               # `publish` does not fill in the receipt; see `place`
+    cdef readonly str fenced             # why nothing is published any more; None: it is
 
     cdef int publish(self, EntryFrame* frame, uint8_t* entry, Receipt receipt, list callbacks,
                      bint awaited) except -1
@@ -47,6 +48,9 @@ cdef class EntryPublisher:
     Interrupted, and what is no Exception: nothing was published, the entry may be published again.
     Any other error: it never will be.
     """
+
+    cdef int check_fenced(self) except -1
+    """ProducerFenced: another producer has the topic to itself."""
 
     cdef int wait(self, Receipt receipt) except -1
     """Return when the entry is as durable as its publisher promises. Mutex not held."""

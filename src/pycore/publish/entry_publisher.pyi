@@ -6,6 +6,13 @@ class EntryPublisher:
 
     partition: int
     pending_count: int
+    @property
+    def fenced(self) -> str | None:
+        """Why nothing is published any more; None: it is."""
+
+    def fence(self, reason: str) -> None:
+        """Publish nothing from now on. What is stored by then is confirmed as ever."""
+
     def flush_expected(self) -> None: ...
     def abandon(self) -> None: ...
 

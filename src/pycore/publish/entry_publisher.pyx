@@ -47,6 +47,17 @@ cdef class EntryPublisher:
                      bint awaited) except -1:
         raise NotImplementedError
 
+    cdef int check_fenced(self) except -1:
+        if self.fenced is not None:
+            raise errors.ProducerFenced(self.fenced)
+        return 0
+
+    def fence(self, str reason not None) -> None:
+        """Publish nothing from now on. What is stored by then is confirmed as ever."""
+        mutex_lock(&self.mutex)
+        self.fenced = reason
+        mutex_unlock(&self.mutex)
+
     cdef int wait(self, Receipt receipt) except -1:
         raise NotImplementedError
 
@@ -97,7 +108,10 @@ cdef class LedgerPublisher(EntryPublisher):
 
     cdef int publish(self, EntryFrame* frame, uint8_t* entry, Receipt receipt, list callbacks,
                      bint awaited) except -1:
-        cdef LedgerWriter writer = self.append(frame, entry, receipt)
+        cdef LedgerWriter writer
+        if self.fenced is not None:
+            self.check_fenced()
+        writer = self.append(frame, entry, receipt)
         if writer is None:               # a duplicate: stored, and confirmed, some time ago
             if callbacks:
                 self.completions.post(callbacks, receipt.ledger_id, receipt.entry_id,

@@ -14,7 +14,6 @@ from pulsarx.enumerations import (
     CompressionType,
     InitialPosition,
     PartitionsRoutingMode,
-    ProducerAccessMode,
 )
 from pulsarx.message_id import MessageId
 from pulsarx.options.authentication import AuthenticationToken, CryptoKeyReader
@@ -38,7 +37,6 @@ NOT_YET_VALUES: dict[tuple[str, str], Any] = {
     ("create_producer", "chunking_enabled"): True,
     ("create_producer", "encryption_key"): "k",
     ("create_producer", "crypto_key_reader"): CryptoKeyReader("a", "b"),
-    ("create_producer", "access_mode"): ProducerAccessMode.Exclusive,
     ("subscribe", "is_read_compacted"): True,
     ("subscribe", "crypto_key_reader"): CryptoKeyReader("a", "b"),
     ("create_reader", "is_read_compacted"): True,

@@ -197,6 +197,44 @@ def test_a_dead_letter_topic_that_cannot_be_made_keeps_the_message_on_its_subscr
     assert payloads(subscribe(clocked_client, dead_letter_policy=None)) == [b"one"]
 
 
+def test_while_the_dead_letter_topic_is_held_exclusively_messages_come_again(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
+):
+    consumer = subscribe(clocked_client, 1)
+    publish(clocked_client, b"one", b"two")
+    mode = pulsarx.ProducerAccessMode.Exclusive
+    holder = clocked_client.create_producer("t-s-DLQ", access_mode=mode)
+    assert len(refuse_until_given_up(consumer, manual_clock)) == 4
+    manual_clock.advance(600)
+    assert whole_topic(clocked_client, "t-s-DLQ") == []
+    holder.close()
+    refuse_until_given_up(consumer, manual_clock)
+    manual_clock.advance(600)
+    refuse_until_given_up(consumer, manual_clock)
+    manual_clock.advance(0)
+    assert sorted(whole_topic(clocked_client, "t-s-DLQ")) == [b"one", b"two"]
+    assert payloads(consumer) == []
+
+
+def test_when_the_dead_letter_topic_is_taken_its_producer_is_fenced_and_messages_come_again(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
+):
+    consumer = subscribe(clocked_client, 1)
+    publish(clocked_client, b"one")
+    refuse_until_given_up(consumer, manual_clock)
+    mode = pulsarx.ProducerAccessMode.ExclusiveWithFencing
+    holder = clocked_client.create_producer("t-s-DLQ", access_mode=mode)
+    publish(clocked_client, b"two")
+    refuse_until_given_up(consumer, manual_clock)
+    assert whole_topic(clocked_client, "t-s-DLQ") == [b"one"]
+    holder.close()
+    for _ in range(2):
+        manual_clock.advance(600)
+        refuse_until_given_up(consumer, manual_clock)
+    manual_clock.advance(0)
+    assert whole_topic(clocked_client, "t-s-DLQ") == [b"one", b"two"]
+
+
 def test_consumers_of_one_subscription_give_up_together(
     clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
 ):

@@ -265,7 +265,7 @@ def test_statistics_of_a_partitioned_topic_are_added_up(memory_client: pulsarx.C
         topics.stats("x")
     found = topics.partitioned_stats("x")
     assert found["metadata"] == {"partitions": 3}
-    assert (found["entries"], found["messages"], found["publishers"]) == (7, 7, 1)
+    assert (found["entries"], found["messages"], len(found["publishers"])) == (7, 7, 1)
     assert found["subscriptions"]["s"]["msg_backlog"] == 7
     assert sorted(found["partitions"]) == names(3)
     assert sorted(each["messages"] for each in found["partitions"].values()) == [2, 2, 3]

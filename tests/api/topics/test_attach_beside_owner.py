@@ -77,6 +77,29 @@ def owner(folder: Path) -> Iterator[Owner]:
         yield started
 
 
+@pytest.mark.parametrize("mode", ["Exclusive", "ExclusiveWithFencing"])
+def test_nothing_is_attached_to_a_topic_that_a_producer_has_to_itself(
+    folder: Path, open_client: OpenClient, mode: str
+) -> None:
+    client = open_client()
+    client.create_producer("u").close()
+    holder = client.create_producer(
+        "t", "holder", access_mode=getattr(pulsarx.ProducerAccessMode, mode)
+    )
+    holder.send(b"mine")
+    files = [stage(folder, "u", [b"a"]), stage(folder, "t", [b"b"])]
+    with pytest.raises(errors.ProducerBusy, match="holder"):
+        attach(folder, Transaction("app", 1), files)
+    assert (whole_topic(client, "u"), whole_topic(client)) == ([], [b"mine"])
+    holder.send(b"still mine")
+    holder.close()
+    attach(folder, Transaction("app", 1), files)
+    assert (whole_topic(client, "u"), whole_topic(client)) == (
+        [b"a"],
+        [b"mine", b"still mine", b"b"],
+    )
+
+
 @pytest.mark.parametrize("durability", ["sync", "interval", "os"])
 @pytest.mark.parametrize("kind", ["Exclusive", "Shared", "KeyShared"])
 def test_consumers_of_the_owner_are_woken_and_its_producers_roll_over(

@@ -37,6 +37,11 @@ def set_partition_count(topic: str, partition_count: int) -> Operation:
     return {"op": "set_partition_count", "topic": topic, "partition_count": partition_count}
 
 
+def set_topic_epoch(topic: str, epoch: int) -> Operation:
+    """The topic was taken by one producer alone."""
+    return {"op": "set_topic_epoch", "topic": topic, "epoch": epoch}
+
+
 def add_ledger(topic: str, ledger_id: int, uuid: str, slot: int) -> Operation:
     """An open ledger, behind the others. slot: of its end among the published ends."""
     return {

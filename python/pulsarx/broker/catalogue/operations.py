@@ -265,6 +265,15 @@ def _create_topic(draft: CatalogueDraft, fields: Operation) -> None:
     )
 
 
+def _set_topic_epoch(draft: CatalogueDraft, fields: Operation) -> None:
+    topic = draft.topic(fields["topic"])
+    if fields["epoch"] <= topic.epoch:
+        raise CatalogueError(
+            f"epoch {fields['epoch']} of topic {topic.name} does not come after {topic.epoch}"
+        )
+    topic.epoch = fields["epoch"]
+
+
 def _set_partition_count(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields["topic"])
     if not 0 < topic.partition_count < fields["partition_count"]:
@@ -484,6 +493,7 @@ OPERATIONS: dict[
         {"partition_count": ("count", 0), "properties": ("object", {})},
     ),
     "set_partition_count": (_set_partition_count, {"topic": "text", "partition_count": "id"}, {}),
+    "set_topic_epoch": (_set_topic_epoch, {"topic": "text", "epoch": "count"}, {}),
     "delete_topic": (_delete_topic, {"topic": "text"}, {}),
     "add_ledger": (
         _add_ledger,

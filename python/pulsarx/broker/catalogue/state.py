@@ -100,7 +100,7 @@ class TopicRecord:
 
     __slots__ = (
         "topic_id", "name", "partition_count", "properties", "policies",
-        "ledgers", "subscriptions", "removed_ledger_id", "removed_messages",
+        "ledgers", "subscriptions", "removed_ledger_id", "removed_messages", "epoch",
     )  # fmt: skip
 
     def __init__(
@@ -115,6 +115,7 @@ class TopicRecord:
         self.subscriptions: dict[str, SubscriptionRecord] = {}
         self.removed_ledger_id = 0  # the last one with messages that is gone; 0: none is
         self.removed_messages = 0  # how many it had
+        self.epoch = -1  # of the last producer that had the topic to itself; -1: none had
 
     def copy(self) -> TopicRecord:
         made = TopicRecord(self.topic_id, self.name, self.partition_count, self.properties)
@@ -123,6 +124,7 @@ class TopicRecord:
         made.subscriptions = self.subscriptions.copy()
         made.removed_ledger_id = self.removed_ledger_id
         made.removed_messages = self.removed_messages
+        made.epoch = self.epoch
         return made
 
     def row(self) -> list[Any]:
@@ -130,8 +132,10 @@ class TopicRecord:
         ledgers = [ledger.row() for ledger in self.ledgers]
         subscriptions = [subscription.row() for subscription in self.subscriptions.values()]
         head = [self.topic_id, self.name, self.partition_count, self.properties, self.policies]
-        removed = [self.removed_ledger_id, self.removed_messages]
-        return [*head, ledgers, subscriptions, *(removed if self.removed_ledger_id else [])]
+        tail = [self.removed_ledger_id, self.removed_messages] if self.removed_ledger_id else []
+        if self.epoch >= 0:
+            tail = [self.removed_ledger_id, self.removed_messages, self.epoch]
+        return [*head, ledgers, subscriptions, *tail]
 
     @staticmethod
     def of_row(row: list[Any]) -> TopicRecord:
@@ -140,8 +144,10 @@ class TopicRecord:
         made.policies = policies
         made.ledgers = [LedgerRecord(*fields) for fields in ledgers]
         made.subscriptions = {fields[0]: SubscriptionRecord(*fields) for fields in subscriptions}
-        # Where nothing was removed, and in checkpoints of version 1, the row ends here.
-        made.removed_ledger_id, made.removed_messages = row[7:] or (0, 0)
+        # Where nothing was removed, and in checkpoints of version 1, the row ends here; and behind
+        # that where no producer had the topic to itself, and in checkpoints of version 2.
+        made.removed_ledger_id, made.removed_messages = row[7:9] or (0, 0)
+        (made.epoch,) = row[9:] or (-1,)
         return made
 
     def __repr__(self) -> str:
@@ -246,9 +252,9 @@ class CatalogueState:
 
     @property
     def needs_version(self) -> int:
-        """The version of its checkpoint: 2 or 3 for a state that earlier ones cannot express."""
+        """The version of its checkpoint: the first one that can express it."""
         if any(
-            topic.ledgers and topic.ledgers[-1].state == LEDGER_PREPARED
+            topic.epoch >= 0 or (topic.ledgers and topic.ledgers[-1].state == LEDGER_PREPARED)
             for topic in self.topics.values()
         ):
             return 3

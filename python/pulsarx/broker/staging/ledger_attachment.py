@@ -4,11 +4,12 @@ In this order, so that a kill between any two steps leaves all of the ledgers or
 
   1  is the batch attached already?             then its record is the answer
   2  check every staged file                    nothing was touched until here
-  3  close the open ledger of each topic        the next publish opens one behind the new ledgers
-  4  link the files to their ledger names       a name not committed yet: an orphan after a kill
-  5  flush the folders of those names, and see that the names mean what was checked
-  6  one commit of the catalogue                from here on all of it is there
-  7  wake consumers, seal what was closed, take the staged names away
+  3  no producer has any of the topics to itself, nor gets it before the end
+  4  close the open ledger of each topic        the next publish opens one behind the new ledgers
+  5  link the files to their ledger names       a name not committed yet: an orphan after a kill
+  6  flush the folders of those names, and see that the names mean what was checked
+  7  one commit of the catalogue                from here on all of it is there
+  8  wake consumers, seal what was closed, take the staged names away
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import errno
 import os
 from bisect import bisect_left
+from contextlib import ExitStack
 
 from pulsarx import errors
 from pulsarx.broker.catalogue import changes
@@ -120,6 +122,15 @@ class _Attachment:
         for name in sorted({file.topic for file in self.files}):
             self.topics.append(self.broker.topic(TopicName.of(name), create=False))
         self._check_not_attached()
+        with ExitStack() as stack:
+            for topic in self.topics:
+                stack.enter_context(topic.producers.shared())
+            self._run_held()
+        self._clean_up()
+        record = self.broker.catalogue.state.transactions[self.application]
+        return {**{name: getattr(record, name) for name in record.__slots__}, "already": False}
+
+    def _run_held(self) -> None:
         held: list[Topic] = []
         try:
             # In the order of the names, so that no two ever wait for each other.
@@ -136,9 +147,6 @@ class _Attachment:
             for topic in reversed(held):
                 topic.ledger.end_attach()
                 topic.ledger.lock.release()
-        self._clean_up()
-        record = self.broker.catalogue.state.transactions[self.application]
-        return {**{name: getattr(record, name) for name in record.__slots__}, "already": False}
 
     def _check_named_once(self) -> None:
         seen: set[object] = set()

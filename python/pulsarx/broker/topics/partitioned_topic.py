@@ -7,6 +7,7 @@ holds no messages, only how many partitions there are.
 from __future__ import annotations
 
 import threading
+import weakref
 
 from pulsarx import errors
 from pulsarx._pycore.ground.weak_list import WeakList
@@ -37,7 +38,9 @@ class PartitionedTopic:
         self.topic_name = TopicName.of(record.name)
         self.name: str = record.name
         self.partition_count: int = record.partition_count
+        self.holder_name = ""
         self._watchers = WeakList()  # with grown(partition count)
+        self._holder: weakref.ref[Any] | None = None
 
     def partition(self, index: int) -> Topic:
         """The topic of a partition; TopicNotFound when there are not so many."""
@@ -49,6 +52,16 @@ class PartitionedTopic:
         It is held weakly: the watcher may simply go.
         """
         self._watchers.add(watcher)
+
+    def hold(self, name: str, holder: Any) -> None:
+        """The holder has partition 0 to itself: new partitions are kept for it, and it is told."""
+        self._holder = weakref.ref(holder)
+        self.holder_name = name
+        self._watchers.add(holder)
+
+    def holder(self) -> Any:
+        found = None if self._holder is None else self._holder()
+        return found if found is not None and found.is_connected() else None
 
     def has_grown(self, partition_count: int) -> None:
         """Told by the directory of topics."""
@@ -134,11 +147,13 @@ def growth(
     partition_count: int,
     now_ms: int,
     allocate_cursor_id: Callable[[], int],
+    is_held: bool,
 ) -> Operations:
     """The operations that add partitions.
 
     Each begins with the durable subscriptions of partition 0, at its first message: so no
-    subscription misses what is sent there before its consumers have come.
+    subscription misses what is sent there before its consumers have come. is_held: one producer has
+    the topic to itself, and takes them.
     """
     if partition_count < record.partition_count:
         raise errors.NotAllowedError(
@@ -150,6 +165,8 @@ def growth(
     operations: Operations = []
     for each in partition_names(name, partition_count)[record.partition_count :]:
         operations.append(changes.create_topic(each, catalogue.allocate_id()))
+        if is_held:
+            operations.append(changes.set_topic_epoch(each, 0))
         for subscription in subscriptions:
             operations.append(
                 changes.create_subscription(

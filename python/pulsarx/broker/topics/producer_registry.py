@@ -1,20 +1,59 @@
-"""The producers of one topic by name. Any thread may call."""
+"""The producers of one topic: their names, and who may publish beside whom. Any thread may call.
+
+A producer that asks    while the topic is held      while others     while nobody
+for                     exclusively, or one waits    are there        is there
+Shared                  ProducerBusy                 joins            joins
+Exclusive               ProducerFenced               ProducerFenced   takes it
+WaitForExclusive        waits                        waits            takes it
+ExclusiveWithFencing    shuts them all, takes it     the same         takes it
+
+Taking a topic commits its next epoch first: where that fails, nothing has changed.
+
+Source: Pulsar's AbstractTopic.incrementTopicEpochIfNeeded.
+"""
 
 from __future__ import annotations
 
 import threading
 import weakref
+from collections import deque
+from contextlib import contextmanager
 
 from pulsarx import errors
+from pulsarx.broker.catalogue import changes
+from pulsarx.broker.topics.waiting_producer import ENDED, PROMOTED, WaitingProducer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from pulsarx.broker.runtime import BrokerRuntime
 
-    Producer = Any  # what `make` makes: with is_open, shut, abandon, is_forgotten
+    # What `make` makes: with is_open, is_forgotten, shut, fence, abandon, last_sequence_id
+    Producer = Any
+
+SHARED, EXCLUSIVE, WAIT_FOR_EXCLUSIVE, EXCLUSIVE_WITH_FENCING = range(4)  # ProducerAccessMode
+
+
+class _Entry:
+    """A producer that is there, or is being closed."""
+
+    __slots__ = ("access_mode", "producer")
+
+    def __init__(self, producer: Producer, access_mode: int) -> None:
+        self.producer = weakref.ref(producer)
+        self.access_mode = access_mode
+
+
+class Reservation:
+    """A new partition is kept for the producer that has the other ones to itself."""
+
+    __slots__ = ("name", "owner")
+
+    def __init__(self, name: str, owner: object) -> None:
+        self.name = name
+        self.owner = weakref.ref(owner)
 
 
 class ProducerRegistry:
@@ -23,47 +62,294 @@ class ProducerRegistry:
     def __init__(self, topic: str, runtime: BrokerRuntime) -> None:
         self._topic = topic
         self._runtime = runtime
-        self._lock = threading.Lock()
-        self._producers: dict[str, weakref.ref[Producer]] = {}
+        self._access = threading.Lock()  # one comes, or attaches, at a time; before `_lock`
+        self._lock = threading.Lock()  # of what follows
+        self._entries: dict[str, _Entry] = {}
+        self._holder: _Entry | WaitingProducer | Reservation | None = None
+        self._waiting: deque[WaitingProducer] = deque()
 
-    def add(self, name: str | None, make: Callable[[str], Producer]) -> Producer:
-        """Make a producer under its name, or a generated one. ProducerBusy: the name is taken."""
-        if name is not None and self._is_forgotten(name):
-            self._runtime.background.wait()  # it is being closed there
+    # Coming ---------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        name: str | None,
+        make: Callable[[str], Producer],
+        access_mode: int = SHARED,
+        *,
+        epoch: int | None = None,
+        owner: object = None,
+    ) -> Producer | WaitingProducer:
+        """Make a producer under its name, or a generated one; WaitForExclusive: or its place in the
+        queue, to be ended by `promoted` or `withdraw`.
+
+        epoch: that it had the topic with before. owner: for whom a new partition is reserved,
+        because it has the others to itself.
+        ProducerBusy: the name is taken, or another producer has the topic to itself.
+        ProducerFenced: it cannot have the topic to itself.
+        """
+        if self._is_being_closed():
+            self._runtime.background.wait()
+        if name is None:
+            name = self._runtime.next_producer_name()
+        with self._access:
+            if access_mode == SHARED:
+                self._check_shared()
+            elif owner is not None:
+                if not self._is_reserved_for(owner):
+                    self._check_nobody(name)
+            elif access_mode == EXCLUSIVE:
+                self._check_epoch(epoch)
+                self._check_nobody(name)
+            elif access_mode == WAIT_FOR_EXCLUSIVE:
+                self._check_epoch(epoch)
+                waiting = self._queue(name, access_mode, epoch)
+                if waiting is not None:
+                    return waiting
+            else:
+                self._check_epoch(epoch)
+                return self._take(name, make, access_mode, epoch, fencing=True)
+            self._check_name(name)
+            epoch_is_taken = access_mode == SHARED or self._is_reserved_for(owner)
+            return self._take(name, make, access_mode, epoch, epoch_is_taken=epoch_is_taken)
+
+    def promoted(self, waiting: WaitingProducer, make: Callable[[str], Producer]) -> Producer:
+        """Make the producer whose turn it is. Raises why it is not its turn any more."""
+        with self._access:
+            with self._lock:
+                if waiting.failure is not None:
+                    raise waiting.failure
+            try:
+                self._check_name(waiting.name)
+                return self._take(waiting.name, make, waiting.access_mode, waiting.epoch)
+            except BaseException:
+                self.withdraw(waiting)
+                raise
+
+    def withdraw(self, waiting: WaitingProducer) -> None:
+        """Its caller waits no longer: it leaves the queue, or gives the topic back. Idempotent."""
         with self._lock:
-            if name is None:
-                name = self._runtime.next_producer_name()
-            existing = self._producers.get(name)
-            found = existing() if existing is not None else None
+            if waiting.state != ENDED:
+                waiting.change(ENDED, waiting.failure)
+            if waiting in self._waiting:
+                self._waiting.remove(waiting)
+            if self._holder is waiting:
+                self._holder = None
+            self._promote_next()
+
+    def _take(
+        self,
+        name: str,
+        make: Callable[[str], Producer],
+        access_mode: int,
+        epoch: int | None,
+        *,
+        epoch_is_taken: bool = False,
+        fencing: bool = False,
+    ) -> Producer:
+        """Make the producer that may come now."""
+        if not epoch_is_taken:
+            self._commit_epoch(epoch)
+        if fencing:
+            self._fence_all(name)
+        producer = make(name)
+        entry = _Entry(producer, access_mode)
+        with self._lock:
+            self._entries[name] = entry
+            if access_mode != SHARED:
+                self._holder = entry
+        return producer
+
+    def _check_shared(self) -> None:
+        with self._lock:
+            self._drop_void_reservation()
+            if self._holder is not None:
+                raise errors.ProducerBusy(
+                    f"publish on {self._topic}: producer {self._holder_name()} has it to itself"
+                )
+            if self._waiting:
+                raise errors.ProducerBusy(
+                    f"publish on {self._topic}: producer {self._waiting[0].name} waits to have it "
+                    f"to itself"
+                )
+
+    def _check_nobody(self, name: str) -> None:
+        with self._lock:
+            self._drop_void_reservation()
+            if self._holder is not None:
+                why = f"producer {self._holder_name()} has"
+            elif self._waiting:
+                why = f"producer {self._waiting[0].name} waits to have"
+            elif self._entries:
+                why = f"producer {next(iter(self._entries))} publishes on"
+            else:
+                return
+            raise errors.ProducerFenced(
+                f"producer {name} cannot have {self._topic} to itself: {why} it"
+            )
+
+    def _queue(self, name: str, access_mode: int, epoch: int | None) -> WaitingProducer | None:
+        """A place in the queue; None: nobody is in the way."""
+        with self._lock:
+            self._drop_void_reservation()
+            if self._holder is None and not self._entries and not self._waiting:
+                return None
+            waiting = WaitingProducer(name, access_mode, epoch)
+            self._waiting.append(waiting)
+            return waiting
+
+    def _check_name(self, name: str) -> None:
+        with self._lock:
+            entry = self._entries.get(name)
+            found = entry.producer() if entry is not None else None
             if found is not None and found.is_open:
                 raise errors.ProducerBusy(
                     f"a producer named {name} is already on {self._topic}; close it or choose "
                     f"another name"
                 )
-            producer = make(name)
-            self._producers[name] = weakref.ref(producer)
-            return producer
 
-    def _is_forgotten(self, name: str) -> bool:
-        reference = self._producers.get(name)
-        found = reference() if reference is not None else None
-        return found is not None and found.is_forgotten
+    def _fence_all(self, name: str) -> None:
+        """Shut everybody who waits or publishes: when this returns, nothing of them is stored any
+        more."""
+        reason = f"producer {name} has taken {self._topic} for itself"
+        with self._lock:
+            waiting = list(self._waiting)
+            self._waiting.clear()
+            if isinstance(self._holder, WaitingProducer):
+                waiting.append(self._holder)
+            self._holder = None
+            found = [each.producer() for each in self._entries.values()]
+            self._entries.clear()
+            for each in waiting:
+                each.change(ENDED, errors.ProducerFenced(reason))
+        for producer in found:
+            if producer is not None:
+                producer.fence(reason)
+
+    # Epochs ---------------------------------------------------------------------------------------
+
+    @property
+    def epoch(self) -> int | None:
+        """How often the topic was taken by one producer, from 0 on; None: never."""
+        record = self._runtime.catalogue.state.topics.get(self._topic)
+        return None if record is None or record.epoch < 0 else record.epoch
+
+    def _check_epoch(self, epoch: int | None) -> None:
+        current = self.epoch
+        if epoch is not None and current is not None and epoch < current:
+            raise errors.ProducerFenced(
+                f"a producer had {self._topic} to itself with epoch {epoch}; it is at {current} now"
+            )
+
+    def _commit_epoch(self, epoch: int | None) -> None:
+        current = self.epoch
+        if epoch is None:
+            epoch = 0 if current is None else current + 1
+        if epoch != current:
+            self._runtime.catalogue.commit([changes.set_topic_epoch(self._topic, epoch)])
+
+    # Reserving ------------------------------------------------------------------------------------
+
+    def reserve(self, name: str, owner: object) -> None:
+        """Keep a topic that nobody knows yet for a producer, which comes with `owner`."""
+        with self._lock:
+            self._holder = Reservation(name, owner)
+
+    def release(self, owner: object) -> None:
+        """The owner of a reservation will not come."""
+        with self._lock:
+            if isinstance(self._holder, Reservation) and self._holder.owner() in (owner, None):
+                self._holder = None
+                self._promote_next()
+
+    def _is_reserved_for(self, owner: object) -> bool:
+        holder = self._holder
+        return owner is not None and isinstance(holder, Reservation) and holder.owner() is owner
+
+    def _drop_void_reservation(self) -> None:
+        """The lock is held."""
+        if isinstance(self._holder, Reservation) and self._holder.owner() is None:
+            self._holder = None
+            self._promote_next()
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """Publish in the block, without a producer. ProducerBusy: one has the topic to itself.
+
+        Whoever wants to have it to himself waits for the end of the block.
+        """
+        with self._access:
+            self._check_shared()
+            yield
+
+    # Leaving --------------------------------------------------------------------------------------
 
     def remove(self, name: str, producer: Producer) -> None:
-        """Give the name back, unless another producer has it by now."""
+        """Give the name back, unless another producer has it by now, and the topic with it."""
         with self._lock:
-            existing = self._producers.get(name)
-            if existing is not None and existing() in (producer, None):
-                del self._producers[name]
+            entry = self._entries.get(name)
+            if entry is not None and entry.producer() in (producer, None):
+                del self._entries[name]
+                if self._holder is entry:
+                    self._holder = None
+            self._promote_next()
+
+    def _promote_next(self) -> None:
+        """The lock is held."""
+        if self._holder is None and not self._entries and self._waiting:
+            waiting = self._waiting.popleft()
+            self._holder = waiting
+            waiting.change(PROMOTED)
+
+    def _is_being_closed(self) -> bool:
+        """Whether one that its user dropped is being closed in the background."""
+        for entry in list(self._entries.values()):
+            found = entry.producer()
+            if found is None or found.is_forgotten:
+                return True
+        waiting = [*self._waiting, self._holder]
+        return any(isinstance(each, WaitingProducer) and each.is_forgotten for each in waiting)
+
+    # Looking --------------------------------------------------------------------------------------
+
+    def _holder_name(self) -> str:
+        """The lock is held."""
+        holder = self._holder
+        if isinstance(holder, (WaitingProducer, Reservation)):
+            return holder.name
+        return next(name for name, entry in self._entries.items() if entry is holder)
 
     def open_producers(self) -> list[Producer]:
         with self._lock:
-            found = [reference() for reference in self._producers.values()]
+            found = [entry.producer() for entry in self._entries.values()]
         return [each for each in found if each is not None and each.is_open]
 
+    def statistics(self) -> list[dict[str, Any]]:
+        """Of each open producer."""
+        with self._lock:
+            found = [
+                (name, entry.access_mode, entry.producer()) for name, entry in self._entries.items()
+            ]
+        return [
+            {
+                "producer_name": name,
+                "access_mode": ACCESS_MODE_NAMES[access_mode],
+                "last_sequence_id": producer.last_sequence_id(),
+            }
+            for name, access_mode, producer in found
+            if producer is not None and producer.is_open
+        ]
+
     def abandon(self) -> None:
-        """In a forked child: refuse further calls; the lock may be left taken."""
-        for reference in list(self._producers.values()):
-            producer = reference()
+        """In a forked child: refuse further calls; the locks may be left taken."""
+        for entry in list(self._entries.values()):
+            producer = entry.producer()
             if producer is not None:
                 producer.abandon()
+        waiting = list(self._waiting)
+        if isinstance(self._holder, WaitingProducer):
+            waiting.append(self._holder)
+        for each in waiting:
+            each.change(ENDED, errors.forked_error(errors.parent_pid()))
+
+
+ACCESS_MODE_NAMES = ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing")

@@ -35,8 +35,14 @@ class ReadOnlyTopic:
         for cursor in self._reader_cursors.members():
             cursor.abandon()
 
-    def publisher_count(self) -> None:
+    def publisher_statistics(self) -> None:
         """None: only the owner knows."""
+
+    @property
+    def epoch(self) -> int | None:
+        self.broker.refresh()
+        record = self.broker.catalogue.state.topics.get(self.name)
+        return None if record is None or record.epoch < 0 else record.epoch
 
     def subscription_statistics(self) -> dict[str, dict[str, Any]]:
         """Of the durable ones, from their cursors' files; only the owner knows the others, and who

@@ -31,29 +31,41 @@ def topic_statistics(topic: TopicView) -> dict[str, Any]:
         "entries": sum(each["entries"] for each in ledgers),
         "messages": sum(each["messages"] for each in ledgers),
         "ledgers": ledgers,
-        "publishers": topic.publisher_count(),
+        "topic_epoch": topic.epoch,
+        "publishers": topic.publisher_statistics(),
         "subscriptions": topic.subscription_statistics(),
     }
 
 
 def partitioned_statistics(name: str, partitions: list[dict[str, Any]]) -> dict[str, Any]:
-    """Numbers of the partitions added up. Producers are counted once, as each has the same name on
-    all partitions."""
+    """Numbers of the partitions added up. A producer is told once, as it has the same name on all
+    partitions."""
     subscriptions: dict[str, dict[str, Any]] = {}
     for each in partitions:
         for subscription, figures in each["subscriptions"].items():
             _add(subscriptions.setdefault(subscription, {}), figures)
-    publishers = [each["publishers"] for each in partitions if each["publishers"] is not None]
     return {
         "topic": name,
         "metadata": {"partitions": len(partitions)},
         "storage_size": sum(each["storage_size"] for each in partitions),
         "entries": sum(each["entries"] for each in partitions),
         "messages": sum(each["messages"] for each in partitions),
-        "publishers": max(publishers, default=None),
+        "publishers": _publishers(partitions),
         "subscriptions": subscriptions,
         "partitions": {each["topic"]: each for each in partitions},
     }
+
+
+def _publishers(partitions: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
+    found: dict[str, dict[str, Any]] = {}
+    for each in partitions:
+        if each["publishers"] is None:
+            return None
+        for figures in each["publishers"]:
+            known = found.setdefault(figures["producer_name"], figures.copy())
+            for name in ("last_sequence_id",):
+                known[name] = max(known[name], figures[name])
+    return list(found.values())
 
 
 def _add(total: dict[str, Any], figures: dict[str, Any]) -> None:

@@ -223,8 +223,12 @@ class Topic:
 
     # Statistics -----------------------------------------------------------------------------------
 
-    def publisher_count(self) -> int:
-        return len(self.producers.open_producers())
+    def publisher_statistics(self) -> list[dict[str, Any]]:
+        return self.producers.statistics()
+
+    @property
+    def epoch(self) -> int | None:
+        return self.producers.epoch
 
     def subscription_statistics(self) -> dict[str, dict[str, Any]]:
         """The statistics of the subscriptions by name; `name (non-durable)` where a durable one has

@@ -209,16 +209,21 @@ class TopicDirectory:
         # The first lock keeps the subscriptions as they are; it always comes before this one.
         with first.lock, self._lock:
             record = catalogue.state.topics[topic.name]
+            holder = topic.holder()
             operations = growth(
                 catalogue,
                 record,
                 partition_count,
                 self._runtime.clock.now_ms(),
                 self._runtime.allocate_cursor_id,
+                holder is not None,
             )
             if partition_count == record.partition_count:
                 return
             catalogue.commit(operations)
+            if holder is not None:  # before anybody else can come
+                for each in range(record.partition_count, partition_count):
+                    topic.partition(each).producers.reserve(topic.holder_name, holder)
         topic.has_grown(partition_count)
 
     def abandon(self) -> None:

@@ -1,0 +1,15 @@
+from collections.abc import Callable
+
+class Latch:
+    """Threads wait until it is set, once and for good. Any thread, also from a signal handler."""
+
+    @property
+    def is_set(self) -> bool: ...
+    def set(self) -> None:
+        """Let all pass that wait, or will."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Return when it is set; False: the time (seconds) is over. A signal may end it."""
+
+    def wait_or(self, leave: Callable[[], object]) -> None:
+        """As wait; interrupted, leave() is called first, in the control plane."""

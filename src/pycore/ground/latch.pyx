@@ -1,0 +1,49 @@
+"""Body of latch.pxd."""
+
+from libc.stdint cimport int64_t, uint32_t
+
+from pulsarx._core.wait_event cimport (
+    wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
+)
+from pulsarx._pycore.ground.control_plane cimport control_plane
+from pulsarx._pycore.ground.deadline cimport Deadline
+from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
+
+
+cdef class Latch:
+    """See the pxd."""
+
+    def __cinit__(self) -> None:
+        self.changed.event = 0
+        self.changed.waiters = 0
+
+    def set(self) -> None:
+        """Let all pass that wait, or will."""
+        self.is_set = True
+        wait_event_wake(&self.changed)
+
+    def wait(self, timeout=None) -> bool:
+        """Return when it is set; False: the time (seconds) is over. A signal may end it."""
+        cdef Deadline deadline = Deadline(None if timeout is None else timeout * 1000)
+        cdef int64_t left_ns
+        cdef uint32_t seen
+        while not self.is_set:
+            left_ns = deadline.remaining_ns()
+            if left_ns == 0:
+                return False
+            seen = wait_event_enter(&self.changed)
+            left_ns = signals_sleep_ns(left_ns)
+            if not self.is_set:
+                with nogil:
+                    wait_event_sleep(&self.changed, seen, left_ns)
+            wait_event_leave(&self.changed)
+            signals_check()
+        return True
+
+    def wait_or(self, leave) -> None:
+        """As wait; interrupted, leave() is called first, in the control plane."""
+        try:
+            self.wait()
+        except BaseException:
+            control_plane.perform(leave)
+            raise
