@@ -219,11 +219,11 @@ class TableView:
         the client closed it. Does not wait for a listener that runs."""
         if self._is_forked or (self._closing.told and not client_is_closing(self.owner)):
             self._require_open()
-        self._closing.close(self._shut)
+        self._closing.close(self._shut, self.owner)
 
     def close_with_client(self) -> None:
         """As close, when the client does. A call of the control plane."""
-        self._closing.finish(self._shut)
+        self._closing.finish(self._shut, self.owner)
 
     def _shut(self) -> None:
         failure: Exception | None = None
