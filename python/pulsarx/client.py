@@ -25,7 +25,7 @@ from pulsarx.enumerations import (
 from pulsarx.listening.listener_pool import ListenerPool
 from pulsarx.options.base import ClientOptions, ConsumerOptions, ProducerOptions, ReaderOptions
 from pulsarx.options.not_yet import refuse_call
-from pulsarx.schema import BytesSchema
+from pulsarx.schema.schema import BytesSchema
 from pulsarx.topic_name import TopicName, check_subscription_name
 from pulsarx.weak_list import WeakList
 

@@ -43,7 +43,7 @@ from pulsarx.options.loggers import check_logger
 from pulsarx.options.not_yet import refuse_topics_not_there_yet, refuse_what_is_not_there_yet
 from pulsarx.options.service_url import ServiceUrl, parse_service_url
 from pulsarx.randomness import Randomness
-from pulsarx.schema import BytesSchema, Schema
+from pulsarx.schema.schema import BytesSchema, Schema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
