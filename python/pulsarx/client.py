@@ -374,12 +374,19 @@ class Client:
         from pulsarx.reader import Reader
 
         assert self._broker is not None
+        schema = None
+        if options.schema_info is not None:
+            from pulsarx.consuming.consumer_schema import ConsumerSchema
+
+            schema = ConsumerSchema(self._broker, [options.topic], options.schema_info)
         found = self._broker.topic(TopicName.of(options.topic), create=not self.read_only)
         cursor = found.reader_cursor(options.schema)
         position = reader_position(
             found.ledger, options.start_message_id, options.start_message_id_inclusive
         )
         reader = Reader(cursor.attach(position), cursor, options, self._pool)
+        if schema is not None:
+            schema.register(self.read_only)
         self._adopt(reader)
         reader.start_listener()
         return reader
@@ -537,11 +544,28 @@ class ClientOwner:
         if initial_subscription_name:
             subscribe_initially(broker, topic, initial_subscription_name)
         options = ProducerOptions(topic=topic, producer_name=producer_name)
-        return self._client._create_producer(options)
+        producer = _make_producer(broker, options)  # each letter brings the schema it has
+        self._client._adopt(producer)
+        return producer
 
 
 def make_producer(broker: Broker, options: ProducerOptions) -> Producer | PartitionedProducer:
     """The producer that the options ask for. A call of the control plane."""
+    from pulsarx.producing.producer_schema import check_producer, give_schema
+
+    topic, info = str(TopicName.of(options.topic)), options.schema_info
+    check_producer(broker, topic, info)
+    producer = _make_producer(broker, options)
+    if info is not None:
+        try:
+            give_schema(broker, topic, producer, options.schema, info)
+        except BaseException:
+            give_back(producer)
+            raise
+    return producer
+
+
+def _make_producer(broker: Broker, options: ProducerOptions) -> Producer | PartitionedProducer:
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.producer import Producer
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pulsarx.message_id import MessageId
     from pulsarx.options.base import ProducerOptions
     from pulsarx.owner import MemberOwner
+    from pulsarx.schema.schema import Schema
 
 
 class Producer(ProducerCore):
@@ -63,6 +64,17 @@ class Producer(ProducerCore):
         table = table_of(value, key, event_timestamp)
         sent: MessageId | None = self.send_arrow(table, "value", **named)
         return sent
+
+    def use_schema(self, schema: Schema[Any]) -> None:
+        """Encode what is sent from now on by another schema, which the topic must accept after the
+        one before. Open batches go out first, so that each has one schema. Messages of several
+        schemas are told apart by `Message.schema_version()`.
+
+        IncompatibleSchema: the topic refuses it; ValueError: it is malformed. Nothing changes.
+        """
+        from pulsarx.producing.producer_schema import use_schema
+
+        use_schema(self, self._topic.runtime, self._topic.name, schema)
 
     def topic(self) -> str:
         """Full name of the topic."""

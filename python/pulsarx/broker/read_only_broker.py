@@ -26,6 +26,7 @@ from pulsarx.weak_list import WeakList
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.catalogue.state import LedgerRecord
+    from pulsarx.broker.schemas.registry import SchemaRegistry
     from pulsarx.topic_name import TopicName
 
 
@@ -119,6 +120,13 @@ class ReadOnlyBroker:
                 check_is_whole(self.catalogue.state, name)
                 found = self._topics[full] = ReadOnlyTopic(self, record)
             return found
+
+    @property
+    def schemas(self) -> SchemaRegistry:
+        """See SchemaRegistry."""
+        from pulsarx.broker.schemas.registry import SchemaRegistry
+
+        return SchemaRegistry(self.catalogue, self.policies, lambda: 0, self.refresh)
 
     def close(self) -> None:
         """Idempotent."""

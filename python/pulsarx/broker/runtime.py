@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.folder.cursor_listing import CursorListing
     from pulsarx.broker.folder.data_directory import DataDirectory
     from pulsarx.broker.folder.memory_directory import MemoryDirectory
+    from pulsarx.broker.schemas.registry import SchemaRegistry
     from pulsarx.broker_options import BrokerOptions
     from pulsarx.clock import Clock
     from pulsarx.randomness import Randomness
@@ -92,6 +93,7 @@ class BrokerRuntime:
             self._let_clock_wait_for(each)
         self._completions: CompletionQueue | None = None
         self._cursors: CursorListing | None = None
+        self._schemas: SchemaRegistry | None = None
         self._lock = threading.Lock()
         self._producer_count = 0
         self.attach_lock = threading.Lock()  # one attach at a time
@@ -131,6 +133,16 @@ class BrokerRuntime:
                 self._completions = CompletionQueue(Result.Ok, result_of)
                 self._let_clock_wait_for(self._completions.jobs)
             return self._completions
+
+    @property
+    def schemas(self) -> SchemaRegistry:
+        """Made with the first schema."""
+        with self._lock:
+            if self._schemas is None:
+                from pulsarx.broker.schemas.registry import SchemaRegistry
+
+                self._schemas = SchemaRegistry(self.catalogue, self.policies, self.clock.now_ms)
+            return self._schemas
 
     def close_completions(self) -> None:
         """Run the callbacks that are still owed."""

@@ -32,6 +32,24 @@ def subscribe(
 ) -> Consumer:
     """The consumer that the options ask for. When a topic refuses it, it is attached to none. A
     call of the control plane."""
+    if options.schema_info is None:
+        return _subscribe(owner, broker, options, name, pool)
+    from pulsarx.consuming.consumer_schema import ConsumerSchema
+
+    topics = options.topic if isinstance(options.topic, list) else [options.topic]
+    schema = ConsumerSchema(broker, topics, options.schema_info)
+    consumer = _subscribe(owner, broker, options, name, pool)
+    try:
+        schema.register()
+    except BaseException:
+        consumer.take_back()
+        raise
+    return consumer
+
+
+def _subscribe(
+    owner: MemberOwner, broker: Broker, options: ConsumerOptions, name: str, pool: ListenerPool
+) -> Consumer:
     letters = None
     if options.dead_letter_policy is not None or options.retry_enable:
         from pulsarx.letters.letters import Letters

@@ -14,6 +14,7 @@ from pulsarx.closing import Closing, attempt
 from pulsarx.enumerations import PartitionsRoutingMode
 from pulsarx.owner import client_is_closing
 from pulsarx.producer import Producer
+from pulsarx.producing.producer_schema import use_schema
 from pulsarx.producing.user_router import UserRouter
 
 TYPE_CHECKING = False
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pulsarx.message_id import MessageId
     from pulsarx.options.base import ProducerOptions
     from pulsarx.owner import MemberOwner
+    from pulsarx.schema.schema import Schema
 
     Element = TypeVar("Element")
 
@@ -48,11 +50,15 @@ class PartitionedProducer(PartitionRouter):
     ) -> None:
         """ProducerBusy: the name is taken on a partition. A call of the control plane."""
         self._state = runtime.state
+        self._runtime = runtime
         self._topic = topic
         self._options = options
         self._name = name
         self._closing = Closing()
         self._making = threading.RLock()  # taken by calls of the control plane only
+        self._encoding: tuple[Schema[Any], bool, bytes | None] | None = (
+            None  # for partitions to come
+        )
         self._router: UserRouter | None = None
         if options.message_routing_mode == PartitionsRoutingMode.CustomPartition:
             if options.message_router is None:
@@ -199,6 +205,21 @@ class PartitionedProducer(PartitionRouter):
         table = table_of(value, key, event_timestamp)
         return self.send_arrow(table, "value", **named)
 
+    def use_schema(self, schema: Schema[Any]) -> None:
+        """As Producer.use_schema, on all partitions."""
+        use_schema(self, self._runtime, self._topic.name, schema)
+
+    def encode_by(self, schema: Schema[Any], is_bytes: bool, version: bytes | None) -> None:
+        """As the core's, of all partitions, made and to come. A call of the control plane."""
+        with self._making:
+            for each in self._made():
+                each.flush()  # what fails leaves all of them with the schema they had
+            self._encoding = (schema, is_bytes, version)
+            for each in self._made():
+                each.encode_by(schema, is_bytes, version)
+            if self._router is not None:
+                self._router.encode_by(schema)
+
     # Routing --------------------------------------------------------------------------------------
 
     def require_open(self) -> None:
@@ -233,6 +254,8 @@ class PartitionedProducer(PartitionRouter):
             made: Producer = topic.producers.add(
                 self._name, lambda name: Producer(topic, self._options, name)
             )
+            if self._encoding is not None:
+                made.encode_by(*self._encoding)
             # The share of those made before shrinks when the topic has grown meanwhile.
             limited = [made] if count == self._limited_for else [made, *self._made()]
             self._limited_for = count

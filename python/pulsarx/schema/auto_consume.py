@@ -19,6 +19,8 @@ class AutoConsumeSchema(Schema["Any"]):
     Records are dicts; a message that was written without a schema is bytes.
     """
 
+    reads_any = True  # a topic that has consumers of it alone may still get its schema
+
     def __init__(self) -> None:
         super().__init__(object, SchemaType.AUTO_CONSUME, None, "AUTO_CONSUME")
 

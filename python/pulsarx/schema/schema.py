@@ -104,7 +104,22 @@ class SchemaInfo:
 
 
 class Schema(Typed[T]):
-    """Base: turns the values of one class into payloads and back. Subclasses give both ways."""
+    """Base: turns the values of one class into payloads and back. Subclasses give both ways.
+
+    decoding: how a message finds its value. "bytes": it is the payload; "payload": by `decode`;
+    "version": by `decoder`; "message": by `decode_message`. A subclass is what it gives.
+    """
+
+    decoding = "payload"
+
+    def __init_subclass__(cls) -> None:
+        given = cls.__dict__
+        if "decode_message" in given:
+            cls.decoding = "message"
+        elif "decoder" in given:
+            cls.decoding = "version"
+        elif "decode" in given and "decoding" not in given:
+            cls.decoding = "payload"
 
     def __init__(
         self,
@@ -154,6 +169,8 @@ class Schema(Typed[T]):
 class BytesSchema(Schema[bytes]):
     """Payloads as they are: bytes, and nothing that is merely like them."""
 
+    decoding = "bytes"
+
     def __init__(self) -> None:
         super().__init__(bytes, SchemaType.BYTES, None, "BYTES")
 
@@ -183,3 +200,26 @@ class StringSchema(Schema[str]):
 
     def __str__(self) -> str:
         return "StringSchema"
+
+
+# A topic knows nothing of them: they say nothing about payloads.
+_UNDECLARED = (
+    SchemaType.BYTES,
+    SchemaType.NONE,
+    SchemaType.AUTO_CONSUME,
+    SchemaType.AUTO_PUBLISH,
+)
+
+
+def declared_info(schema: Schema[Any]) -> SchemaInfo | None:
+    """What a producer or consumer with this schema declares to its topic; None: nothing.
+
+    ValueError: the schema describes itself by something else.
+    """
+    info = schema.schema_info()
+    if not isinstance(info, SchemaInfo):
+        raise ValueError(
+            f"schema_info() of {type(schema).__name__} must be a SchemaInfo, not "
+            f"{type(info).__name__}"
+        )
+    return None if info.schema_type() in _UNDECLARED else info
