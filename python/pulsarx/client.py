@@ -33,6 +33,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from typing_extensions import TypeVar
+
     from pulsarx.admin import Admin
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.read_only_broker import ReadOnlyBroker
@@ -41,8 +43,10 @@ if TYPE_CHECKING:
     from pulsarx.producer import Producer
     from pulsarx.producing.partitioned_producer import PartitionedProducer
     from pulsarx.reader import Reader
+    from pulsarx.schema.schema import Schema
 
     Member = Producer | PartitionedProducer | Consumer | Reader
+    T = TypeVar("T", default=bytes)  # what values are when no schema is given
 
 _BYTES = BytesSchema()
 
@@ -170,7 +174,7 @@ class Client:
         self,
         topic: str,
         producer_name: str | None = None,
-        schema: Any = _BYTES,
+        schema: Schema[T] = _BYTES,  # type: ignore[assignment]  # T is bytes then
         initial_sequence_id: int | None = None,
         send_timeout_millis: int = 30000,
         compression_type: CompressionType = CompressionType.NONE,
@@ -191,7 +195,7 @@ class Client:
         access_mode: ProducerAccessMode = ProducerAccessMode.Shared,
         message_router: Any = None,
         hashing_scheme: HashingScheme = HashingScheme.JavaStringHash,
-    ) -> Producer | PartitionedProducer:
+    ) -> Producer[T] | PartitionedProducer[T]:
         """Make a producer on a topic, which is created when it does not exist.
 
         Arguments and defaults are the official client's, and hashing_scheme: how a key chooses its
@@ -235,7 +239,7 @@ class Client:
         topic: Any,
         subscription_name: str,
         consumer_type: ConsumerType = ConsumerType.Exclusive,
-        schema: Any = _BYTES,
+        schema: Schema[T] = _BYTES,  # type: ignore[assignment]  # T is bytes then
         message_listener: Any = None,
         receiver_queue_size: int = 1000,
         max_total_receiver_queue_size_across_partitions: int = 50000,
@@ -267,7 +271,7 @@ class Client:
         subscription_mode: SubscriptionMode = SubscriptionMode.Durable,
         consumer_event_listener: Any = None,
         expire_time_of_incomplete_chunked_message_ms: int = 60000,
-    ) -> Consumer:
+    ) -> Consumer[T]:
         """Attach to a subscription of a topic, a partitioned topic or a list of topics, made when
         it does not exist.
 
@@ -334,7 +338,7 @@ class Client:
         self,
         topic: str,
         start_message_id: MessageId,
-        schema: Any = _BYTES,
+        schema: Schema[T] = _BYTES,  # type: ignore[assignment]  # T is bytes then
         reader_listener: Any = None,
         receiver_queue_size: int = 1000,
         reader_name: str | None = None,
@@ -343,7 +347,7 @@ class Client:
         crypto_key_reader: Any = None,
         start_message_id_inclusive: bool = False,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
-    ) -> Reader:
+    ) -> Reader[T]:
         """Read a topic from behind a message id (at it with start_message_id_inclusive), or
         `MessageId.earliest`
         or `MessageId.latest`, which inclusive is the last message. Nothing is acknowledged and no

@@ -9,6 +9,8 @@ from pulsarx._pycore.publish.producer_core import ProducerCore
 from pulsarx.closing import Closing
 from pulsarx.compression import compress
 from pulsarx.owner import client_is_closing
+from pulsarx.producing.typed_producer import TypedProducer
+from pulsarx.schema.schema import T
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from pulsarx.schema.schema import Schema
 
 
-class Producer(ProducerCore):
+class Producer(TypedProducer[T], ProducerCore):
     """Publishes messages to one topic. Any thread may call.
 
     `send`, `send_async`, `flush`, `send_many`, `send_arrow` and `last_sequence_id` come from the

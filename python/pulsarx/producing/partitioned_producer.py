@@ -15,7 +15,9 @@ from pulsarx.enumerations import PartitionsRoutingMode
 from pulsarx.owner import client_is_closing
 from pulsarx.producer import Producer
 from pulsarx.producing.producer_schema import use_schema
+from pulsarx.producing.typed_producer import TypedProducer
 from pulsarx.producing.user_router import UserRouter
+from pulsarx.schema.schema import T
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     Element = TypeVar("Element")
 
 
-class PartitionedProducer(PartitionRouter):
+class PartitionedProducer(TypedProducer[T], PartitionRouter):
     """Publishes messages to the partitions of one topic. Any thread may call.
 
     `send` and `send_async` come from the core class.
@@ -85,7 +87,7 @@ class PartitionedProducer(PartitionRouter):
 
     def send_many(
         self,
-        payloads: Iterable[Any],
+        payloads: Iterable[T | None],
         *,
         keys: Sequence[str | None] | None = None,
         properties: Sequence[dict[str, str] | None] | None = None,

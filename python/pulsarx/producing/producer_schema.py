@@ -50,12 +50,17 @@ def give_schema(
 
 def use_schema(producer: Encoder, host: Host, topic: str, schema: Schema[Any]) -> None:
     """What `use_schema` of a producer does. Any thread may call."""
-    check_type(Schema, schema, "schema")
+    check_producer_schema(schema)
     info = declared_info(schema)
-    if getattr(schema, "reads_any", False):
-        raise ValueError(f"{type(schema).__name__} reads; a producer needs a schema")
     producer.require_open()
     control_plane.perform(give_schema, (host, topic, producer, schema, info))
+
+
+def check_producer_schema(schema: object) -> None:
+    """ValueError: it is no schema, or none to write with."""
+    check_type(Schema, schema, "schema")
+    if getattr(schema, "reads_any", False):
+        raise ValueError(f"{type(schema).__name__} reads; a producer needs a schema")
 
 
 def version_bytes(version: int | None) -> bytes | None:

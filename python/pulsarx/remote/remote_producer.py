@@ -5,11 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.publish.connection_publisher import ConnectionPublisher
 from pulsarx._pycore.publish.producer_core import ProducerCore
 from pulsarx.closing import Closing
 from pulsarx.compression import compress
 from pulsarx.producer import Producer
+from pulsarx.producing.producer_schema import check_producer_schema
+from pulsarx.schema.schema import BytesSchema, declared_info
+from pulsarx.wire.schemas import schema_values
 from pulsarx.wire.server_errors import error_of
 
 TYPE_CHECKING = False
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from pulsarx.clock import Clock
     from pulsarx.options.base import ProducerOptions
     from pulsarx.remote.connection import Connection
+    from pulsarx.schema.schema import Schema, SchemaInfo
     from pulsarx.topic_name import TopicName
 
 
@@ -42,6 +47,7 @@ class RemoteProducer(Producer):
                     {"key": key, "value": value}
                     for key, value in (options.properties or {}).items()
                 ],
+                schema=None if options.schema_info is None else schema_values(options.schema_info),
             )
         except BaseException:
             entry.close()
@@ -61,6 +67,25 @@ class RemoteProducer(Producer):
             compress,
             connection.message_size_max,
             connection.background,
+        )
+        self._connection = connection
+        if options.schema_info is not None:
+            version = values["schema_version"] or None
+            self.encode_by(options.schema, options.schema_is_bytes, version)
+
+    def use_schema(self, schema: Schema[Any]) -> None:
+        check_producer_schema(schema)
+        info = declared_info(schema)
+        self.require_open()
+        version = None
+        if info is not None:
+            values = control_plane.perform(self._register, (info,))
+            version = values["schema_version"] or None
+        self.encode_by(schema, type(schema) is BytesSchema, version)
+
+    def _register(self, info: SchemaInfo) -> dict[str, Any]:
+        return self._connection.request(
+            "GET_OR_CREATE_SCHEMA", topic=self.topic_name, schema=schema_values(info)
         )
 
     def _take_leave(self) -> None:

@@ -39,6 +39,11 @@ cdef class Message:
     def __init__(self):
         raise TypeError("a Message is received from a consumer or a reader")
 
+    @classmethod
+    def __class_getitem__(cls, _):
+        """Message[str] is Message: the type of values is for type checkers."""
+        return cls
+
     def data(self) -> bytes:
         """The payload, copied out of the ledger at each call; `b""` for a message without a
         value."""
