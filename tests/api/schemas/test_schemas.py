@@ -10,6 +10,7 @@ import pytest
 
 import pulsarx
 from pulsarx import InitialPosition, errors
+from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.schema import (
     AutoConsumeSchema,
     AvroSchema,
@@ -295,9 +296,9 @@ def test_it_does_once_the_topic_has_been_given_one(client: pulsarx.Client) -> No
 def test_consumers_that_left_and_those_that_read_any_do_not_count(client: pulsarx.Client) -> None:
     client.subscribe("t", "bytes").close()
     client.create_producer("t").close()
-    client.subscribe("t", "any", schema=AutoConsumeSchema())
+    reading = client.subscribe("t", "any", schema=AutoConsumeSchema())
     client.subscribe("t", "s", schema=StringSchema())
-    assert len(texts(client, "t")) == 1
+    assert len(texts(client, "t")) == 1 and reading.is_connected()
 
 
 def test_a_consumer_is_checked_by_what_it_can_read(client: pulsarx.Client) -> None:
@@ -402,6 +403,21 @@ def test_a_read_only_client_reads_values_of_versions_that_come(tmp_path: Path) -
         client.create_producer("idle").close()
         watcher.create_reader("idle", pulsarx.MessageId.earliest, schema=StringSchema())
         assert texts(client, "idle") == []
+
+
+def test_a_folder_beside_its_owner_looks_again_for_a_version_it_does_not_know(
+    tmp_path: Path,
+) -> None:
+    with pulsarx.Client(tmp_path) as client:
+        client.create_producer("t", schema=of_one_name(Old))
+        beside = ReadOnlyBroker(str(tmp_path))
+        topic = "persistent://public/default/t"
+        for number in (0, 1):
+            found = beside.schemas.find(topic, number)
+            assert found is not None and found.version() == number
+            client.create_producer("t", schema=of_one_name(New))
+        assert beside.schemas.find(topic, 2) is None
+        beside.close()
 
 
 def test_threads_that_register_at_once_get_one_version_each_schema(client: pulsarx.Client) -> None:
