@@ -6,6 +6,7 @@ A row is filled by the benchmark that names it: `measurement.pairs("send", ...)`
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 # What `units` means: one turn of `for message in messages: empty(message)`, empty being a method
 # of an extension type that takes one argument. About 15 ns, whatever the machine does otherwise.
@@ -27,6 +28,11 @@ class Row:
     stretch: float | None = None
     prototype: str = ""
     promised: bool = True
+    needs: str = ""  # a package that is asked for by nobody else; without it the row is skipped
+
+    @property
+    def is_skipped(self) -> bool:
+        return bool(self.needs) and find_spec(self.needs) is None
 
     def is_met(self, value: float) -> bool:
         return value <= self.limit if self.at_most else value >= self.limit
@@ -118,6 +124,15 @@ ROWS = (
              "an idle topic of 10,000, resident", "bytes", 4096),
     _at_most("idle_subscriptions", "bench_idle.py",
              "an idle subscription, resident", "bytes", 4096),
+    _at_most("schema_json_encode", "bench_schema.py",
+             "encoding a `Record` as JSON, against the official client", "of the time", 1,
+             needs="pulsar"),
+    _at_most("schema_json_decode", "bench_schema.py",
+             "decoding it", "of the time", 1, needs="pulsar"),
+    _at_most("schema_avro_encode", "bench_schema.py",
+             "encoding it as Avro", "of the time", 1, needs="pulsar"),
+    _at_most("schema_avro_decode", "bench_schema.py",
+             "decoding that", "of the time", 1, needs="pulsar"),
     # On Spark, one session with TCP and one with Unix domain sockets; 5 million messages.
     _at_least("spark_source_tcp", "bench_spark.py",
               "`format(\"pulsarx\")`, value only, against a source that yields one prebuilt batch",
@@ -188,6 +203,7 @@ CORE_FILES = (
     "bench_acknowledge.py",
     "bench_dispatch.py",
     "bench_arrow.py",
+    "bench_schema.py",
     "bench_kib.py",
     "bench_durable.py",
     "bench_latency.py",

@@ -33,12 +33,12 @@ def results_of(report: dict[str, Any]) -> dict[str, Result]:
 
 
 def missing(group: Group, results: dict[str, Result]) -> list[Row]:
-    return [row for row in group.rows if row.name not in results]
+    return [row for row in group.rows if row.name not in results and not row.is_skipped]
 
 
 def verdict(row: Row, result: Result | None) -> str:
     if result is None:
-        return "MISSING"
+        return f"skipped: no {row.needs}" if row.is_skipped else "MISSING"
     if not row.promised:
         return "no promise"
     if row.is_stretched(result.median):

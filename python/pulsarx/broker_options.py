@@ -15,6 +15,18 @@ if TYPE_CHECKING:
 INT32_MAX = 2**31 - 1
 ENTRY_SIZE_MAX = 2**30
 CENTURY_MINUTES = 36_525 * 1440
+# UNDEFINED: as the level above says.
+SCHEMA_STRATEGIES = (
+    "UNDEFINED",
+    "ALWAYS_INCOMPATIBLE",
+    "ALWAYS_COMPATIBLE",
+    "BACKWARD",
+    "FORWARD",
+    "FULL",
+    "BACKWARD_TRANSITIVE",
+    "FORWARD_TRANSITIVE",
+    "FULL_TRANSITIVE",
+)
 # A topic's partitions are made in one commit; more make its file large and slow to read.
 PARTITION_COUNT_MAX = 10_000
 
@@ -124,6 +136,13 @@ _ROWS = (
      "How much before its time a delayed message may come when that is not strict."),
     ("is_delayed_delivery_deliver_at_time_strict", True, None, None, False, False,
      "Never deliver a delayed message early. Pulsar: off."),
+    ("schema_compatibility_strategy", "FULL", None, None, False, True,
+     "Which schema may follow another on a topic, where topic and namespace do not say.",
+     SCHEMA_STRATEGIES),
+    ("is_schema_validation_enforced", False, None, None, False, True,
+     "A producer without a schema is refused where the topic has one."),
+    ("is_allow_auto_update_schema_enabled", True, None, None, False, True,
+     "A producer registers a schema that its topic does not have; off: it is refused."),
 )
 # fmt: on
 
@@ -155,6 +174,9 @@ class BrokerOptions:
     delayed_delivery_enabled: bool
     delayed_delivery_tick_time_millis: int
     is_delayed_delivery_deliver_at_time_strict: bool
+    schema_compatibility_strategy: str
+    is_schema_validation_enforced: bool
+    is_allow_auto_update_schema_enabled: bool
 
     _values: dict[str, Value]
 

@@ -26,13 +26,15 @@ from pulsarx.enumerations import (
 from pulsarx.listening.listener_pool import ListenerPool
 from pulsarx.options.base import ClientOptions
 from pulsarx.options.not_yet import refuse_call
-from pulsarx.schema import BytesSchema
+from pulsarx.schema.schema import BytesSchema
 from pulsarx.topic_name import TopicName, check_subscription_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
+
+    from typing_extensions import TypeVar
 
     from pulsarx.admin import Admin
     from pulsarx.broker.broker import Broker
@@ -49,9 +51,11 @@ if TYPE_CHECKING:
     from pulsarx.producing.partitioned_producer import PartitionedProducer
     from pulsarx.producing.producer_creation import ProducerCreation, Steps
     from pulsarx.reader import Reader
+    from pulsarx.schema.schema import Schema
     from pulsarx.table_view import TableView
 
     Member = Producer | PartitionedProducer | ProducerCreation | Consumer | Reader | TableView
+    T = TypeVar("T", default=bytes)  # what values are when no schema is given
 
 _BYTES = BytesSchema()
 _loaded: ModuleType | None = None
@@ -196,7 +200,7 @@ class Client:
         self,
         topic: str,
         producer_name: str | None = None,
-        schema: Any = _BYTES,
+        schema: Schema[T] = _BYTES,  # type: ignore[assignment]  # T is bytes then
         initial_sequence_id: int | None = None,
         send_timeout_millis: int = 30000,
         compression_type: CompressionType = CompressionType.NONE,
@@ -217,7 +221,7 @@ class Client:
         access_mode: ProducerAccessMode = ProducerAccessMode.Shared,
         message_router: Any = None,
         hashing_scheme: HashingScheme = HashingScheme.JavaStringHash,
-    ) -> Producer | PartitionedProducer:
+    ) -> Producer[T] | PartitionedProducer[T]:
         """Make a producer on a topic, which is created when it does not exist.
 
         Arguments and defaults are the official client's, and hashing_scheme: how a key chooses its
@@ -260,11 +264,13 @@ class Client:
 
     def _create_producer(self, options: ProducerOptions) -> Any:
         """The producer, or (its creation,) where it waits for its turn."""
+        return self._make(producer_steps(self._owned(), options))
+
+    def _make(self, steps: Steps) -> Any:
+        """As _create_producer, by these steps."""
         from pulsarx.producing.producer_creation import ProducerCreation
 
-        broker = self._owned()
-        creation = ProducerCreation(producer_steps(broker, options), broker.post)
-        return self._advance(creation)
+        return self._advance(ProducerCreation(steps, self._owned().post))
 
     def _advance(self, creation: ProducerCreation) -> Any:
         producer = creation.advance()
@@ -285,7 +291,7 @@ class Client:
         topic: Any,
         subscription_name: str,
         consumer_type: ConsumerType = ConsumerType.Exclusive,
-        schema: Any = _BYTES,
+        schema: Schema[T] = _BYTES,  # type: ignore[assignment]  # T is bytes then
         message_listener: Any = None,
         receiver_queue_size: int = 1000,
         max_total_receiver_queue_size_across_partitions: int = 50000,
@@ -317,7 +323,7 @@ class Client:
         subscription_mode: SubscriptionMode = SubscriptionMode.Durable,
         consumer_event_listener: Any = None,
         expire_time_of_incomplete_chunked_message_ms: int = 60000,
-    ) -> Consumer:
+    ) -> Consumer[T]:
         """Attach to a subscription of a topic, a partitioned topic or a list of topics, made when
         it does not exist.
 
@@ -384,7 +390,7 @@ class Client:
         self,
         topic: str,
         start_message_id: MessageId,
-        schema: Any = _BYTES,
+        schema: Schema[T] = _BYTES,  # type: ignore[assignment]  # T is bytes then
         reader_listener: Any = None,
         receiver_queue_size: int = 1000,
         reader_name: str | None = None,
@@ -393,7 +399,7 @@ class Client:
         crypto_key_reader: Any = None,
         start_message_id_inclusive: bool = False,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
-    ) -> Reader:
+    ) -> Reader[T]:
         """Read a topic from behind a message id (at it with start_message_id_inclusive), or
         `MessageId.earliest`
         or `MessageId.latest`, which inclusive is the last message. Nothing is acknowledged and no
@@ -424,12 +430,19 @@ class Client:
         from pulsarx.reader import Reader
 
         assert self._broker is not None
+        schema = None
+        if options.schema_info is not None:
+            from pulsarx.consuming.consumer_schema import ConsumerSchema
+
+            schema = ConsumerSchema(self._broker, [options.topic], options.schema_info)
         found = self._broker.topic(TopicName.of(options.topic), create=not self.read_only)
         cursor = found.reader_cursor(options.schema)
         position = reader_position(
             found.ledger, options.start_message_id, options.start_message_id_inclusive
         )
         reader = Reader(cursor.attach(position), cursor, options, self._pool)
+        if schema is not None:
+            schema.register(self.read_only)
         self._adopt(reader)
         reader.start_listener()
         return reader
@@ -459,9 +472,16 @@ class Client:
         from pulsarx.table_view import TableView
 
         name = TopicName.of(options.topic)
+        schema = None
+        if options.schema_info is not None:
+            from pulsarx.consuming.consumer_schema import ConsumerSchema
+
+            schema = ConsumerSchema(self._owned(), [options.topic], options.schema_info)
         view = TableView(str(name), options, self._pool)
         try:
             view.attach(self._owned(), name)
+            if schema is not None:
+                schema.register()
         except BaseException:
             give_back(view)
             raise
@@ -623,12 +643,28 @@ class ClientOwner:
         if initial_subscription_name:
             subscribe_initially(broker, topic, initial_subscription_name)
         options = _member_options().ProducerOptions(topic=topic, producer_name=producer_name)
-        producer: Producer | PartitionedProducer = self._client._create_producer(options)
+        steps = _bare_producer_steps(broker, options)  # each letter brings the schema it has
+        producer: Producer | PartitionedProducer = self._client._make(steps)
         return producer
 
 
 def producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
     """Make the producer that the options ask for. Calls of the control plane."""
+    from pulsarx.producing.producer_schema import check_producer, give_schema
+
+    topic, info = str(TopicName.of(options.topic)), options.schema_info
+    check_producer(broker, topic, info)
+    producer = yield from _bare_producer_steps(broker, options)
+    if info is not None:
+        try:
+            give_schema(broker, topic, producer, options.schema, info)
+        except BaseException:
+            give_back(producer)
+            raise
+    return producer
+
+
+def _bare_producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.producer import Producer
     from pulsarx.producing.producer_creation import come

@@ -15,6 +15,7 @@ from pulsarx.listening.listener_loop import ListenerLoop
 from pulsarx.listening.listener_pool import SerialWork, log_exception
 from pulsarx.options.consumer_policies import BatchReceivePolicy
 from pulsarx.owner import client_is_closing
+from pulsarx.schema.schema import T, Typed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 DEFAULT_BATCH_RECEIVE = BatchReceivePolicy(-1, 10 << 20, 100)
 
 
-class Consumer:
+class Consumer(Typed[T]):
     """Receives the messages of one subscription. Any thread may call.
 
     What is not acknowledged when the consumer closes goes to the next one of the subscription.
@@ -118,7 +119,7 @@ class Consumer:
 
     # Receiving ------------------------------------------------------------------------------------
 
-    def receive(self, timeout_millis: int | None = None) -> Message:
+    def receive(self, timeout_millis: int | None = None) -> Message[T]:
         """The next message; waits for one.
 
         timeout_millis: how long at most, in real milliseconds; None: for ever; 0 or less: not at
@@ -129,7 +130,9 @@ class Consumer:
         """
         raise NotImplementedError
 
-    def receive_many(self, max_messages: int, timeout_millis: int | None = None) -> list[Message]:
+    def receive_many(
+        self, max_messages: int, timeout_millis: int | None = None
+    ) -> list[Message[T]]:
         """Up to max_messages messages: waits for the first like receive, then takes what is there.
 
         Returns an empty list when none came in time.
@@ -140,7 +143,7 @@ class Consumer:
         """Up to max_messages messages as columns; all of one topic. See ArrowMessages."""
         raise NotImplementedError
 
-    def receive_async(self) -> Future[Message]:
+    def receive_async(self) -> Future[Message[T]]:
         """A `concurrent.futures.Future` of the next message. Not in the official client.
 
         Several are served in the order they were asked for. Cancelling one loses nothing: its
@@ -170,7 +173,7 @@ class Consumer:
         found: ReceiveQueue = self.__dict__.setdefault("_receives", made)
         return found
 
-    def batch_receive(self) -> list[Message]:
+    def batch_receive(self) -> list[Message[T]]:
         """Messages until a bound of the batch receive policy is reached: number, bytes or time
         (real), whichever comes first. The bytes are not exceeded, except by one message alone.
 
@@ -182,7 +185,7 @@ class Consumer:
             return []
         return receive_batch(self, *self._batch_bounds)
 
-    def take_now(self) -> Message | None:
+    def take_now(self) -> Message[T] | None:
         """The next message, None when there is none: receive that never waits. Also beside a
         listener."""
         raise NotImplementedError

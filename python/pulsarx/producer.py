@@ -10,6 +10,8 @@ from pulsarx._pycore.publish.producer_core import ProducerCore
 from pulsarx.closing import Closing
 from pulsarx.compression import compress
 from pulsarx.owner import client_is_closing
+from pulsarx.producing.typed_producer import TypedProducer
+from pulsarx.schema.schema import T
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,9 +21,10 @@ if TYPE_CHECKING:
     from pulsarx.message_id import MessageId
     from pulsarx.options.members import ProducerOptions
     from pulsarx.owner import MemberOwner
+    from pulsarx.schema.schema import Schema
 
 
-class Producer(ProducerCore):
+class Producer(TypedProducer[T], ProducerCore):
     """Publishes messages to one topic. Any thread may call.
 
     `send`, `send_async`, `flush`, `send_many`, `send_arrow` and `last_sequence_id` come from the
@@ -64,6 +67,17 @@ class Producer(ProducerCore):
         table, named = table_of(value, key, properties, event_timestamp)
         sent: MessageId | None = self.send_arrow(table, "value", **named)
         return sent
+
+    def use_schema(self, schema: Schema[Any]) -> None:
+        """Encode what is sent from now on by another schema, which the topic must accept after the
+        one before. Open batches go out first, so that each has one schema. Messages of several
+        schemas are told apart by `Message.schema_version()`.
+
+        IncompatibleSchema: the topic refuses it; ValueError: it is malformed. Nothing changes.
+        """
+        from pulsarx.producing.producer_schema import use_schema
+
+        use_schema(self, self._topic.runtime, self._topic.name, schema)
 
     def topic(self) -> str:
         """Full name of the topic."""

@@ -12,6 +12,7 @@ from pulsarx.listening.listener_loop import ListenerLoop
 from pulsarx.listening.listener_pool import SerialWork
 from pulsarx.message_id import MessageId
 from pulsarx.owner import client_is_closing
+from pulsarx.schema.schema import T, Typed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pulsarx.owner import MemberOwner
 
 
-class Reader:
+class Reader(Typed[T]):
     """Reads the messages of one topic in order. Any thread may call. It keeps no ledger from being
     trimmed, and goes on behind what was trimmed."""
 
@@ -66,14 +67,14 @@ class Reader:
             self._core.unwatch(self._work.due)
             return False
 
-    def read_next(self, timeout_millis: int | None = None) -> Message:
+    def read_next(self, timeout_millis: int | None = None) -> Message[T]:
         """The next message; waits at most timeout_millis (real), None: for ever.
 
         Raises Timeout, AlreadyClosed, CorruptDataError, Interrupted as Consumer.receive.
         """
         return self._core.receive(timeout_millis)
 
-    def read_many(self, max_messages: int, timeout_millis: int | None = None) -> list[Message]:
+    def read_many(self, max_messages: int, timeout_millis: int | None = None) -> list[Message[T]]:
         """As Consumer.receive_many."""
         return self._core.receive_many(max_messages, timeout_millis)
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId, errors
+from pulsarx.schema import AutoConsumeSchema, BytesSchema, StringSchema
 
 PATIENCE_MS = 20_000
 
@@ -702,6 +703,39 @@ def advance_a_clock(w: World) -> Steps:
         pass
 
 
+def create_with_a_schema(w: World) -> Steps:
+    topic = f"typed{w.count % 7}"
+    outcome = yield lambda: w.client.subscribe(topic, "typed", schema=StringSchema())
+    consumer = outcome.value or w.client.subscribe(topic, "typed", schema=StringSchema())
+    outcome = yield lambda: w.client.create_producer(topic, "typed", schema=StringSchema())
+    producer = outcome.value or w.client.create_producer(topic, "typed", schema=StringSchema())
+    outcome = yield lambda: producer.use_schema(BytesSchema())
+    producer.use_schema(StringSchema())
+    producer.send("x")
+    outcome = yield lambda: consumer.receive(PATIENCE_MS)
+    outcome = yield lambda: w.client.create_reader(
+        topic, MessageId.earliest, schema=AutoConsumeSchema()
+    )
+    producer.close()
+    consumer.unsubscribe()
+    assert [each.version() for each in w.client.admin.schemas.get_all_schemas(topic)] == [0]
+
+
+def administer_schemas(w: World) -> Steps:
+    admin = w.client.admin
+    admin.topics.create_non_partitioned_topic(topic := f"described{w.count}")
+    outcome = yield lambda: admin.schemas.create_schema(topic, StringSchema().schema_info())
+    admin.schemas.create_schema(topic, StringSchema().schema_info())
+    outcome = yield lambda: admin.schemas.get_schema_info(topic)
+    outcome = yield lambda: admin.schemas.delete_schema(topic)
+    admin.schemas.delete_schema(topic)
+    assert admin.schemas.get_all_schemas(topic) == []
+    outcome = yield lambda: admin.topics.set_schema_compatibility_strategy(topic, "FORWARD")
+    if not outcome.interrupted:
+        assert admin.topics.get_schema_compatibility_strategy(topic) == "FORWARD"
+    w.count += 1
+
+
 CALLS: dict[str, Callable[[World], Steps]] = {
     "open_and_close": open_and_close,
     "open_and_shut_down": open_and_shut_down,
@@ -741,6 +775,8 @@ CALLS: dict[str, Callable[[World], Steps]] = {
     "view_a_table": view_a_table,
     "subscribe_a_pattern": subscribe_a_pattern,
     "create_topics": create_topics,
+    "create_with_a_schema": create_with_a_schema,
+    "administer_schemas": administer_schemas,
     "administer": administer,
     "administer_without_a_client": administer_without_a_client,
     "advance_a_clock": advance_a_clock,

@@ -76,7 +76,7 @@ LAYERS = [
     ),
     Layer("remote", "remote remote.*", f"{ALL_PYCORE} ground values api wire remote", "stdlib"),
     Layer("outside", "cli.* console.*", "ground values broker api outside", "stdlib"),
-    Layer("values", VALUES, f"{ALL_PYCORE} ground values", f"stdlib {LIBRARIES}"),
+    Layer("values", VALUES, f"{ALL_PYCORE} ground values", f"stdlib {LIBRARIES} fastavro google"),
     Layer(
         "api",
         "*",

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from pulsarx.admin.namespaces import Namespaces
+from pulsarx.admin.schemas import Schemas
 from pulsarx.admin.topics import Topics
 
 TYPE_CHECKING = False
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from pulsarx.admin.channel import Channel
 
-__all__ = ["Admin", "Namespaces", "Topics"]
+__all__ = ["Admin", "Namespaces", "Schemas", "Topics"]
 
 
 class Admin:
@@ -23,6 +24,7 @@ class Admin:
     def __init__(self, channel: Channel) -> None:
         """Use `Client.admin` or `at`."""
         self.namespaces = Namespaces(channel)
+        self.schemas = Schemas(channel)
         self.topics = Topics(channel)
 
     @classmethod

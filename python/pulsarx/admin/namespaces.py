@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pulsarx.admin.schema_policies import SchemaPolicies
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.admin.channel import Channel
 
 
-class Namespaces:
+class Namespaces(SchemaPolicies):
     """Any thread may call. TopicNotFound: there is no such namespace."""
+
+    _LEVEL = "namespace"
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pulsarx.admin.schema_policies import SchemaPolicies
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -9,8 +11,10 @@ if TYPE_CHECKING:
     from pulsarx.admin.channel import Channel
 
 
-class Topics:
+class Topics(SchemaPolicies):
     """Any thread may call. TopicNotFound: there is no such topic."""
+
+    _LEVEL = "topic"
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.folder.data_directory import DataDirectory
     from pulsarx.broker.folder.memory_directory import MemoryDirectory
     from pulsarx.broker.runtime import BrokerSettings
+    from pulsarx.broker.schemas.registry import SchemaRegistry
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.broker.topics.topic_directory import TopicDirectory
@@ -114,6 +115,11 @@ class Broker:
     def topic(self, name: TopicName, *, create: bool = True) -> Topic:
         """See TopicDirectory."""
         return self.topics.topic(name, create=create)
+
+    @property
+    def schemas(self) -> SchemaRegistry:
+        """See SchemaRegistry."""
+        return self.runtime.schemas
 
     def refresh(self) -> None:
         """The owner's catalogue is always up to date."""

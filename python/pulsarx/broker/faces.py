@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
     from pulsarx.broker.policies.policy_store import PolicyStore
     from pulsarx.broker.runtime import BrokerRuntime
+    from pulsarx.broker.schemas.registry import SchemaRegistry
     from pulsarx.topic_name import TopicName
 
     class SubscriptionHost(Protocol):
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
         lock: threading.RLock
         runtime: BrokerRuntime
         ledger: ManagedLedger
+
+        @property
+        def schemas(self) -> SchemaRegistry: ...
 
         def trim(self) -> object:
             """Remove ledgers that are not needed any more, in the background."""
@@ -50,6 +54,9 @@ if TYPE_CHECKING:
         def ledger(self) -> LedgerList: ...
         @property
         def tail(self) -> LedgerTail: ...
+        @property
+        def schemas(self) -> SchemaRegistry: ...
+        def is_idle(self) -> bool: ...
         def reader_cursor(self, schema: object) -> Any: ...
         @property
         def epoch(self) -> int | None: ...
@@ -64,6 +71,9 @@ if TYPE_CHECKING:
         directory: DataDirectory
         ends: PublishedEnds | None
         decompressed_size_max: int
+
+        @property
+        def schemas(self) -> SchemaRegistry: ...
 
         def refresh(self) -> bool:
             """Read what the owner committed since; whether there was anything."""
@@ -84,6 +94,8 @@ if TYPE_CHECKING:
         def state(self) -> OpenState: ...
         @property
         def directory(self) -> DataDirectory | MemoryDirectory: ...
+        @property
+        def schemas(self) -> SchemaRegistry: ...
 
         def refresh(self) -> object:
             """Read what other processes committed; nothing, where there are none."""

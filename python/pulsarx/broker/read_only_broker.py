@@ -26,6 +26,7 @@ from pulsarx.broker_options import BrokerOptions
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.catalogue.state import LedgerRecord
+    from pulsarx.broker.schemas.registry import SchemaRegistry
     from pulsarx.topic_name import TopicName
 
 
@@ -123,6 +124,13 @@ class ReadOnlyBroker:
     def runs_callbacks_here(self) -> bool:
         """It has no producers."""
         return False
+
+    @property
+    def schemas(self) -> SchemaRegistry:
+        """See SchemaRegistry."""
+        from pulsarx.broker.schemas.registry import SchemaRegistry
+
+        return SchemaRegistry(self.catalogue, self.policies, lambda: 0, self.refresh)
 
     def close(self) -> None:
         """Idempotent."""

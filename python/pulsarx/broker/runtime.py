@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.folder.cursor_listing import CursorListing
     from pulsarx.broker.folder.data_directory import DataDirectory
     from pulsarx.broker.folder.memory_directory import MemoryDirectory
+    from pulsarx.broker.schemas.registry import SchemaRegistry
     from pulsarx.broker_options import BrokerOptions
     from pulsarx.clock import Clock
     from pulsarx.randomness import Randomness
@@ -95,6 +96,7 @@ class BrokerRuntime:
         self._catalogue_flush = self.after_flush_interval(self.catalogue.flush)
         self._completions: CompletionQueue | None = None
         self._cursors: CursorListing | None = None
+        self._schemas: SchemaRegistry | None = None
         self._lock = threading.Lock()
         self._producer_count = 0
         self.attach_lock = threading.Lock()  # one attach at a time
@@ -143,6 +145,16 @@ class BrokerRuntime:
     def runs_callbacks_here(self) -> bool:
         """Whether the calling thread is the one that callbacks run in."""
         return self._completions is not None and self._completions.jobs.runs_here()
+
+    @property
+    def schemas(self) -> SchemaRegistry:
+        """Made with the first schema."""
+        with self._lock:
+            if self._schemas is None:
+                from pulsarx.broker.schemas.registry import SchemaRegistry
+
+                self._schemas = SchemaRegistry(self.catalogue, self.policies, self.clock.now_ms)
+            return self._schemas
 
     def close_completions(self) -> None:
         """Run the callbacks that are still owed."""

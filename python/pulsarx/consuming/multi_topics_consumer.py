@@ -11,6 +11,7 @@ from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.consumer import Consumer
 from pulsarx.consuming.seek_position import check_seek_target
 from pulsarx.message_id import MessageId
+from pulsarx.schema.schema import T
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 LATEST_LEDGER_ID = 2**63 - 1
 
 
-class MultiTopicsConsumer(MultiConsumerCore, Consumer):
+class MultiTopicsConsumer(MultiConsumerCore, Consumer[T]):
     """A Consumer made of one TopicConsumer a topic. Any thread may call.
 
     It takes from its topics in turn, and keeps the order within each. A message is acknowledged on

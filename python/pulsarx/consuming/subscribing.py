@@ -46,6 +46,28 @@ def subscribe(
     if not isinstance(options.topic, (str, list)):
         return _subscribe_pattern(owner, broker, options, name, pool, options.topic)
     topics = options.topic if isinstance(options.topic, list) else [options.topic]
+    if options.schema_info is None:
+        return _subscribe_named(owner, broker, options, name, pool, topics)
+    from pulsarx.consuming.consumer_schema import ConsumerSchema
+
+    schema = ConsumerSchema(broker, topics, options.schema_info)
+    consumer = _subscribe_named(owner, broker, options, name, pool, topics)
+    try:
+        schema.register()
+    except BaseException:
+        consumer.take_back()
+        raise
+    return consumer
+
+
+def _subscribe_named(
+    owner: MemberOwner,
+    broker: Broker,
+    options: ConsumerOptions,
+    name: str,
+    pool: ListenerPool,
+    topics: list[str],
+) -> Consumer:
     letters = _letters(owner, broker, options, name, topics)
     if isinstance(options.topic, str) and not options.retry_enable:
         topic = broker.lookup(TopicName.of(options.topic))
@@ -97,7 +119,7 @@ def _subscribe_pattern(
     several = _Several(broker, whole, options, name, pool)
     retries = _retry_topic(broker, letters)
     follower = PatternFollower(
-        pattern, broker, several.attach_all, options.pattern_auto_discovery_period
+        pattern, broker, several.attach_checked, options.pattern_auto_discovery_period
     )
     whole.followers.append(follower)
     try:
@@ -243,6 +265,19 @@ class _Several:
         self._create_missing(topics, part)
         for topic in topics:
             self._attach(whole, topic, part)
+
+    def attach_checked(self, topics: list[Topic | PartitionedTopic], is_new: bool = False) -> None:
+        """As attach_all, of topics that a pattern has found: their schemas are compared with the
+        consumer's."""
+        if self._options.schema_info is None:
+            self.attach_all(topics, is_new)
+            return
+        from pulsarx.consuming.consumer_schema import ConsumerSchema
+
+        names = [each.name for each in topics]
+        schema = ConsumerSchema(self._broker, names, self._options.schema_info)
+        self.attach_all(topics, is_new)
+        schema.register()
 
     def attach_retries(self, topics: list[Topic | PartitionedTopic]) -> None:
         """Attach to the topic of the retry letters."""

@@ -7,6 +7,7 @@ from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.consumer import Consumer
 from pulsarx.consuming.seek_position import check_seek_target, seek_position
 from pulsarx.message_id import MessageId
+from pulsarx.schema.schema import T
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pulsarx.options.members import ConsumerOptions
 
 
-class TopicConsumer(ConsumerCore, Consumer):
+class TopicConsumer(ConsumerCore, Consumer[T]):
     """A Consumer of one topic. Any thread may call.
 
     `receive`, `acknowledge`, `acknowledge_cumulative`, `receive_many`, `acknowledge_many` and

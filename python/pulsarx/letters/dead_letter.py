@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import threading
 import weakref
+from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.dispatch.entry_sink import DeadLetterSink
-from pulsarx.letters.letter_producer import LetterProducer
+from pulsarx.letters.letter_producer import LetterProducer, letter_schema_version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +108,10 @@ class DeadLetters:
             if found is None:
                 name = self._rules.dead_letter_producer_name(topic, self._consumer_name)
                 found = self._producers[letter_topic] = LetterProducer(
-                    letter_topic, self._runtime.clock, lambda: self._make(letter_topic, name)
+                    letter_topic,
+                    self._runtime.clock,
+                    lambda: self._make(letter_topic, name),
+                    partial(letter_schema_version, self._runtime),
                 )
             return found
 

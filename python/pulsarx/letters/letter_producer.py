@@ -14,6 +14,8 @@ import threading
 
 from pulsarx import errors
 from pulsarx.options.redelivery_backoff import MultiplierRedeliveryBackoff
+from pulsarx.schema.schema import BytesSchema
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from pulsarx._pycore.message.message import Message
+    from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.clock import Clock
     from pulsarx.message_id import MessageId
     from pulsarx.producer import Producer
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 
     AnyProducer: TypeAlias = Producer | PartitionedProducer
 
+BYTES = BytesSchema()
+_VERSION_SIZE = 8
 # As Pulsar's clients wait before they try to connect again.
 CREATION_BACKOFF = MultiplierRedeliveryBackoff(100, 60_000, 2)
 
@@ -35,9 +40,19 @@ CREATION_BACKOFF = MultiplierRedeliveryBackoff(100, 60_000, 2)
 class LetterProducer:
     """Any thread may call. The producer is made with the first letter."""
 
-    def __init__(self, topic: str, clock: Clock, make: Callable[[], AnyProducer]) -> None:
+    def __init__(
+        self,
+        topic: str,
+        clock: Clock,
+        make: Callable[[], AnyProducer],
+        schema_version: Callable[[str, str, int], int | None],
+    ) -> None:
+        """schema_version: the version on a letter topic of what is another one on the topic that a
+        letter comes from; see `letter_schema_version`."""
         self.topic = topic
         self._clock = clock
+        self._schema_version = schema_version
+        self._sending = threading.Lock()  # a letter and its version go together
         self._make = make
         self._lock = threading.Lock()
         self._producer: AnyProducer | None = None
@@ -52,15 +67,27 @@ class LetterProducer:
         delay_ms: how long the copy waits before it is delivered.
         ProducerNotInitialized: making the producer failed a moment ago.
         """
-        sent: MessageId = self._open().send(
-            None if message.has_null_value() else message.data(),
-            properties=properties,
-            partition_key=message.partition_key() or None,
-            ordering_key=message.ordering_key() or None,
-            event_timestamp=message.event_timestamp() or None,
-            deliver_at=self._clock.now_ms() + delay_ms if delay_ms > 0 else None,
-        )
+        producer = self._open()
+        with self._sending:
+            producer.encode_by(BYTES, True, self._version_of(message))
+            sent: MessageId = producer.send(
+                None if message.has_null_value() else message.data(),
+                properties=properties,
+                partition_key=message.partition_key() or None,
+                ordering_key=message.ordering_key() or None,
+                event_timestamp=message.event_timestamp() or None,
+                deliver_at=self._clock.now_ms() + delay_ms if delay_ms > 0 else None,
+            )
         return sent
+
+    def _version_of(self, message: Message) -> bytes | None:
+        """The version that its schema has on the letter topic."""
+        written = message.schema_version().encode("latin-1")
+        if len(written) != _VERSION_SIZE:
+            return None
+        number = int.from_bytes(written, "big", signed=True)
+        version = self._schema_version(message.topic_name(), self.topic, number)
+        return None if version is None else version.to_bytes(_VERSION_SIZE, "big")
 
     def close(self) -> None:
         """Idempotent. Nothing is on its way: a send waits."""
@@ -90,3 +117,17 @@ class LetterProducer:
                 raise
             self._failure, self._failure_count = None, 0
             return self._producer
+
+
+def letter_schema_version(
+    runtime: BrokerRuntime, topic: str, letter_topic: str, version: int
+) -> int | None:
+    """The version on a letter topic of a schema that has this one on another topic, registered
+    there whatever the letter topic has already, because a letter must not get stuck. None: the
+    topic does not know it."""
+    if TopicName.of(topic).partitioned_name not in runtime.catalogue.state.schemas:
+        return None
+    info = runtime.schemas.find(topic, version)
+    if info is None:
+        return None
+    return runtime.schemas.register(letter_topic, info, "ALWAYS_COMPATIBLE")

@@ -9,9 +9,11 @@ DELAY_TIME       how long it was to wait, milliseconds         always
 
 from __future__ import annotations
 
+from functools import partial
+
 from pulsarx import errors
 from pulsarx._pycore.message.message import Message
-from pulsarx.letters.letter_producer import LetterProducer
+from pulsarx.letters.letter_producer import LetterProducer, letter_schema_version
 from pulsarx.letters.letter_rules import DELAY_TIME, RECONSUMETIMES
 from pulsarx.options.argument_check import INT64_MAX, check_properties
 
@@ -51,6 +53,7 @@ class RetryLetters:
             rules.retry_letter_topic,
             runtime.clock,
             lambda: owner.create_letter_producer(rules.retry_letter_topic, None, ""),
+            partial(letter_schema_version, runtime),
         )
 
     def reconsume_later(

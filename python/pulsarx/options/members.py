@@ -33,13 +33,13 @@ from pulsarx.options.consumer_policies import (
     ConsumerDeadLetterPolicy,
     ConsumerKeySharedPolicy,
 )
-from pulsarx.schema import BytesSchema, Schema
+from pulsarx.schema.schema import BytesSchema, Schema, SchemaInfo, declared_info
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
     from collections.abc import Callable
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from pulsarx.producing.routed_message import RoutedMessage
 
@@ -63,7 +63,7 @@ class ProducerOptions(Options):
         "batching_max_allowed_size_in_bytes", "batching_max_publish_delay_ms", "chunking_enabled",
         "message_routing_mode", "lazy_start_partitioned_producers", "properties", "batching_type",
         "encryption_key", "crypto_key_reader", "access_mode", "message_router",
-        "hashing_scheme",
+        "hashing_scheme", "schema_info",
     )
     CALL = "create_producer"
     ROWS = (
@@ -93,7 +93,8 @@ class ProducerOptions(Options):
     )
     topic: str
     producer_name: str | None
-    schema: Schema
+    schema: Schema[Any]
+    schema_info: SchemaInfo | None  # what it declares to the topic
     initial_sequence_id: int | None
     send_timeout_millis: int
     compression_type: CompressionType
@@ -150,6 +151,9 @@ class ProducerOptions(Options):
             self.message_routing_mode = PartitionsRoutingMode.CustomPartition
         if self.batching_enabled and self.chunking_enabled:
             raise ValueError("batching_enabled and chunking_enabled exclude each other")
+        self.schema_info = declared_info(self.schema)
+        if getattr(self.schema, "reads_any", False):
+            raise ValueError(f"{type(self.schema).__name__} reads; a producer needs a schema")
         # An empty name is none, as in the official client; a dict of the caller may change later.
         self.producer_name = self.producer_name or None
         self.properties = dict(self.properties) if self.properties else None
@@ -181,7 +185,7 @@ class ConsumerOptions(Options):
         "regex_subscription_mode", "dead_letter_policy", "crypto_failure_action", "retry_enable",
         "nack_backoff", "ack_timeout_backoff", "ack_timeout_tick_ms", "priority_level",
         "subscription_mode", "consumer_event_listener",
-        "expire_time_of_incomplete_chunked_message_ms",
+        "expire_time_of_incomplete_chunked_message_ms", "schema_info",
     )
     CALL = "subscribe"
     ROWS = (
@@ -227,7 +231,8 @@ class ConsumerOptions(Options):
     regex_subscription_mode: RegexSubscriptionMode
     pattern_auto_discovery_period: int
     consumer_type: ConsumerType
-    schema: Schema
+    schema: Schema[Any]
+    schema_info: SchemaInfo | None  # what it declares to the topic
     message_listener: Callable[..., object] | None
     receiver_queue_size: int
     max_total_receiver_queue_size_across_partitions: int
@@ -279,6 +284,7 @@ class ConsumerOptions(Options):
         for method in ("became_active", "became_inactive"):
             check_method(self.consumer_event_listener, method, "consumer_event_listener")
         check_properties(self.properties)
+        self.schema_info = declared_info(self.schema)
         self.consumer_name = self.consumer_name or None
         self.properties = dict(self.properties) if self.properties else None
 
@@ -318,7 +324,7 @@ class ReaderOptions(Options):
     __slots__ = (
         "topic", "start_message_id", "schema", "reader_listener", "receiver_queue_size",
         "reader_name", "subscription_role_prefix", "is_read_compacted", "crypto_key_reader",
-        "start_message_id_inclusive", "crypto_failure_action",
+        "start_message_id_inclusive", "crypto_failure_action", "schema_info",
     )
     CALL = "create_reader"
     ROWS = (
@@ -337,7 +343,8 @@ class ReaderOptions(Options):
     )
     topic: str
     start_message_id: MessageId
-    schema: Schema
+    schema: Schema[Any]
+    schema_info: SchemaInfo | None  # what it declares to the topic
     receiver_queue_size: int
     reader_name: str | None
     subscription_role_prefix: str | None
@@ -348,6 +355,7 @@ class ReaderOptions(Options):
         check_callable(self.reader_listener, "reader_listener")
         self._at_least_0("receiver_queue_size")
         self._native(0, INT32_MAX, "receiver_queue_size")
+        self.schema_info = declared_info(self.schema)
         self.reader_name = self.reader_name or None
         self.subscription_role_prefix = self.subscription_role_prefix or None
 
@@ -355,7 +363,7 @@ class ReaderOptions(Options):
 class TableViewOptions(Options):
     """Arguments of `Client.create_table_view`."""
 
-    __slots__ = ("topic", "subscription_name", "schema")
+    __slots__ = ("topic", "subscription_name", "schema", "schema_info")
     CALL = "create_table_view"
     ROWS = (
         ("topic", str, Required, False),
@@ -364,5 +372,9 @@ class TableViewOptions(Options):
     )
     topic: str
     subscription_name: str | None
-    schema: Schema
+    schema: Schema[Any]
+    schema_info: SchemaInfo | None  # what it declares to the topic
+
+    def _check(self) -> None:
+        self.schema_info = declared_info(self.schema)
 # fmt: on

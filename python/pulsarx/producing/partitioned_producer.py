@@ -15,7 +15,10 @@ from pulsarx.enumerations import PartitionsRoutingMode, ProducerAccessMode
 from pulsarx.owner import client_is_closing
 from pulsarx.producer import Producer
 from pulsarx.producing.producer_creation import come
+from pulsarx.producing.producer_schema import use_schema
+from pulsarx.producing.typed_producer import TypedProducer
 from pulsarx.producing.user_router import UserRouter
+from pulsarx.schema.schema import T
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,11 +32,12 @@ if TYPE_CHECKING:
     from pulsarx.options.members import ProducerOptions
     from pulsarx.owner import MemberOwner
     from pulsarx.producing.producer_creation import Steps
+    from pulsarx.schema.schema import Schema
 
     Element = TypeVar("Element")
 
 
-class PartitionedProducer(PartitionRouter):
+class PartitionedProducer(TypedProducer[T], PartitionRouter):
     """Publishes messages to the partitions of one topic. Any thread may call.
 
     `send` and `send_async` come from the core class.
@@ -51,11 +55,15 @@ class PartitionedProducer(PartitionRouter):
     ) -> None:
         """ProducerBusy: the name is taken on a partition. A call of the control plane."""
         self._state = runtime.state
+        self._runtime = runtime
         self._topic = topic
         self._options = options
         self._name = name
         self._closing = Closing()
         self._making = threading.RLock()  # taken by calls of the control plane only
+        self._encoding: tuple[Schema[Any], bool, bytes | None] | None = (
+            None  # for partitions to come
+        )
         self._router: UserRouter | None = None
         if options.message_routing_mode == PartitionsRoutingMode.CustomPartition:
             if options.message_router is None:
@@ -125,7 +133,7 @@ class PartitionedProducer(PartitionRouter):
 
     def send_many(
         self,
-        payloads: Iterable[Any],
+        payloads: Iterable[T | None],
         *,
         keys: Sequence[str | None] | None = None,
         properties: Sequence[dict[str, str] | None] | None = None,
@@ -244,6 +252,21 @@ class PartitionedProducer(PartitionRouter):
         table, named = table_of(value, key, properties, event_timestamp)
         return self.send_arrow(table, "value", **named)
 
+    def use_schema(self, schema: Schema[Any]) -> None:
+        """As Producer.use_schema, on all partitions."""
+        use_schema(self, self._runtime, self._topic.name, schema)
+
+    def encode_by(self, schema: Schema[Any], is_bytes: bool, version: bytes | None) -> None:
+        """As the core's, of all partitions, made and to come. A call of the control plane."""
+        with self._making:
+            for each in self._made():
+                each.flush()  # what fails leaves all of them with the schema they had
+            self._encoding = (schema, is_bytes, version)
+            for each in self._made():
+                each.encode_by(schema, is_bytes, version)
+            if self._router is not None:
+                self._router.encode_by(schema)
+
     # Routing --------------------------------------------------------------------------------------
 
     def require_open(self) -> None:
@@ -280,6 +303,8 @@ class PartitionedProducer(PartitionRouter):
             mode = int(self._options.access_mode)
             added: Any = topic.producers.add(self._name, self._maker(topic), mode, owner=self)
             made: Producer = added
+            if self._encoding is not None:
+                made.encode_by(*self._encoding)
             self._keep(index, made)
             return made
 

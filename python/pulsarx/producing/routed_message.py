@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from pulsarx.schema import Schema
+    from pulsarx.schema.schema import Schema
 
 
 class RoutedMessage:

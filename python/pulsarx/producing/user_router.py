@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
-    from pulsarx.schema import Schema
+    from pulsarx.schema.schema import Schema
 
 
 class UserRouter:
@@ -22,6 +22,10 @@ class UserRouter:
     ) -> None:
         self._router = router
         self._topic = topic
+        self._schema = schema
+
+    def encode_by(self, schema: Schema) -> None:
+        """Show messages as this schema encodes them from now on."""
         self._schema = schema
 
     def __call__(

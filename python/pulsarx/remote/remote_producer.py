@@ -5,11 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 from pulsarx import errors
+from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.publish.connection_publisher import ConnectionPublisher
 from pulsarx._pycore.publish.producer_core import ProducerCore
 from pulsarx.closing import Closing
 from pulsarx.compression import compress
 from pulsarx.producer import Producer
+from pulsarx.producing.producer_schema import check_producer_schema
+from pulsarx.schema.schema import BytesSchema, declared_info
+from pulsarx.wire.schemas import schema_values
 from pulsarx.wire.server_errors import error_of
 
 TYPE_CHECKING = False
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from pulsarx.options.members import ProducerOptions
     from pulsarx.producing.producer_creation import Steps
     from pulsarx.remote.connection import Connection
+    from pulsarx.schema.schema import Schema, SchemaInfo
     from pulsarx.topic_name import TopicName
 
 
@@ -30,17 +35,17 @@ class RemoteProducer(Producer):
         self,
         connection: Connection,
         entry: ProducerEntry,
-        name: str,
+        values: dict[str, Any],
         topic: TopicName,
         options: ProducerOptions,
         clock: Clock,
     ) -> None:
-        """entry, name: as the broker has registered it."""
+        """values: what the broker answered when it had registered it."""
         self._entry = entry
         entry.publisher = ConnectionPublisher(
             partial(_send, connection, entry.number), connection.completions, topic.partition_index
         )
-        self._name = name
+        self._name = values["producer_name"]
         self._closing = Closing()
         ProducerCore.__init__(
             self,
@@ -52,6 +57,25 @@ class RemoteProducer(Producer):
             compress,
             connection.message_size_max,
             connection.background,
+        )
+        self._connection = connection
+        if options.schema_info is not None:
+            version = values["schema_version"] or None
+            self.encode_by(options.schema, options.schema_is_bytes, version)
+
+    def use_schema(self, schema: Schema[Any]) -> None:
+        check_producer_schema(schema)
+        info = declared_info(schema)
+        self.require_open()
+        version = None
+        if info is not None:
+            values = control_plane.perform(self._register, (info,))
+            version = values["schema_version"] or None
+        self.encode_by(schema, type(schema) is BytesSchema, version)
+
+    def _register(self, info: SchemaInfo) -> dict[str, Any]:
+        return self._connection.request(
+            "GET_OR_CREATE_SCHEMA", topic=self.topic_name, schema=schema_values(info)
         )
 
     def _take_leave(self) -> None:
@@ -79,6 +103,7 @@ def remote_producer_steps(
                 {"key": key, "value": value} for key, value in (options.properties or {}).items()
             ],
             access_mode=int(options.access_mode) or None,
+            schema=None if options.schema_info is None else schema_values(options.schema_info),
         )
     except BaseException:
         entry.close()
@@ -91,7 +116,7 @@ def remote_producer_steps(
         except BaseException:
             entry.leave()
             raise
-    return RemoteProducer(connection, entry, values["producer_name"], topic, options, clock)
+    return RemoteProducer(connection, entry, values, topic, options, clock)
 
 
 def _send(

@@ -6,10 +6,12 @@ from collections import deque
 
 from pulsarx import errors
 from pulsarx._pycore.ground.condition import Condition
+from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.message.entry_bytes import entry_message_count, entry_messages
 from pulsarx._pycore.message.entry_view import EntryContext
 from pulsarx.clock import Deadline
 from pulsarx.compression import decompress
+from pulsarx.enumerations import SchemaType
 from pulsarx.message_id import MessageId
 from pulsarx.wire import commands
 from pulsarx.wire.message_ids import (
@@ -19,6 +21,7 @@ from pulsarx.wire.message_ids import (
     id_data,
     message_id_of,
 )
+from pulsarx.wire.schemas import schema_of, schema_values
 from pulsarx.wire.server_errors import again
 
 TYPE_CHECKING = False
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.message.message import Message
     from pulsarx.remote.connection import Connection
+    from pulsarx.schema.schema import Schema, SchemaInfo
     from pulsarx.topic_name import TopicName
 
 LATEST_LEDGER_ID = (1 << 63) - 1
@@ -53,17 +57,21 @@ class RemoteReceiver:
         self,
         connection: Connection,
         topic: TopicName,
-        schema: object,
+        schema: Schema[Any],
         queue_size: int,
         request: dict[str, Any],
     ) -> None:
         """request: the fields of SUBSCRIBE that say which subscription, and how."""
+        info = schema.schema_info()
+        if info.schema_type() not in (SchemaType.BYTES, SchemaType.NONE):
+            request = {**request, "schema": schema_values(info)}
         self._connection = connection
         self._topic_name = topic
         self._queue_size = queue_size
         self._request = request
         origin = _Origin(topic.partition_index)
-        self._context = EntryContext(str(topic), schema, origin, decompress)
+        schemas = RemoteSchemas(connection, str(topic))
+        self._context = EntryContext(str(topic), schema, origin, decompress, schemas)
         self._decompressed_size_max = max(connection.message_size_max, 1 << 27)
         self._changed = Condition()  # of what follows
         self._queue: deque[Message | Exception] = deque()
@@ -504,3 +512,27 @@ def _batch_size_of(target: MessageId) -> int:
 
 def not_over_a_connection(what: str) -> errors.PulsarException:
     return errors.OperationNotSupported(f"{what} is not supported yet over a connection")
+
+
+class RemoteSchemas:
+    """Asks the broker for the schemas that messages of a topic were written with. Any thread may
+    call, but the one that reads the connection."""
+
+    def __init__(self, connection: Connection, topic: str) -> None:
+        self._connection = connection
+        self._topic = topic
+
+    def __call__(self, version: int) -> SchemaInfo | None:
+        """None: the topic does not have it."""
+        if version < 0:
+            return None
+        return control_plane.perform(self._ask, (version,))
+
+    def _ask(self, version: int) -> SchemaInfo | None:
+        try:
+            values = self._connection.request(
+                "GET_SCHEMA", topic=self._topic, schema_version=version.to_bytes(8, "big")
+            )
+        except errors.TopicNotFound:
+            return None
+        return schema_of(values["schema"], version)

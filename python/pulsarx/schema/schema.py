@@ -9,18 +9,44 @@ from pulsarx.enumerations import SchemaType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, Generic
+
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T", default=Any)
+
+    class Typed(Generic[T]):
+        """Takes a type of values."""
+else:
+    T = None
+
+    class Typed:
+        """Takes a type of values, which says nothing at run time."""
+
+        def __class_getitem__(cls, _: object) -> type:
+            return cls
 
 
 class SchemaInfo:
-    """The record of a schema that a topic keeps: its type, name and definition as JSON text."""
+    """The record of a schema that a topic keeps: its type, name and definition as JSON text. A
+    value."""
 
-    __slots__ = ("_name", "_schema", "_schema_type")
+    __slots__ = ("_name", "_properties", "_schema", "_schema_type", "_version")
 
-    def __init__(self, schema_type: SchemaType, name: str, schema: str) -> None:
+    def __init__(
+        self,
+        schema_type: SchemaType,
+        name: str,
+        schema: str,
+        properties: dict[str, str] | None = None,
+        version: int | None = None,
+    ) -> None:
         self._schema_type = schema_type
         self._name = name
         self._schema = schema
+        self._properties = dict(properties or {})
+        self._version = version
 
     def schema_type(self) -> SchemaType:
         return self._schema_type
@@ -31,9 +57,70 @@ class SchemaInfo:
     def schema(self) -> str:
         return self._schema
 
+    def properties(self) -> dict[str, str]:
+        return dict(self._properties)
 
-class Schema:
-    """Base: turns the values of one class into payloads and back. Subclasses give both ways."""
+    def version(self) -> int | None:
+        """Its version on the topic it was asked from; None: it comes from no topic."""
+        return self._version
+
+    def with_text(self, schema: str) -> SchemaInfo:
+        """The same with another definition."""
+        return SchemaInfo(self._schema_type, self._name, schema, self._properties)
+
+    def as_document(self) -> dict[str, Any]:
+        """Itself as JSON says it; without the version."""
+        document: dict[str, Any] = {
+            "type": self._schema_type.name,
+            "name": self._name,
+            "schema": self._schema,
+        }
+        return document | {"properties": self._properties} if self._properties else document
+
+    @staticmethod
+    def of_document(document: dict[str, Any], version: int | None = None) -> SchemaInfo:
+        """ValueError, KeyError, TypeError: it is no such document."""
+        kind = SchemaType.__members__.get(document["type"])
+        texts = (document["name"], document["schema"])
+        properties = document.get("properties", {})
+        if kind is None or not all(isinstance(each, str) for each in texts):
+            raise ValueError(f"no description of a schema: {document!r:.200}")
+        if not isinstance(properties, dict) or not all(
+            isinstance(each, str) for pair in properties.items() for each in pair
+        ):
+            raise ValueError(f"properties of a schema are a dict of str: {properties!r:.200}")
+        return SchemaInfo(kind, *texts, properties, version)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SchemaInfo):
+            return NotImplemented
+        return self.as_document() == other.as_document()
+
+    def __hash__(self) -> int:
+        return hash((self._schema_type, self._name, self._schema))
+
+    def __repr__(self) -> str:
+        version = "" if self._version is None else f", version={self._version}"
+        return f"SchemaInfo({self._schema_type.name}, {self._name!r}, {self._schema!r}{version})"
+
+
+class Schema(Typed[T]):
+    """Base: turns the values of one class into payloads and back. Subclasses give both ways.
+
+    decoding: how a message finds its value. "bytes": it is the payload; "payload": by `decode`;
+    "version": by `decoder`; "message": by `decode_message`. A subclass is what it gives.
+    """
+
+    decoding = "payload"
+
+    def __init_subclass__(cls) -> None:
+        given = cls.__dict__
+        if "decode_message" in given:
+            cls.decoding = "message"
+        elif "decoder" in given:
+            cls.decoding = "version"
+        elif "decode" in given and "decoding" not in given:
+            cls.decoding = "payload"
 
     def __init__(
         self,
@@ -50,16 +137,21 @@ class Schema:
         self._record_cls = record_cls
         self._schema_info = SchemaInfo(schema_type, schema_name, definition)
 
-    def encode(self, obj: Any) -> bytes:
+    def encode(self, obj: T) -> bytes:
         """The payload. TypeError when the value is not of the schema's class."""
         raise NotImplementedError
 
-    def decode(self, data: bytes) -> Any:
+    def decode(self, data: bytes) -> T:
         raise NotImplementedError
 
-    def decode_message(self, msg: Any) -> Any:
-        """Called by `Message.value()`; a schema whose definition changes looks at the version."""
+    def decode_message(self, msg: Any) -> T:
+        """Called by `Message.value()` of a subclass that has it. Others are asked for a decoder."""
         return self.decode(msg.data())
+
+    def decoder(self, writer: SchemaInfo | None) -> Callable[[bytes], T]:
+        """What reads payloads that a producer of another schema wrote; None: of none that the topic
+        knows. Asked once a version; what does not need to know answers `decode`."""
+        return self.decode
 
     def schema_info(self) -> SchemaInfo:
         return self._schema_info
@@ -75,8 +167,10 @@ class Schema:
             )
 
 
-class BytesSchema(Schema):
+class BytesSchema(Schema[bytes]):
     """Payloads as they are: bytes, and nothing that is merely like them."""
+
+    decoding = "bytes"
 
     def __init__(self) -> None:
         super().__init__(bytes, SchemaType.BYTES, None, "BYTES")
@@ -92,7 +186,7 @@ class BytesSchema(Schema):
         return "BytesSchema"
 
 
-class StringSchema(Schema):
+class StringSchema(Schema[str]):
     """Text as UTF-8."""
 
     def __init__(self) -> None:
@@ -107,3 +201,26 @@ class StringSchema(Schema):
 
     def __str__(self) -> str:
         return "StringSchema"
+
+
+# A topic knows nothing of them: they say nothing about payloads.
+_UNDECLARED = (
+    SchemaType.BYTES,
+    SchemaType.NONE,
+    SchemaType.AUTO_CONSUME,
+    SchemaType.AUTO_PUBLISH,
+)
+
+
+def declared_info(schema: Schema[Any]) -> SchemaInfo | None:
+    """What a producer or consumer with this schema declares to its topic; None: nothing.
+
+    ValueError: the schema describes itself by something else.
+    """
+    info = schema.schema_info()
+    if not isinstance(info, SchemaInfo):
+        raise ValueError(
+            f"schema_info() of {type(schema).__name__} must be a SchemaInfo, not "
+            f"{type(info).__name__}"
+        )
+    return None if info.schema_type() in _UNDECLARED else info

@@ -16,9 +16,12 @@ from pulsarx.broker.subscriptions.subscribe_request import ReceiverSettings, Sub
 from pulsarx.broker.topics.partitioned_topic import PartitionedTopic, partition_count_of
 from pulsarx.broker.topics.waiting_producer import WaitingProducer
 from pulsarx.closing import attempt
-from pulsarx.enumerations import ConsumerType, KeySharedMode, ProducerAccessMode
+from pulsarx.consuming.consumer_schema import ConsumerSchema
+from pulsarx.enumerations import ConsumerType, KeySharedMode, ProducerAccessMode, SchemaType
 from pulsarx.message_id import MessageId
 from pulsarx.options.consumer_policies import ConsumerKeySharedPolicy
+from pulsarx.producing.producer_schema import check_producer, version_bytes
+from pulsarx.schema.auto_consume import AutoConsumeSchema
 from pulsarx.server.session_consumer import SessionConsumer, position_of
 from pulsarx.server.session_producer import SessionProducer
 from pulsarx.topic_name import TopicName, check_subscription_name
@@ -26,6 +29,7 @@ from pulsarx.wire import commands
 from pulsarx.wire.frames import FrameReader, frame_encode
 from pulsarx.wire.message_ids import id_data
 from pulsarx.wire.protobuf import WireError
+from pulsarx.wire.schemas import schema_of, schema_values
 from pulsarx.wire.server_errors import code_of, message_of
 
 TYPE_CHECKING = False
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.subscriptions.subscription import Subscription
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.options.consumer_policies import KeySharedPolicy
+    from pulsarx.schema.schema import SchemaInfo
 
     Values = dict[str, Any]
     Waiting = tuple[Values, Topic, WaitingProducer, Callable[[str], SessionProducer]]
@@ -60,6 +65,7 @@ if TYPE_CHECKING:
 
 
 SERVER_VERSION = "PulsarX"
+READS_ANY = AutoConsumeSchema()
 _TYPES = {
     commands.EXCLUSIVE: ConsumerType.Exclusive,
     commands.SHARED: ConsumerType.Shared,
@@ -101,6 +107,8 @@ class Session:
             "UNSUBSCRIBE": self._unsubscribe,
             "CLOSE_CONSUMER": self._close_consumer,
             "PARTITIONED_METADATA": self._partitioned_metadata,
+            "GET_SCHEMA": self._get_schema,
+            "GET_OR_CREATE_SCHEMA": self._get_or_create_schema,
             "VERB": self._verb,
             "PING": self._ping,
             "PONG": self._pong,
@@ -258,6 +266,39 @@ class Session:
             answer = {"error": type(error).__name__, "message": message_of(error)}
         self._tell("VERB_RESPONSE", request_id=request_id, **answer)
 
+    # Schemas ------------------------------------------------------------------------------------
+
+    def _get_schema(self, values: Values) -> None:
+        request_id, version = values["request_id"], values["schema_version"]
+        try:
+            topic, schemas = values["topic"], self._broker.schemas
+            if version:
+                found = schemas.find(topic, int.from_bytes(version, "big"))
+            else:
+                found = next(iter(schemas.versions(topic)[-1:]), None)
+            if found is None:
+                raise errors.TopicNotFound(f"{topic} has no such schema")
+            answer: Values = {
+                "schema": schema_values(found),
+                "schema_version": version_bytes(found.version()),
+            }
+        except Exception as error:
+            answer = {"error": code_of(error), "message": message_of(error)}
+        self._tell("GET_SCHEMA_RESPONSE", request_id=request_id, **answer)
+
+    def _get_or_create_schema(self, values: Values) -> None:
+        try:
+            info = _declared(values)
+            check_producer(self._broker, values["topic"], info)
+            answer: Values = {"schema_version": b""}
+            if info is not None:
+                topic = self._topic(values["topic"])
+                version = self._broker.schemas.register_producer(topic.name, info)
+                answer = {"schema_version": version_bytes(version)}
+        except Exception as error:
+            answer = {"error": code_of(error), "message": message_of(error)}
+        self._tell("GET_OR_CREATE_SCHEMA_RESPONSE", request_id=values["request_id"], **answer)
+
     # Producers ------------------------------------------------------------------------------------
 
     def _producer(self, values: Values) -> None:
@@ -268,6 +309,7 @@ class Session:
             mode = values["access_mode"]
             if mode not in ProducerAccessMode.__members__.values():
                 raise errors.OperationNotSupported(f"access mode {mode} of a producer")
+            check_producer(self._broker, values["topic"], _declared(values))
             topic = self._topic(values["topic"])
 
             def make(name: str) -> SessionProducer:
@@ -287,10 +329,19 @@ class Session:
             self._has_come(values, topic, made)
 
     def _has_come(self, values: Values, topic: Topic, made: SessionProducer) -> None:
+        info, version = _declared(values), None
+        if info is not None:
+            try:
+                version = self._broker.schemas.register_producer(topic.name, info)
+            except Exception as error:
+                made.close()
+                self._refuse(values, error)
+                return
         self._producers[values["producer_id"]] = made
         self._tell_producer(
             values,
             made.name,
+            version=version,
             last_sequence_id=made.last_sequence_id(),
             topic_epoch=topic.producers.epoch if values["access_mode"] else None,
         )
@@ -301,6 +352,7 @@ class Session:
         name: str,
         *,
         ready: bool = True,
+        version: int | None = None,
         last_sequence_id: int = -1,
         topic_epoch: int | None = None,
     ) -> None:
@@ -309,7 +361,7 @@ class Session:
             request_id=values["request_id"],
             producer_name=name,
             last_sequence_id=last_sequence_id,
-            schema_version=b"",
+            schema_version=version_bytes(version) or b"",
             topic_epoch=topic_epoch,
             producer_ready=ready,
         )
@@ -378,6 +430,10 @@ class Session:
         consumer_id = values["consumer_id"]
         if consumer_id in self._consumers:
             return None
+        info = schema_of(values["schema"])
+        reads_any = info is not None and info.schema_type() == SchemaType.AUTO_CONSUME
+        declared = None if reads_any else _declared(values)
+        schema = ConsumerSchema(self._broker, [values["topic"]], declared)
         topic = self._topic(values["topic"], values["force_topic_creation"])
         kind = _TYPES.get(values["type"])
         if kind is None:
@@ -385,7 +441,7 @@ class Session:
         request = SubscribeRequest(
             check_subscription_name(values["subscription"]),
             kind,
-            None,
+            READS_ANY if reads_any else None,
             values["consumer_name"] or f"connection-{consumer_id}",
             self._start_of(topic, values),
             ReceiverSettings(
@@ -398,6 +454,13 @@ class Session:
         )
         found = topic.subscribe(request, SessionConsumer)
         assert isinstance(found, SessionConsumer)
+        try:
+            schema.register()
+        except BaseException:
+            found.leave()
+            if request.made_subscription:
+                topic.take_back(found.subscription)
+            raise
         return found
 
     def _start_of(self, topic: Topic, values: Values) -> Callable[[], Position]:
@@ -532,3 +595,16 @@ def _policy_of(meta: Values | None) -> KeySharedPolicy | None:
 
 def _nothing() -> None:
     pass
+
+
+def _declared(values: Values) -> SchemaInfo | None:
+    """The schema that a producer or consumer declares. IncompatibleSchema: it is malformed."""
+    from pulsarx.broker.schemas.compatibility import identity_of
+
+    info = schema_of(values["schema"])
+    if info is not None:
+        try:
+            identity_of(info)
+        except ValueError as error:
+            raise errors.IncompatibleSchema(str(error)) from error
+    return info

@@ -54,6 +54,13 @@ KEY_SHARED_META = Schema(
     ranges=_many(3, INT_RANGE),
     allow_out_of_order=_may(4, _BOOL, False),
 )
+SCHEMA = Schema(
+    "Schema",
+    name=_must(1, _TEXT),
+    data=_must(3, _BYTES),
+    type=_must(4, _I32),
+    properties=_many(5, KEY_VALUE),
+)
 _REQUEST = _must(1, _U64)
 
 COMMANDS: dict[str, tuple[int, Schema]] = {
@@ -89,6 +96,7 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "durable": _may(8, _BOOL, True),
                 "start_message_id": _may(9, MESSAGE_ID),
                 "metadata": _many(10, KEY_VALUE),
+                "schema": _may(12, SCHEMA),
                 "initial_position": _may(13, _I32, LATEST),
                 "force_topic_creation": _may(15, _BOOL, True),
                 "key_shared_meta": _may(17, KEY_SHARED_META),
@@ -103,6 +111,7 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "request_id": _must(3, _U64),
                 "producer_name": _may(4, _TEXT),
                 "metadata": _many(6, KEY_VALUE),
+                "schema": _may(7, SCHEMA),
                 "epoch": _may(8, _U64, 0),
                 "user_provided_name": _may(9, _BOOL, True),
                 "access_mode": _may(10, _I32, 0),
@@ -216,6 +225,20 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
             30,
             {"message_id": _must(1, MESSAGE_ID), "request_id": _must(2, _U64)},
         ),
+        "GET_SCHEMA": (
+            34,
+            {"request_id": _REQUEST, "topic": _must(2, _TEXT), "schema_version": _may(3, _BYTES)},
+        ),
+        "GET_SCHEMA_RESPONSE": (
+            35,
+            {
+                "request_id": _REQUEST,
+                "error": _may(2, _I32),
+                "message": _may(3, _TEXT),
+                "schema": _may(4, SCHEMA),
+                "schema_version": _may(5, _BYTES),
+            },
+        ),
         "ACK_RESPONSE": (
             38,
             {
@@ -223,6 +246,19 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "error": _may(4, _I32),
                 "message": _may(5, _TEXT),
                 "request_id": _may(6, _U64),
+            },
+        ),
+        "GET_OR_CREATE_SCHEMA": (
+            39,
+            {"request_id": _REQUEST, "topic": _must(2, _TEXT), "schema": _must(3, SCHEMA)},
+        ),
+        "GET_OR_CREATE_SCHEMA_RESPONSE": (
+            40,
+            {
+                "request_id": _REQUEST,
+                "error": _may(2, _I32),
+                "message": _may(3, _TEXT),
+                "schema_version": _may(4, _BYTES),
             },
         ),
         # Our own: a verb of broker.verbs.table; arguments and answer are JSON, as on the control

@@ -69,7 +69,7 @@ class Schema:
 
     __slots__ = ("_by_number", "fields", "name")
 
-    def __init__(self, name: str, **fields: Field) -> None:
+    def __init__(self, name: str, /, **fields: Field) -> None:
         self.name = name
         self.fields = fields
         self._by_number = {field.number: (key, field) for key, field in fields.items()}

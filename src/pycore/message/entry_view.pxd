@@ -10,6 +10,14 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from pulsarx._core.entry_frame cimport EntryFrame
 
 
+cdef enum Decoding:
+    DECODING_UNKNOWN             # nobody asked for a value yet
+    DECODING_BYTES               # the payload is the value
+    DECODING_PAYLOAD             # schema.decode(payload)
+    DECODING_VERSION             # schema.decoder(schema of the writer)(payload)
+    DECODING_MESSAGE             # schema.decode_message(message)
+
+
 cdef class EntryContext:
     """The shared part of all entries of one consumer."""
     cdef readonly str topic_name
@@ -18,6 +26,13 @@ cdef class EntryContext:
     # the topic's LedgerTail: tells messages of one topic from another's
     cdef readonly object topic
     cdef readonly int partition          # of that topic; part of each message id
+    cdef object schemas                  # version -> SchemaInfo or None; None: there are none
+    cdef dict decoders                   # of payloads, by the version of their schema
+    cdef Decoding decoding
+
+    cdef Decoding decoding_of_schema(self) except *
+    cdef object decoder_of(self, bytes version)
+    """What decodes payloads of this version of the topic's schema, b"" for none."""
 
 
 cdef class EntryView:

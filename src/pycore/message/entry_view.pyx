@@ -15,12 +15,40 @@ from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 cdef class EntryContext:
     """The shared part of all entries of one consumer."""
 
-    def __init__(self, str topic_name, object schema, object topic, object decompress):
+    def __init__(self, str topic_name, object schema, object topic, object decompress,
+                 object schemas=None):
+        """schema: with decode, and decoding that says what else it has. schemas: gives what the
+        topic knows of a version; called in the thread that asks for a value."""
+        self.schemas = schemas
+        self.decoders = {}
         self.decompress = decompress
         self.topic_name = topic_name
         self.schema = schema
         self.topic = topic
         self.partition = topic.partition
+
+    cdef Decoding decoding_of_schema(self) except *:
+        cdef str found = getattr(self.schema, "decoding", "payload")
+        if found == "payload":
+            self.decoding = DECODING_PAYLOAD
+        elif found == "bytes":
+            self.decoding = DECODING_BYTES
+        elif found == "version":
+            self.decoding = DECODING_VERSION
+        else:
+            self.decoding = DECODING_MESSAGE
+        return self.decoding
+
+    cdef object decoder_of(self, bytes version):
+        cdef object found = self.decoders.get(version)
+        cdef object written = None
+        if found is None:
+            # Pulsar's versions are numbers of eight bytes; who knows what others wrote.
+            if self.schemas is not None and len(version) == 8:
+                written = self.schemas(int.from_bytes(version, "big", signed=True))
+            found = self.schema.decoder(written)
+            self.decoders[version] = found
+        return found
 
 
 @cython.final

@@ -15,6 +15,9 @@ from pulsarx._core.single_metadata cimport (
     PropertyView, SingleMetadata, property_next, single_metadata_decode,
 )
 from pulsarx._core.status cimport STATUS_END, STATUS_OK
+from pulsarx._pycore.message.entry_view cimport (
+    DECODING_BYTES, DECODING_PAYLOAD, DECODING_UNKNOWN, DECODING_VERSION, Decoding, EntryContext,
+)
 from pulsarx._pycore.message.message_id cimport MessageId, message_id_new
 from pulsarx._pycore.ground.raise_status cimport raise_status
 
@@ -36,6 +39,11 @@ cdef class Message:
     def __init__(self):
         raise TypeError("a Message is received from a consumer or a reader")
 
+    @classmethod
+    def __class_getitem__(cls, _):
+        """Message[str] is Message: the type of values is for type checkers."""
+        return cls
+
     def data(self) -> bytes:
         """The payload, copied out of the ledger at each call; `b""` for a message without a
         value."""
@@ -46,8 +54,28 @@ cdef class Message:
         return self.payload_size
 
     def value(self):
-        """The payload decoded by the schema the consumer was made with."""
-        return self.entry.context.schema.decode(self.data())
+        """The payload decoded by the schema the consumer was made with, once; None for a message
+        without a value. What does not decode raises at each call."""
+        cdef EntryContext context
+        cdef Decoding decoding
+        if self.flags & METADATA_NULL_VALUE:
+            return None
+        if self.decoded is not None:
+            return self.decoded
+        context = self.entry.context
+        decoding = context.decoding
+        if decoding == DECODING_UNKNOWN:
+            decoding = context.decoding_of_schema()
+        if decoding == DECODING_BYTES:
+            return self.data()
+        if decoding == DECODING_PAYLOAD:
+            found = context.schema.decode(self.data())
+        elif decoding == DECODING_VERSION:
+            found = context.decoder_of(schema_version_of(self))(self.data())
+        else:
+            found = context.schema.decode_message(self)
+        self.decoded = found
+        return found
 
     def has_null_value(self) -> bool:
         """Tell whether it was sent without a value (`send(None)`), which is not the same as an
@@ -114,12 +142,9 @@ cdef class Message:
         return self.flags >> 16
 
     def schema_version(self) -> str:
-        """Version of the schema it was written with, `""` when none."""
-        cdef MessageMetadata metadata
-        entry_metadata(self, &metadata)
-        if metadata.flags & METADATA_SCHEMA_VERSION == 0:
-            return ""
-        return metadata.schema_version[:metadata.schema_version_size].decode("latin-1")
+        """Version of the schema it was written with: eight bytes, big-endian, as characters; `""`
+        when it was written without one."""
+        return schema_version_of(self).decode("latin-1")
 
     def producer_name(self) -> str:
         """Name of the producer that sent it."""
@@ -144,6 +169,14 @@ cdef class Message:
     def __repr__(self) -> str:
         return (f"Message(id={self.message_id()}, topic={self.topic_name()!r}, "
                 f"key={self.partition_key()!r}, size={self.payload_size})")
+
+
+cdef bytes schema_version_of(Message self):
+    cdef MessageMetadata metadata
+    entry_metadata(self, &metadata)
+    if metadata.flags & METADATA_SCHEMA_VERSION == 0:
+        return b""
+    return metadata.schema_version[:metadata.schema_version_size]
 
 
 cdef object message_id_of(Message self):

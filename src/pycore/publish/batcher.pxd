@@ -33,6 +33,7 @@ cdef class Batcher:
     cdef readonly str topic_name
     cdef ClockCore clock
     cdef object schema
+    cdef bytes schema_version            # its version on the topic, in every entry; None: none
     cdef object compress                 # (kind, bytes) -> bytes
     cdef Timer timer                     # of the open batch's deadline; None: not armed
     cdef BatchDue batch_due_call

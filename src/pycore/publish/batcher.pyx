@@ -16,7 +16,7 @@ from pulsarx._core.batch_encode cimport (
 from pulsarx._core.entry_frame cimport ENTRY_COMPRESSED, EntryFrame
 from pulsarx._core.message_metadata cimport MessageMetadata
 from pulsarx._core.single_metadata cimport (
-    METADATA_DELIVER_AT, METADATA_SEQUENCE_ID, SingleMetadata,
+    METADATA_DELIVER_AT, METADATA_SCHEMA_VERSION, METADATA_SEQUENCE_ID, SingleMetadata,
 )
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.sticky_key cimport sticky_key_of_entry
@@ -270,6 +270,27 @@ cdef class Batcher:
         envelope.publish_time_ms = <uint64_t>publish_ms
         envelope.producer_name = <const uint8_t*>PyBytes_AS_STRING(self.name_utf8)
         envelope.producer_name_size = <uint32_t>PyBytes_GET_SIZE(self.name_utf8)
+        if self.schema_version is not None:
+            envelope.flags = METADATA_SCHEMA_VERSION
+            envelope.schema_version = <const uint8_t*>PyBytes_AS_STRING(self.schema_version)
+            envelope.schema_version_size = <uint32_t>PyBytes_GET_SIZE(self.schema_version)
+
+    def encode_by(self, object schema not None, bint is_bytes, bytes version) -> None:
+        """Encode what is sent from now on by a schema of this version on the topic, None for none.
+        is_bytes: contents that are bytes go through as they are.
+        The open batch goes out first where the version is another; what it fails with is raised,
+        and nothing changes."""
+        mutex_lock(&self.publisher.mutex)
+        try:
+            self.check_open()
+            if version != self.schema_version:
+                self.close_open()
+            self.schema = schema
+            self.schema_version = version
+            self.bytes_schema = is_bytes
+            self.plain_sends = self.batching and self.bytes_schema and self.keyed is None
+        finally:
+            mutex_unlock(&self.publisher.mutex)
 
     # Bounds ---------------------------------------------------------------------------------------
 

@@ -46,6 +46,7 @@ class ProducerCore:
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
     ) -> None: ...
+    def encode_by(self, schema: object, is_bytes: bool, version: bytes | None) -> None: ...
     def send_many(
         self,
         payloads: Iterable[Any],

@@ -18,6 +18,7 @@ from damaged_ledgers import flip, ledger_paths, receive_all
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId, SubscriptionMode
 from pulsarx.broker import registry
+from pulsarx.schema import AutoConsumeSchema, Int32Schema, StringSchema
 
 _OPTIMIZED = 0x1  # what a function's code has, and the body of a module or class has not
 
@@ -75,8 +76,37 @@ def use_all(client: pulsarx.Client, clock: pulsarx.ManualClock) -> None:
     with client.create_producer("arrow") as producer:
         producer.send_arrow(pyarrow.table({"value": pyarrow.array([b"1", b"2"])}))
     use_reader(client)
+    use_schemas(client)
     client.create_producer("t")  # forgotten
     client.subscribe("t", "forgotten")
+
+
+def use_schemas(client: pulsarx.Client) -> None:
+    schemas, info = client.admin.schemas, StringSchema().schema_info()
+    consumer = client.subscribe("typed", "s", schema=AutoConsumeSchema())
+    client.admin.topics.create_partitioned_topic("typed-parts", 2)
+    for topic in ("typed", "typed-parts"):
+        producer = client.create_producer(topic, schema=StringSchema())
+        producer.send("x")
+        producer.use_schema(StringSchema())
+        producer.close()
+        schemas.create_schema(topic, info), schemas.get_all_schemas(topic)
+        schemas.get_schema_info(topic), schemas.get_version_by_schema(topic, info)
+        schemas.test_compatibility(topic, info)
+        client.subscribe(topic, "t", schema=StringSchema()).close()
+    assert consumer.receive(1000).value() == "x"
+    with client.create_reader("typed", MessageId.earliest, schema=AutoConsumeSchema()) as reader:
+        assert reader.read_next(1000).value() == "x"
+    with pytest.raises(pulsarx.IncompatibleSchema):
+        client.create_producer("typed", schema=Int32Schema())
+    schemas.delete_schema("typed")
+    for group, target in (
+        (client.admin.topics, "typed"),
+        (client.admin.namespaces, "public/default"),
+    ):
+        group.set_schema_compatibility_strategy(target, "FULL")
+        group.get_schema_compatibility_strategy(target)
+        group.remove_schema_compatibility_strategy(target)
 
 
 def use_consumer(
@@ -161,6 +191,8 @@ def use_reader_beside(client: pulsarx.Client) -> None:
     client.admin.topics.stats("t")
     with client.create_reader("t", MessageId.earliest) as reader:
         reader.read_next(1000), reader.has_message_available()
+    with client.create_reader("typed", MessageId.earliest, AutoConsumeSchema()) as typed:
+        assert typed.read_next(1000).value() == "x"
 
 
 @pytest.mark.parametrize("read_only", [False, True])

@@ -52,6 +52,17 @@ OPERATIONS = st.one_of(
         value=JSON,
     ),
     operation("create_tenant", tenant=st.text(max_size=2)),
+    operation(
+        "add_schema",
+        topic=TOPICS,
+        version=st.integers(0, 3),
+        type_name=st.sampled_from(["JSON", "STRING", "ZORK"]),
+        name=st.text(max_size=2),
+        definition=st.text(),
+        properties=TEXTS,
+        created_ms=SMALL,
+    ),
+    operation("delete_schema", topic=TOPICS, version=st.integers(0, 3), created_ms=SMALL),
 )
 
 
@@ -72,6 +83,8 @@ def fitting(catalogue: Catalogue, step: list[dict[str, Any]]) -> list[dict[str, 
             changed["ledger_id"] = ledgers[one["ledger_id"] % len(ledgers)]
         if one["op"] == "remove_ledgers" and ledgers:
             changed["ledger_ids"] = ledgers[: len(one["ledger_ids"])]
+        if one.get("version"):
+            changed["version"] = len(catalogue.state.schemas.get(one["topic"], ()))
         made.append(changed)
     return made
 

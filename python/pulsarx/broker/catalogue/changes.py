@@ -27,6 +27,11 @@ def set_namespace_policy(namespace: str, policy: str, value: object) -> Operatio
     }
 
 
+def set_topic_policy(topic: str, policy: str, value: object) -> Operation:
+    """As set_namespace_policy, of one topic."""
+    return {"op": "set_topic_policy", "topic": topic, "policy": policy, "value": value}
+
+
 def create_topic(topic: str, topic_id: int, *, partition_count: int = 0) -> Operation:
     """partition_count 0: a topic that holds messages."""
     operation: Operation = {"op": "create_topic", "topic": topic, "topic_id": topic_id}
@@ -160,3 +165,36 @@ def renew_lease(job: str, expires_ms: int) -> Operation:
 
 def remove_leases(jobs: list[str]) -> Operation:
     return {"op": "remove_leases", "jobs": jobs}
+
+
+def add_schema(
+    topic: str,
+    version: int,
+    *,
+    type_name: str,
+    name: str,
+    definition: str,
+    properties: dict[str, str],
+    created_ms: int,
+) -> Operation:
+    """version: the next one of the topic. type_name: of SchemaType."""
+    operation: Operation = {
+        "op": "add_schema",
+        "topic": topic,
+        "version": version,
+        "type_name": type_name,
+        "name": name,
+        "definition": definition,
+        "created_ms": created_ms,
+    }
+    return operation | {"properties": properties} if properties else operation
+
+
+def delete_schema(topic: str, version: int, *, deleted_ms: int) -> Operation:
+    """version: the next one of the topic, which the deletion takes."""
+    return {
+        "op": "delete_schema",
+        "topic": topic,
+        "version": version,
+        "created_ms": deleted_ms,
+    }

@@ -24,9 +24,9 @@ CHECKPOINT = "checkpoint"
 TEMPORARY_SUFFIX = ".tmp"
 FORMAT_VERSION = 1
 # A checkpoint with transactions or leases in it is of version 2: a reader of version 1 would pass
-# over them. One with a prepared ledger, which others would take for an open one, or with epochs of
-# topics is of version 3. A commit needs no such number, for an operation that is not known is
-# refused.
+# over them. One with a prepared ledger, which others would take for an open one, with epochs of
+# topics or with schemas is of version 3. A commit needs no such number, for an operation that is
+# not known is refused.
 _VERSIONS_KNOWN = {COMMIT: ("1",), CHECKPOINT: ("1", "2", "3")}
 _NUMBER_DIGITS = 20
 _HEADER_SIZE_MAX = 200

@@ -2,8 +2,8 @@
 
 They change a CatalogueDraft, never the state: a commit is published whole or not at all. Each
 checks what it is given, so that neither a caller nor a file can bring the state out of order. Kinds
-of fields: id from 1 up, count from 0 up, integer, text (not empty), flag, object (text to
-anything), ids, texts, rows (text to a list), value.
+of fields: id from 1 up, count from 0 up, integer, text (not empty), string (which may be empty),
+flag, object (text to anything), ids, texts, rows (text to a list), value.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pulsarx.broker.catalogue.state import (
     CatalogueState,
     LeaseRecord,
     LedgerRecord,
+    SchemaRecord,
     SubscriptionRecord,
     TopicRecord,
     TransactionRecord,
@@ -34,7 +35,7 @@ class CatalogueDraft:
 
     __slots__ = (
         "state", "epoch", "tenants", "namespaces", "topics", "used_ids", "transactions", "leases",
-        "changes_policies",
+        "schemas", "changes_policies",
     )  # fmt: skip
 
     def __init__(self, state: CatalogueState) -> None:
@@ -46,6 +47,7 @@ class CatalogueDraft:
         self.used_ids: set[int] = set()
         self.transactions: dict[str, TransactionRecord | None] = {}  # None: forgotten
         self.leases: dict[str, LeaseRecord | None] = {}
+        self.schemas: dict[str, tuple[SchemaRecord, ...] | None] = {}  # None: with their topic
         self.changes_policies = False
 
     def apply(self, operations: list[Operation]) -> None:
@@ -73,6 +75,7 @@ class CatalogueDraft:
         _publish_into(state.topics, self.topics)
         _publish_into(state.transactions, self.transactions)
         _publish_into(state.leases, self.leases)
+        _publish_into(state.schemas, self.schemas)
         state.epoch = self.epoch
         if self.changes_policies:
             state.policies_number = number
@@ -184,6 +187,7 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "count": lambda value: _is_integer(value) and value >= 0,
     "integer": _is_integer,
     "text": lambda value: isinstance(value, str) and value != "",
+    "string": lambda value: isinstance(value, str),
     "flag": lambda value: isinstance(value, bool),
     "object": _is_object,
     "ids": _is_ids,
@@ -286,7 +290,10 @@ def _set_partition_count(draft: CatalogueDraft, fields: Operation) -> None:
 
 
 def _delete_topic(draft: CatalogueDraft, fields: Operation) -> None:
-    draft.topics[draft.topic(fields["topic"]).name] = None
+    name = draft.topic(fields["topic"]).name
+    draft.topics[name] = None
+    if name in draft.schemas or name in draft.state.schemas:
+        draft.schemas[name] = None
 
 
 def _check_comes_last(topic: TopicRecord, ledger_id: int) -> None:
@@ -466,6 +473,41 @@ def _remove_leases(draft: CatalogueDraft, fields: Operation) -> None:
         draft.leases[job] = None
 
 
+def _schemas(draft: CatalogueDraft, fields: Operation) -> tuple[SchemaRecord, ...]:
+    """The schemas of a topic, to which a record with this version may be added."""
+    topic = fields["topic"]
+    if draft.topic_if_any(topic) is None:
+        raise CatalogueError(f"there is no topic {topic}")
+    known = draft.schemas if topic in draft.schemas else draft.state.schemas
+    found = known.get(topic) or ()
+    if fields["version"] != len(found):
+        raise CatalogueError(
+            f"topic {topic} has {len(found)} versions of its schema, so the next one is not "
+            f"{fields['version']}"
+        )
+    return found
+
+
+def _add_schema(draft: CatalogueDraft, fields: Operation) -> None:
+    from pulsarx.enumerations import SchemaType
+
+    found = _schemas(draft, fields)
+    if fields["type_name"] not in SchemaType.__members__:
+        raise CatalogueError(f"{fields['type_name']!r} is no type of schemas")
+    if not all(isinstance(each, str) for each in fields["properties"].values()):
+        raise CatalogueError("properties of a schema are texts")
+    topic = fields.pop("topic")
+    draft.schemas[topic] = (*found, SchemaRecord(**fields))
+
+
+def _delete_schema(draft: CatalogueDraft, fields: Operation) -> None:
+    found = _schemas(draft, fields)
+    if not found or found[-1].type_name is None:
+        raise CatalogueError(f"topic {fields['topic']} has no schema (any more)")
+    record = SchemaRecord(fields["version"], None, "", "", {}, fields["created_ms"])
+    draft.schemas[fields["topic"]] = (*found, record)
+
+
 _LEDGER_END: dict[str, str] = {
     "entry_count": "count",
     "message_count": "count",
@@ -543,4 +585,21 @@ OPERATIONS: dict[
     ),
     "renew_lease": (_renew_lease, {"job": "text", "expires_ms": "integer"}, {}),
     "remove_leases": (_remove_leases, {"jobs": "texts"}, {}),
+    "add_schema": (
+        _add_schema,
+        {
+            "topic": "text",
+            "version": "count",
+            "type_name": "text",
+            "name": "string",
+            "definition": "string",
+            "created_ms": "integer",
+        },
+        {"properties": ("object", {})},
+    ),
+    "delete_schema": (
+        _delete_schema,
+        {"topic": "text", "version": "count", "created_ms": "integer"},
+        {},
+    ),
 }

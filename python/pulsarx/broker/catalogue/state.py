@@ -202,12 +202,40 @@ class LeaseRecord:
         return f"LeaseRecord(job={self.job!r}, expires_ms={self.expires_ms})"
 
 
+class SchemaRecord:
+    """A version of a topic's schema, or its deletion. Immutable by habit."""
+
+    __slots__ = ("version", "type_name", "name", "definition", "properties", "created_ms")
+
+    def __init__(
+        self,
+        version: int,
+        type_name: str | None,
+        name: str,
+        definition: str,
+        properties: dict[str, str],
+        created_ms: int,
+    ) -> None:
+        self.version = version  # its place among the records of the topic
+        self.type_name = type_name  # of SchemaType; None: what came before is deleted
+        self.name = name
+        self.definition = definition
+        self.properties = properties
+        self.created_ms = created_ms
+
+    def row(self) -> list[Any]:
+        return [getattr(self, name) for name in self.__slots__]
+
+    def __repr__(self) -> str:
+        return f"SchemaRecord(version={self.version}, type_name={self.type_name!r})"
+
+
 class CatalogueState:
     """Everything after one commit. The catalogue's lock guards changes; any thread may read."""
 
     __slots__ = (
         "number", "checksum", "epoch", "next_id", "tenants", "namespaces", "topics",
-        "transactions", "leases", "policies_number",
+        "transactions", "leases", "schemas", "policies_number",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -221,6 +249,7 @@ class CatalogueState:
         self.topics: dict[str, TopicRecord] = {}
         self.transactions: dict[str, TransactionRecord] = {}  # by application
         self.leases: dict[str, LeaseRecord] = {}  # by job
+        self.schemas: dict[str, tuple[SchemaRecord, ...]] = {}  # by topic, in order of versions
 
     def leased_from(self, topic: str, now_ms: int) -> tuple[int, int]:
         """The lowest ledger id of a topic that a job reads, and when the last lease on the topic
@@ -234,8 +263,8 @@ class CatalogueState:
         return lowest, expires_ms
 
     def document(self) -> dict[str, Any]:
-        """Itself as JSON keeps it. Versions that do not know transactions and leases must not
-        read a document that has some: `needs_version`."""
+        """Itself as JSON keeps it. Versions that do not know transactions, leases or schemas must
+        not read a document that has some: `needs_version`."""
         document: dict[str, Any] = {
             "number": self.number,
             "checksum": self.checksum,
@@ -248,12 +277,16 @@ class CatalogueState:
         if self.transactions or self.leases:
             document["transactions"] = [each.row() for each in self.transactions.values()]
             document["leases"] = [each.row() for each in self.leases.values()]
+        if self.schemas:
+            document["schemas"] = {
+                topic: [each.row() for each in records] for topic, records in self.schemas.items()
+            }
         return document
 
     @property
     def needs_version(self) -> int:
         """The version of its checkpoint: the first one that can express it."""
-        if any(
+        if self.schemas or any(
             topic.epoch >= 0 or (topic.ledgers and topic.ledgers[-1].state == LEDGER_PREPARED)
             for topic in self.topics.values()
         ):
@@ -277,6 +310,10 @@ class CatalogueState:
             row[0]: TransactionRecord(*row) for row in document.get("transactions", ())
         }
         made.leases = {row[0]: LeaseRecord(*row) for row in document.get("leases", ())}
+        made.schemas = {
+            topic: tuple(SchemaRecord(*row) for row in rows)
+            for topic, rows in document.get("schemas", {}).items()
+        }
         return made
 
     def __eq__(self, other: object) -> bool:

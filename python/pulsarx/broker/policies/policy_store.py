@@ -5,6 +5,7 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.policies.retention import RetentionPolicy
+from pulsarx.broker.policies.schema_policies import SchemaPolicies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,11 +18,18 @@ if TYPE_CHECKING:
 class TopicPolicies:
     """What holds on one topic as of a version. A value."""
 
-    __slots__ = ("retention", "retention_is_set", "version")
+    __slots__ = ("retention", "retention_is_set", "schema", "version")
 
-    def __init__(self, version: int, retention: RetentionPolicy, retention_is_set: bool) -> None:
+    def __init__(
+        self,
+        version: int,
+        retention: RetentionPolicy,
+        retention_is_set: bool,
+        schema: SchemaPolicies,
+    ) -> None:
         """retention_is_set: it was chosen, be it by an option."""
         self.version = version
+        self.schema = schema
         self.retention = retention
         self.retention_is_set = retention_is_set
 
@@ -56,15 +64,16 @@ class PolicyStore:
 
     def _effective(self, version: int, namespace: str, own: dict[str, Any]) -> TopicPolicies:
         policies = {**self._namespace(namespace), **own}
+        options = self._options
+        schema = SchemaPolicies.of(self._namespace(namespace), own, options)
         found = policies.get("retention")
         if found is not None:
             retention = RetentionPolicy(found["time_minutes"], found["size_mb"])
-            return TopicPolicies(version, retention, True)
-        options = self._options
+            return TopicPolicies(version, retention, True, schema)
         retention = RetentionPolicy(
             options.default_retention_time_in_minutes, options.default_retention_size_in_mb
         )
-        return TopicPolicies(version, retention, not retention.keeps_nothing)
+        return TopicPolicies(version, retention, not retention.keeps_nothing, schema)
 
     def _namespace(self, namespace: str) -> dict[str, Any]:
         found = self._catalogue.namespace_policies(namespace)
@@ -77,6 +86,29 @@ class PolicyStore:
         self._namespace(namespace)
         value = {"time_minutes": policy.time_minutes, "size_mb": policy.size_mb}
         self._catalogue.commit([changes.set_namespace_policy(namespace, "retention", value)])
+
+    # One policy at one level, as JSON says it; None: it is not set there.
+
+    def namespace_policy(self, namespace: str, policy: str) -> object:
+        """TopicNotFound: there is no such namespace."""
+        return self._namespace(namespace).get(policy)
+
+    def topic_policy(self, topic: str, policy: str) -> object:
+        """topic: a full name. TopicNotFound: there is no such topic."""
+        record = self._catalogue.state.topics.get(topic)
+        if record is None:
+            raise errors.TopicNotFound(topic)
+        return record.policies.get(policy)
+
+    def set_namespace_policy(self, namespace: str, policy: str, value: object) -> None:
+        """None takes it away. Durable on return. TopicNotFound: there is no such namespace."""
+        if self.namespace_policy(namespace, policy) != value:
+            self._catalogue.commit([changes.set_namespace_policy(namespace, policy, value)])
+
+    def set_topic_policy(self, topic: str, policy: str, value: object) -> None:
+        """As set_namespace_policy, of a topic by its full name."""
+        if self.topic_policy(topic, policy) != value:
+            self._catalogue.commit([changes.set_topic_policy(topic, policy, value)])
 
 
 def namespace_of(topic: str) -> str:

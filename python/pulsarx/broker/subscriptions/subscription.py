@@ -26,6 +26,7 @@ from pulsarx.broker.subscriptions.dispatchers import SELECTOR_NAMES, dispatch_ki
 from pulsarx.broker.subscriptions.topic_cursors import delete_tracker, sync_tracker
 from pulsarx.compression import decompress
 from pulsarx.enumerations import KeySharedMode
+from pulsarx.schema.writer_schemas import WriterSchemas
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -46,8 +47,8 @@ class Subscription:
     """A subscription of a topic. Any thread may call; topic.lock orders attaching and leaving."""
 
     __slots__ = (
-        "__weakref__", "_consumers", "_kind", "_partition_index", "core", "dispatcher", "flush",
-        "host", "name", "record", "removed", "runtime", "topic", "tracker",
+        "__weakref__", "_consumers", "_kind", "_partition_index", "_read_any", "core", "dispatcher",
+        "flush", "host", "name", "record", "removed", "runtime", "topic", "tracker",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +74,7 @@ class Subscription:
         self.core.start()
         self.dispatcher.deadlines_due()  # deadlines that fell due while the topic was closed
         self._consumers: dict[EntrySink, weakref.ref[ConsumerCore]] = {}
+        self._read_any: set[EntrySink] = set()  # of them, those that read any schema
         self.removed = False
 
     @property
@@ -94,7 +96,13 @@ class Subscription:
         """
         self.detach_forgotten()
         self._take_type(request)
-        context = EntryContext(self.topic.name, request.schema, self.topic.ledger.tail, decompress)
+        context = EntryContext(
+            self.topic.name,
+            request.schema,
+            self.topic.ledger.tail,
+            decompress,
+            WriterSchemas(self.topic),
+        )
         receiver = request.sink(self.dispatcher, context, request.consumer_name, request.settings)
         consumer: ConsumerCore = make(receiver, self)
         leave = partial(detach_one, weakref.ref(self), receiver)
@@ -105,7 +113,14 @@ class Subscription:
         else:
             self.dispatcher.join(receiver)
         self._consumers[receiver] = reference
+        if getattr(request.schema, "reads_any", False):
+            self._read_any.add(receiver)
         return consumer
+
+    def has_typed_consumer(self) -> bool:
+        """Whether a consumer is attached that wants one kind of payloads, be it bytes."""
+        self.detach_forgotten()
+        return any(each not in self._read_any for each in self._consumers)
 
     def _take_type(self, request: SubscribeRequest) -> None:
         options = self.runtime.options
@@ -141,6 +156,7 @@ class Subscription:
         with self.topic.lock:
             if self._consumers.pop(receiver, None) is None:
                 return
+            self._read_any.discard(receiver)
             try:
                 if not self.removed:
                     receiver.dispatcher.leave(receiver)

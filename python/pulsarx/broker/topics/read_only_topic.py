@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.catalogue.state import TopicRecord
     from pulsarx.broker.faces import FolderView
+    from pulsarx.broker.schemas.registry import SchemaRegistry
 
 
 class ReadOnlyTopic:
@@ -24,6 +25,17 @@ class ReadOnlyTopic:
         self.ledger = ReadOnlyLedger(broker, record)
         self.tail = self.ledger.tail
         self._reader_cursors = WeakList()
+
+    @property
+    def schemas(self) -> SchemaRegistry:
+        """See SchemaRegistry."""
+        return self.broker.schemas
+
+    def is_idle(self) -> bool:
+        """Whether it never had an entry; only the owner knows producers and consumers."""
+        record = self.broker.catalogue.state.topics.get(self.name)
+        removed = record is not None and record.removed_ledger_id
+        return not removed and not self.ledger.entry_count()
 
     def reader_cursor(self, schema: object) -> ReaderCursor:
         made = ReaderCursor(self, schema)

@@ -11,6 +11,7 @@ from pulsarx._pycore.dispatch.single_active_dispatcher import SingleActiveDispat
 from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
 from pulsarx._pycore.message.entry_view import EntryContext
 from pulsarx.compression import decompress
+from pulsarx.schema.writer_schemas import WriterSchemas
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ class ReaderCursor:
     def __init__(self, topic: TopicView, schema: object) -> None:
         self.topic = topic
         self._reader: weakref.ref[ConsumerCore] | None = None
-        self._context = EntryContext(topic.name, schema, topic.tail, decompress)
+        self._context = EntryContext(
+            topic.name, schema, topic.tail, decompress, WriterSchemas(topic)
+        )
         self.dispatcher = SingleActiveDispatcher(
             SubscriptionCore(None, None),
             topic.tail,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.state import SubscriptionRecord, TopicRecord
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.runtime import BrokerRuntime
+    from pulsarx.broker.schemas.registry import SchemaRegistry
     from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
     from pulsarx.broker.subscriptions.subscription import MakeConsumer, Subscription
     from pulsarx.broker.subscriptions.topic_cursors import TopicCursors
@@ -57,6 +58,23 @@ class Topic:
     @property
     def tail(self) -> LedgerTail:
         return self.ledger.tail
+
+    @property
+    def schemas(self) -> SchemaRegistry:
+        """See SchemaRegistry."""
+        return self.runtime.schemas
+
+    def is_idle(self) -> bool:
+        """Whether it has no producer and no consumer, but for those that read any schema, and never
+        had an entry."""
+        with self.lock:
+            record = self.runtime.catalogue.state.topics[self.name]
+            return not (
+                record.removed_ledger_id
+                or self.publisher_count()
+                or any(each.has_typed_consumer() for each in self.all_subscriptions())
+                or self.ledger.entry_count()
+            )
 
     # Subscriptions --------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ here.
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker.verbs import leases, ledgers, namespaces, subscriptions, topics
+from pulsarx.broker.verbs import leases, ledgers, namespaces, schemas, subscriptions, topics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ VERBS: dict[str, Verb] = {
     **namespaces.VERBS,
     **ledgers.VERBS,
     **leases.VERBS,
+    **schemas.VERBS,
 }
 
 

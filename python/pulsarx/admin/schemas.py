@@ -1,0 +1,71 @@
+"""`client.admin.schemas`: the schemas of topics, all their versions."""
+
+from __future__ import annotations
+
+from pulsarx.schema.schema import SchemaInfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.admin.channel import Channel
+
+
+class Schemas:
+    """Any thread may call. TopicNotFound: there is no such topic. A partition has the schemas of
+    its topic."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def create_schema(self, topic: str, info: SchemaInfo) -> int:
+        """Register a schema, be it on a topic that is in use without one; its version, the old one
+        if the topic has it already. `is_allow_auto_update_schema` does not matter here.
+
+        IncompatibleSchema: the topic's strategy refuses it. ValueError: the definition is malformed
+        or has more than a million characters. Durable on return.
+        """
+        found: int = self._ask("create_schema", topic, info)["version"]
+        return found
+
+    def get_schema_info(self, topic: str, version: int | None = None) -> SchemaInfo:
+        """The schema of a version, or the last one. TopicNotFound: there is none, or it is deleted;
+        messages that were written with it can be read nevertheless."""
+        if version is not None and (not isinstance(version, int) or isinstance(version, bool)):
+            raise ValueError(f"version must be an int, not {type(version).__name__}")
+        if version is not None and version < 0:
+            raise ValueError(f"version is {version}; versions count from 0")
+        arguments = {"topic": topic, "version": -1 if version is None else version}
+        return _info(self._channel.perform("schemas.get_schema_info", arguments))
+
+    def get_all_schemas(self, topic: str) -> list[SchemaInfo]:
+        """The versions since the last deletion, the oldest first; `SchemaInfo.version()` tells
+        which."""
+        found = self._channel.perform("schemas.get_all_schemas", {"topic": topic})
+        return [_info(each) for each in found]
+
+    def delete_schema(self, topic: str) -> None:
+        """Delete all versions; nothing where there are none. The next schema is compared with none
+        of them and gets the next number but one. Durable on return."""
+        self._channel.perform("schemas.delete_schema", {"topic": topic})
+
+    def test_compatibility(self, topic: str, info: SchemaInfo) -> dict[str, Any]:
+        """{"compatibility": whether it may be the next schema, "schema_compatibility_strategy":
+        the one in force, "reason": why not, or ""}."""
+        found: dict[str, Any] = self._ask("test_compatibility", topic, info)
+        return found
+
+    def get_version_by_schema(self, topic: str, info: SchemaInfo) -> int:
+        """The version of a schema; -1: the topic does not have it."""
+        found: int = self._ask("get_version_by_schema", topic, info)["version"]
+        return found
+
+    def _ask(self, verb: str, topic: str, info: SchemaInfo) -> Any:
+        if not isinstance(info, SchemaInfo):
+            raise ValueError(f"info must be a SchemaInfo, not {type(info).__name__}")
+        arguments = {"topic": topic, "schema": info.as_document()}
+        return self._channel.perform(f"schemas.{verb}", arguments)
+
+
+def _info(document: dict[str, Any]) -> SchemaInfo:
+    return SchemaInfo.of_document(document, document["version"])

@@ -1,0 +1,1 @@
+"""The schemas of topics: their versions, and which may follow which."""

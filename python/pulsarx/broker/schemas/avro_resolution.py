@@ -1,0 +1,118 @@
+"""Avro's rules of resolution: whether data of one definition can be read with another.
+
+As Pulsar's broker applies them, which asks Avro's `SchemaValidator`. Two things follow from that
+which the text of the specification would not say: a record is matched by its fields and not by its
+name, and an enumeration that lost symbols passes, because only data can tell whether they are in
+use.
+Source: Avro's Resolver; the cases in tests/schema/compatibility.json were tried on a broker.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pulsarx.broker.schemas.avro_definition import AvroDefinition, AvroField, AvroType
+
+# Written: what it may be read as, besides itself.
+_PROMOTIONS = {
+    "int": ("long", "float", "double"),
+    "long": ("float", "double"),
+    "float": ("double",),
+    "string": ("bytes",),
+    "bytes": ("string",),
+}
+
+
+def why_unreadable(written: AvroDefinition, reader: AvroDefinition) -> str | None:
+    """Why data of one definition cannot be read with another; None: it can.
+
+    ValueError: they refer to each other too deep to be compared.
+    """
+    try:
+        return _Resolution().why(written.type, reader.type)
+    except RecursionError as error:
+        raise ValueError("definitions that refer to each other too deep to compare") from error
+
+
+class _Resolution:
+    """One comparison. A pair that is being compared counts as readable, so recursive types end."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, int], str | None] = {}  # by the ids of two records
+
+    def why(self, written: AvroType, reader: AvroType) -> str | None:
+        if written.kind == "union":
+            for branch in written.branches:
+                found = self.why(branch, reader)
+                if found is not None:
+                    return found
+            return None
+        if written.kind == reader.kind:
+            return self._why_of_kind(written, reader)
+        if reader.kind == "union":
+            return self._why_of_union(written, reader)
+        if reader.kind in _PROMOTIONS.get(written.kind, ()):
+            return None
+        return f"{_said(written)} cannot be read as {_said(reader)}"
+
+    def _why_of_kind(self, written: AvroType, reader: AvroType) -> str | None:
+        if written.kind == "record":
+            pair = (id(written), id(reader))
+            if pair not in self._found:
+                self._found[pair] = None
+                self._found[pair] = self._why_of_fields(written, reader)
+            return self._found[pair]
+        if written.kind in ("array", "map"):
+            assert written.item is not None and reader.item is not None
+            return self.why(written.item, reader.item)
+        if written.kind in ("enum", "fixed") and not _same_name(written, reader):
+            return f"{_said(written)} cannot be read as {_said(reader)}: the names differ"
+        if written.size != reader.size:
+            return f"{_said(written)} has {written.size} bytes, and its reader wants {reader.size}"
+        return None
+
+    def _why_of_fields(self, written: AvroType, reader: AvroType) -> str | None:
+        there = {field.name: field for field in written.fields}
+        for field in reader.fields:
+            match = _match(there, field)
+            if match is None:
+                if not field.has_default:
+                    return (
+                        f"field {field.name} of {reader.full_name} has no default, and is not in "
+                        "what was written"
+                    )
+                continue
+            found = self.why(match.type, field.type)
+            if found is not None:
+                return f"field {field.name} of {reader.full_name}: {found}"
+        return None
+
+    def _why_of_union(self, written: AvroType, reader: AvroType) -> str | None:
+        same_kind = [each for each in reader.branches if each.kind == written.kind]
+        for branch in same_kind:
+            if not written.full_name or branch.full_name == written.full_name:
+                return self.why(written, branch)
+        for branch in same_kind:
+            if self.why(written, branch) is None:
+                return None
+        for branch in reader.branches:
+            if branch.kind in _PROMOTIONS.get(written.kind, ()):
+                return None
+        return f"{_said(written)} is in no branch of {_said(reader)}"
+
+
+def _match(there: dict[str, AvroField], field: AvroField) -> AvroField | None:
+    for name in (field.name, *field.aliases):
+        if name in there:
+            return there[name]
+    return None
+
+
+def _same_name(written: AvroType, reader: AvroType) -> bool:
+    return written.short_name == reader.short_name or written.full_name in reader.aliases
+
+
+def _said(one: AvroType) -> str:
+    if one.kind == "union":
+        return f"[{', '.join(map(_said, one.branches))}]"
+    return f"{one.kind} {one.full_name}" if one.full_name else one.kind

@@ -1,0 +1,247 @@
+"""The schemas of the topics of one folder: one list of versions a topic, kept in the catalogue.
+
+A partition shares the list of its topic. Versions count from 0; a deletion takes a version too and
+leaves what came before readable, but compared with nothing any more.
+"""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.broker.catalogue import changes
+from pulsarx.broker.schemas.compatibility import (
+    check_compatible,
+    consumer_strategy,
+    identity_of,
+    is_transitive,
+)
+from pulsarx.enumerations import SchemaType
+from pulsarx.schema.schema import SchemaInfo
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx.broker.catalogue.catalogue import Catalogue
+    from pulsarx.broker.catalogue.state import CatalogueState, SchemaRecord
+    from pulsarx.broker.policies.policy_store import PolicyStore
+
+
+class SchemaRegistry:
+    """Any thread may call, but not the main one; a read-only folder can be asked and not changed.
+
+    topic: any full name; that of a partition stands for its topic.
+    """
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        policies: PolicyStore,
+        now_ms: Callable[[], int],
+        refresh: Callable[[], object] = lambda: None,
+    ) -> None:
+        """refresh: reads what the owner of a folder that is not ours committed."""
+        self._catalogue = catalogue
+        self._policies = policies
+        self._now_ms = now_ms
+        self._refresh = refresh
+
+    # Asking ---------------------------------------------------------------------------------------
+
+    def versions(self, topic: str) -> list[SchemaInfo]:
+        """The schemas since the last deletion, the oldest first."""
+        return [_info(each) for each in _live(self._catalogue.state, parent_of(topic))]
+
+    def find(self, topic: str, version: int) -> SchemaInfo | None:
+        """The schema of a version, deleted by now or not; None: there is none."""
+        name = parent_of(topic)
+        for is_last in (False, True):
+            records = self._catalogue.state.schemas.get(name, ())
+            if 0 <= version < len(records):
+                found = records[version]
+                return None if found.type_name is None else _info(found)
+            if not is_last:
+                self._refresh()
+        return None
+
+    def version_of(self, topic: str, info: SchemaInfo) -> int | None:
+        """The version that this schema has; None: none."""
+        found = _same(_live(self._catalogue.state, parent_of(topic)), identity_of(info))
+        return None if found is None else found.version
+
+    def strategy(self, topic: str) -> str:
+        """The compatibility strategy in force."""
+        name = parent_of(topic)
+        if TopicName.of(name).local_name.startswith("__"):
+            return "ALWAYS_COMPATIBLE"  # system topics
+        return self._policies.of_topic(name).schema.strategy
+
+    def check(self, topic: str, info: SchemaInfo, strategy: str | None = None) -> None:
+        """IncompatibleSchema: it may not be the next one. ValueError: it is malformed."""
+        identity = identity_of(info)
+        live = _live(self._catalogue.state, parent_of(topic))
+        if _same(live, identity) is None:
+            self._check(topic, info, live, strategy or self.strategy(topic))
+
+    def _check(self, topic: str, info: SchemaInfo, live: list[SchemaRecord], strategy: str) -> None:
+        self._compare(topic, info, live if is_transitive(strategy) else live[-1:], strategy)
+
+    def _compare(
+        self, topic: str, info: SchemaInfo, compared: list[SchemaRecord], strategy: str
+    ) -> None:
+        try:
+            check_compatible(info, [_info(each) for each in compared], strategy)
+        except errors.IncompatibleSchema as error:
+            raise errors.IncompatibleSchema(
+                f"{parent_of(topic)}: {errors.detail_of(error)}"
+            ) from error
+
+    # Producers and consumers ----------------------------------------------------------------------
+
+    def check_producer(self, topic: str, info: SchemaInfo | None) -> None:
+        """Refuse a producer before anything is made for it. IncompatibleSchema; ValueError: its
+        schema is malformed."""
+        name = parent_of(topic)
+        policies = self._policies.of_topic(name).schema
+        if info is None:
+            if policies.enforced and _live(self._catalogue.state, name):
+                raise errors.IncompatibleSchema(
+                    f"{name} has a schema and schema_validation_enforced is set: a producer "
+                    "without a schema is refused"
+                )
+            return
+        live = _live(self._catalogue.state, name)
+        if _same(live, identity_of(info)) is not None:
+            return
+        if not policies.auto_update:
+            raise errors.IncompatibleSchema(
+                f"{name} does not have this schema of type {info.schema_type().name}, and "
+                "is_allow_auto_update_schema is off; register it with admin.schemas.create_schema"
+            )
+        self._check(name, info, live, self.strategy(name))
+
+    def register_producer(self, topic: str, info: SchemaInfo) -> int:
+        """The version of a producer's schema, registered if it is new. As check_producer."""
+        self.check_producer(topic, info)
+        return self.register(topic, info)
+
+    def check_consumer(self, topic: str, info: SchemaInfo, is_idle: Callable[[], bool]) -> bool:
+        """Refuse a consumer before anything is made for it; True: its schema is to be registered,
+        because the topic is idle and has none. IncompatibleSchema, ValueError as check_producer.
+
+        is_idle: whether the topic has no producer, no consumer and never had an entry.
+        """
+        name = parent_of(topic)
+        identity_of(info)
+        live = _live(self._catalogue.state, name)
+        policies = self._policies.of_topic(name).schema
+        if not live and is_idle():
+            if not policies.auto_update:
+                self.check_producer(name, info)
+            return True
+        strategy, against_all = consumer_strategy(self.strategy(name))
+        if strategy == "ALWAYS_COMPATIBLE":
+            return False
+        if not live:
+            raise errors.IncompatibleSchema(
+                f"{name} is in use without a schema, so a consumer cannot bring one of type "
+                f"{info.schema_type().name}; open a producer with it first, or register it with "
+                "admin.schemas.create_schema"
+            )
+        self._compare(name, info, live if against_all else live[-1:], strategy)
+        return False
+
+    # Changing -------------------------------------------------------------------------------------
+
+    def register(self, topic: str, info: SchemaInfo, strategy: str | None = None) -> int:
+        """The version of a schema, which is the next one unless the topic has it. Durable on
+        return. IncompatibleSchema, ValueError; TopicNotFound: there is no such topic."""
+        name = parent_of(topic)
+        identity = identity_of(info)
+        applied = strategy or self.strategy(name)
+
+        def operations(state: CatalogueState) -> list[dict[str, Any]]:
+            if name not in state.topics:
+                raise errors.TopicNotFound(name)
+            live = _live(state, name)
+            same = _same(live, identity)
+            if same is not None:
+                raise _Known(same.version)
+            self._check(name, info, live, applied)
+            version = len(state.schemas.get(name, ()))
+            return [
+                changes.add_schema(
+                    name,
+                    version,
+                    type_name=info.schema_type().name,
+                    name=info.name(),
+                    definition=info.schema(),
+                    properties=info.properties(),
+                    created_ms=self._now_ms(),
+                )
+            ]
+
+        found = _same(_live(self._catalogue.state, name), identity)
+        if found is not None:
+            return found.version
+        try:
+            self._catalogue.commit(operations)
+        except _Known as known:
+            return known.version
+        registered = _same(_live(self._catalogue.state, name), identity)
+        if registered is None:
+            raise errors.IncompatibleSchema(f"{name}: the schema was deleted as it was registered")
+        return registered.version
+
+    def delete(self, topic: str) -> None:
+        """Delete the schemas of a topic; nothing where it has none. Durable on return."""
+        name = parent_of(topic)
+
+        def operations(state: CatalogueState) -> list[dict[str, Any]]:
+            if not _live(state, name):
+                raise _Known(-1)
+            version = len(state.schemas[name])
+            return [changes.delete_schema(name, version, deleted_ms=self._now_ms())]
+
+        try:
+            self._catalogue.commit(operations)
+        except _Known:
+            pass
+
+
+class _Known(Exception):
+    """There is nothing to commit."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(version)
+        self.version = version
+
+
+def parent_of(topic: str) -> str:
+    """The full name under which a topic's schemas are kept."""
+    return TopicName.of(topic).partitioned_name
+
+
+def _live(state: CatalogueState, name: str) -> list[SchemaRecord]:
+    """The records since the last deletion."""
+    found: list[SchemaRecord] = []
+    for each in reversed(state.schemas.get(name, ())):
+        if each.type_name is None:
+            break
+        found.append(each)
+    found.reverse()
+    return found
+
+
+def _same(records: list[SchemaRecord], identity: str) -> SchemaRecord | None:
+    for each in records:
+        if identity_of(_info(each)) == identity:
+            return each
+    return None
+
+
+def _info(record: SchemaRecord) -> SchemaInfo:
+    assert record.type_name is not None
+    kind = SchemaType.__members__[record.type_name]
+    return SchemaInfo(kind, record.name, record.definition, record.properties, record.version)

@@ -1,0 +1,147 @@
+"""Verbs about the schemas of topics, and the policies about them."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.broker.policies.schema_policies import NAMES, check_policy
+from pulsarx.broker.verbs.verb import Verb
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.faces import OpenFolder
+    from pulsarx.schema.schema import SchemaInfo
+
+    Arguments = dict[str, Any]
+
+
+def create(broker: Broker, topic: str, schema: Arguments) -> dict[str, int]:
+    """The version; that of the same schema when the topic has it already. IncompatibleSchema."""
+    name = _existing(broker, topic)
+    return {"version": broker.schemas.register(name, _info(schema))}
+
+
+def get(folder: OpenFolder, topic: str, version: int) -> Arguments:
+    """version -1: the last one. TopicNotFound: there is no such schema, or it is deleted."""
+    name = _existing(folder, topic)
+    found = folder.schemas.versions(name)
+    for each in found[-1:] if version == -1 else found:
+        if version in (-1, each.version()):
+            return _document(each)
+    which = "no schema" if version == -1 else f"no version {version} of a schema"
+    raise errors.TopicNotFound(f"{name} has {which}")
+
+
+def get_all(folder: OpenFolder, topic: str) -> list[Arguments]:
+    return [_document(each) for each in folder.schemas.versions(_existing(folder, topic))]
+
+
+def delete(broker: Broker, topic: str) -> None:
+    broker.schemas.delete(_existing(broker, topic))
+
+
+def test_compatibility(folder: OpenFolder, topic: str, schema: Arguments) -> Arguments:
+    name = _existing(folder, topic)
+    reason = ""
+    try:
+        folder.schemas.check(name, _info(schema))
+    except errors.IncompatibleSchema as error:
+        reason = errors.detail_of(error)
+    return {
+        "compatibility": not reason,
+        "schema_compatibility_strategy": folder.schemas.strategy(name),
+        "reason": reason,
+    }
+
+
+def get_version(folder: OpenFolder, topic: str, schema: Arguments) -> dict[str, int]:
+    """-1: the topic does not have it."""
+    found = folder.schemas.version_of(_existing(folder, topic), _info(schema))
+    return {"version": -1 if found is None else found}
+
+
+def _existing(folder: OpenFolder, topic: str) -> str:
+    """The topic, of a partition its topic. TopicNotFound."""
+    folder.refresh()
+    name = TopicName.of(topic).partitioned_name
+    if name not in folder.catalogue.state.topics:
+        raise errors.TopicNotFound(name)
+    return name
+
+
+def _info(document: Arguments) -> SchemaInfo:
+    from pulsarx.enumerations import SchemaType
+    from pulsarx.schema.schema import SchemaInfo
+
+    try:
+        info = SchemaInfo.of_document(document)
+    except (LookupError, TypeError) as error:
+        raise ValueError(f"no description of a schema: {document!r:.200}") from error
+    if int(info.schema_type()) < int(SchemaType.BYTES):
+        raise ValueError(f"{info.schema_type().name} is no type of schema that a topic can have")
+    if info.schema_type() == SchemaType.BYTES:  # as Pulsar's broker keeps it
+        return SchemaInfo(SchemaType.NONE, info.name(), info.schema(), info.properties())
+    return info
+
+
+def _document(info: SchemaInfo) -> Arguments:
+    return info.as_document() | {"version": info.version()}
+
+
+# Policies -----------------------------------------------------------------------------------------
+
+
+def set_namespace_policy(broker: Broker, namespace: str, policy: Arguments) -> None:
+    name, value = _checked(policy)
+    broker.policies.set_namespace_policy(namespace, name, value)
+
+
+def get_namespace_policy(folder: OpenFolder, namespace: str, name: str) -> Any:
+    """None: it is not set there."""
+    folder.refresh()
+    return folder.policies.namespace_policy(namespace, _known(name))
+
+
+def set_topic_policy(broker: Broker, topic: str, policy: Arguments) -> None:
+    name, value = _checked(policy)
+    broker.policies.set_topic_policy(_existing(broker, topic), name, value)
+
+
+def get_topic_policy(folder: OpenFolder, topic: str, name: str) -> Any:
+    """None: it is not set there."""
+    return folder.policies.topic_policy(_existing(folder, topic), _known(name))
+
+
+def _checked(policy: Arguments) -> tuple[str, Any]:
+    """The name and the value of one policy; the value None takes it away. ValueError."""
+    if len(policy) != 1:
+        raise ValueError(f"one policy by its name, not {policy!r:.200}")
+    ((name, value),) = policy.items()
+    return _known(name), check_policy(name, value)
+
+
+def _known(name: object) -> str:
+    if not isinstance(name, str) or name not in NAMES:
+        raise ValueError(f"{name!r:.100} is no policy about schemas; they are {', '.join(NAMES)}")
+    return name
+
+
+_TOPIC = {"topic": str}
+_SCHEMA = {"topic": str, "schema": dict}
+VERBS = {
+    "schemas.create_schema": Verb(create, _SCHEMA),
+    "schemas.get_schema_info": Verb(get, {"topic": str, "version": int}, reads=True),
+    "schemas.get_all_schemas": Verb(get_all, _TOPIC, reads=True),
+    "schemas.delete_schema": Verb(delete, _TOPIC),
+    "schemas.test_compatibility": Verb(test_compatibility, _SCHEMA, reads=True),
+    "schemas.get_version_by_schema": Verb(get_version, _SCHEMA, reads=True),
+    "schemas.set_namespace_policy": Verb(set_namespace_policy, {"namespace": str, "policy": dict}),
+    "schemas.get_namespace_policy": Verb(
+        get_namespace_policy, {"namespace": str, "name": str}, reads=True
+    ),
+    "schemas.set_topic_policy": Verb(set_topic_policy, {"topic": str, "policy": dict}),
+    "schemas.get_topic_policy": Verb(get_topic_policy, {"topic": str, "name": str}, reads=True),
+}

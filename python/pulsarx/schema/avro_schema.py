@@ -1,0 +1,125 @@
+"""Records, and dicts, as Avro. Needs the package fastavro: `pip install pulsarx[avro]`."""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+from pulsarx.enumerations import SchemaType
+from pulsarx.schema.schema import Schema, SchemaInfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_HINT = "Avro needs the package fastavro, which is not installed: pip install 'pulsarx[avro]'"
+
+
+class AvroSchema(Schema["Any"]):
+    """A record class, or a definition for dicts, whose values travel as Avro without a header.
+
+    What was written with another version of the topic's schema is resolved into this one by
+    Avro's rules; see `Message.value()`.
+    """
+
+    def __init__(self, record_cls: Any, schema_definition: dict[str, Any] | None = None) -> None:
+        """record_cls: None when values are dicts of the definition, which a record class replaces.
+
+        ImportError: fastavro is missing. ValueError: the definition is not one of Avro.
+        """
+        fastavro = load_fastavro()
+        definition: Any = schema_definition
+        self._to_avro: Callable[[Any], Any] | None = None
+        self._from_avro: Callable[[Any], Any] | None = None
+        if record_cls is not None:
+            from pulsarx.schema.json_schema import record_class_of
+            from pulsarx.schema.record_plan import plan_of
+
+            record_cls = record_class_of(record_cls, "AvroSchema")
+            definition = record_cls.schema()
+            plan = plan_of(record_cls)
+            self._to_avro, self._from_avro = plan.to_avro, plan.from_avro
+        elif definition is None:
+            raise AssertionError(
+                "The param record_cls and schema_definition shouldn't be both None."
+            )
+        super().__init__(record_cls or dict, SchemaType.AVRO, definition, "AVRO")
+        self._parsed = parsed(definition)
+        self._write = fastavro.schemaless_writer
+        self._read = fastavro.schemaless_reader
+
+    def encode(self, obj: Any) -> bytes:
+        """TypeError: no record of the class. ValueError: no dict of the definition, or a value out
+        of bounds."""
+        if self._to_avro is not None:
+            if obj.__class__ is not self._record_cls:
+                self._validate_object_type(obj)
+            obj = self._to_avro(obj)
+        elif not isinstance(obj, dict):
+            raise ValueError("If using the custom schema, the record data should be dict type.")
+        buffer = BytesIO()
+        try:
+            self._write(buffer, self._parsed, obj)
+        except OverflowError as error:
+            raise ValueError(f"encode {obj!r:.200} as Avro: {error}") from error
+        return buffer.getvalue()
+
+    def encode_dict(self, d: dict[str, Any]) -> dict[str, Any]:
+        """A dict whose records became dicts and whose enumerations became names, at any depth."""
+        from pulsarx.schema.definition import plain_values
+
+        found: dict[str, Any] = plain_values(d)
+        return found
+
+    def decode(self, data: bytes) -> Any:
+        """What was written with this very definition. ValueError: not of it."""
+        return self._decoded(data, self._parsed, None)
+
+    def decoder(self, writer: SchemaInfo | None) -> Callable[[bytes], Any]:
+        """As Schema.decoder: reads what was written with another version of the definition."""
+        if writer is None or writer.schema() == self._schema_info.schema():
+            return self.decode
+        if writer.schema_type() != SchemaType.AVRO:
+            raise ValueError(
+                f"a message of a schema of type {writer.schema_type().name} cannot be read as AVRO"
+            )
+        import json
+
+        written = parsed(json.loads(writer.schema()))
+        return lambda data: self._decoded(data, written, self._parsed)
+
+    def _decoded(self, data: bytes, written: Any, wanted: Any) -> Any:
+        buffer = BytesIO(data)
+        try:
+            found = self._read(buffer, written, wanted)
+        except (EOFError, LookupError, ValueError, TypeError, OverflowError) as error:
+            raise self._not_of_it(data, f"{type(error).__name__} {error}".strip()) from error
+        except Exception as error:
+            # fastavro says like this that the definitions do not fit
+            raise self._not_of_it(data, str(error)) from error
+        if buffer.tell() != len(data):
+            raise self._not_of_it(data, f"{len(data) - buffer.tell()} bytes are left")
+        return found if self._from_avro is None else self._from_avro(found)
+
+    def _not_of_it(self, data: bytes, why: str) -> ValueError:
+        name = getattr(self._record_cls, "__name__", "dict")
+        return ValueError(f"decode {len(data)} bytes of Avro as {name}: {why}")
+
+
+def load_fastavro() -> Any:
+    try:
+        import fastavro
+    except ImportError as error:
+        raise ImportError(_HINT) from error
+    return fastavro
+
+
+def parsed(definition: Any) -> Any:
+    """A definition as fastavro keeps it. ValueError: it is none."""
+    try:
+        # fastavro writes into what it is given, but for the outermost part
+        return load_fastavro().parse_schema(definition)
+    except ImportError:
+        raise
+    except Exception as error:
+        raise ValueError(f"no definition of Avro: {type(error).__name__} {error}") from error

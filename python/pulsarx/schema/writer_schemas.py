@@ -1,0 +1,38 @@
+"""Finds the schemas that messages of a topic were written with, for `Message.value()`."""
+
+from __future__ import annotations
+
+from pulsarx._pycore.ground.control_plane import control_plane
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from pulsarx.schema.schema import SchemaInfo
+
+    class Registry(Protocol):
+        def find(self, topic: str, version: int) -> SchemaInfo | None: ...
+
+    class Holder(Protocol):
+        """A topic, or what else has a registry, made when it is asked for."""
+
+        @property
+        def name(self) -> str: ...
+        @property
+        def schemas(self) -> Registry: ...
+
+
+class WriterSchemas:
+    """Called with a version. Any thread may call; the main thread hands the search over."""
+
+    __slots__ = ("_topic",)
+
+    def __init__(self, topic: Holder) -> None:
+        self._topic = topic
+
+    def __call__(self, version: int) -> SchemaInfo | None:
+        """None: the topic does not have it, be it that the message comes from elsewhere."""
+        return control_plane.perform(self._find, (version,))
+
+    def _find(self, version: int) -> SchemaInfo | None:
+        return self._topic.schemas.find(self._topic.name, version)
