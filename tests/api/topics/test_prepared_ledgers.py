@@ -237,6 +237,7 @@ def test_a_topic_prepares_shortly_before_the_time_of_a_ledger_is_over(
 # Seeing ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.standard
 def test_nobody_sees_a_prepared_ledger(open_client: OpenClient, folder: Path) -> None:
     client = open_client(broker_options=TWO_ENTRIES)
     publish(client, "0")
@@ -262,6 +263,7 @@ def test_nobody_sees_a_prepared_ledger(open_client: OpenClient, folder: Path) ->
     assert states[-1] == "open"
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("durability", DURABILITIES)
 def test_readers_beside_go_on_to_a_ledger_of_which_the_catalogue_does_not_know_that_it_is_used(
     open_client: OpenClient, folder: Path, durability: str
@@ -314,6 +316,7 @@ def test_a_subscription_made_while_a_ledger_is_prepared_acknowledges_in_it(
     assert statistics(client)["msg_backlog"] == 0
 
 
+@pytest.mark.standard
 def test_a_position_never_lies_in_a_ledger_that_was_prepared_in_vain(
     open_client: OpenClient, folder: Path
 ) -> None:
@@ -342,6 +345,7 @@ def test_a_position_never_lies_in_a_ledger_that_was_prepared_in_vain(
 # In order -------------------------------------------------------------------------------------
 
 
+@pytest.mark.standard
 def test_the_end_of_a_ledger_is_published_only_when_the_one_in_front_is_durable(
     open_client: OpenClient, folder: Path
 ) -> None:
@@ -380,6 +384,7 @@ def test_the_end_of_a_ledger_is_published_only_when_the_one_in_front_is_durable(
             held.set()
 
 
+@pytest.mark.standard
 def test_consumers_asleep_at_the_end_of_a_full_ledger_wake_when_it_is_durable(
     open_client: OpenClient, folder: Path
 ) -> None:
