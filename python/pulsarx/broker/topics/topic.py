@@ -71,7 +71,7 @@ class Topic:
             record = self.runtime.catalogue.state.topics[self.name]
             return not (
                 record.removed_ledger_id
-                or self.publisher_count()
+                or self.producers.open_producers()
                 or any(each.has_typed_consumer() for each in self.all_subscriptions())
                 or self.ledger.entry_count()
             )
