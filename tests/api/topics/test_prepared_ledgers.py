@@ -4,6 +4,7 @@ for it, and nobody sees it before a publisher has gone on to it."""
 from __future__ import annotations
 
 import errno
+import json
 import os
 import threading
 from collections.abc import Callable
@@ -54,6 +55,49 @@ def forbid_calls(client: pulsarx.Client, topic: str = "t") -> None:
     ledger = inspect(client).ledger(topic)
     ledger.roll_over = refuse  # type: ignore[method-assign]
     ledger.open_writer = refuse  # type: ignore[method-assign]
+
+
+BESIDE = """
+import json, sys, pulsarx
+from pulsarx.broker.scan.plan import Planner
+with pulsarx.Client(sys.argv[1], read_only=True) as client:
+    reader = client.create_reader("t", pulsarx.MessageId.earliest)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        verb, *words = line.split()
+        if verb == "stats":
+            print(json.dumps(client.admin.topics.stats("t")), flush=True)
+        elif verb == "latest":
+            print(json.dumps(Planner(client, "t").latest()), flush=True)
+        elif verb == "has":
+            print(reader.has_message_available(), flush=True)
+        elif verb == "read":
+            for _ in range(int(words[0])):
+                try:
+                    print(reader.read_next(int(words[1])).data().decode(), flush=True)
+                except pulsarx.Timeout:
+                    print("nothing", flush=True)
+"""
+
+
+class Beside(ChildProcess):
+    """A client in another process, opened read_only: in this one it would share the owner's."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(BESIDE, folder)
+        assert self.line() == "ready"
+
+    def asks(self, what: str) -> Any:
+        self.tell(what)
+        return json.loads(self.line())
+
+    def reads(self, count: int, timeout_ms: int = 8000) -> list[str]:
+        self.tell(f"read {count} {timeout_ms}")
+        return [self.line() for _ in range(count)]
+
+    def ledgers(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.asks("stats")["ledgers"]
+        return found
 
 
 class Senders:
@@ -193,6 +237,7 @@ def test_a_topic_prepares_shortly_before_the_time_of_a_ledger_is_over(
 # Seeing ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.standard
 def test_nobody_sees_a_prepared_ledger(open_client: OpenClient, folder: Path) -> None:
     client = open_client(broker_options=TWO_ENTRIES)
     publish(client, "0")
@@ -203,21 +248,42 @@ def test_nobody_sees_a_prepared_ledger(open_client: OpenClient, folder: Path) ->
     ledger = inspect(client).ledger("t")
     assert len(ledger.ledgers()) == 1
     assert ledger.end_position() == (ledger.ledgers()[0].ledger_id, 1)
-    with pulsarx.Client(folder, read_only=True) as beside:
-        beside_stats = beside.admin.topics.stats("t")
-        assert beside_stats["ledgers"] == stats["ledgers"]
-        assert beside_stats["storage_size"] == stats["storage_size"]
-        assert Planner(beside, "t").latest() == Planner(client, "t").latest()
-        reader = beside.create_reader("t", MessageId.earliest)
-        assert reader.read_next(0).data() == b"0"
-        assert not reader.has_message_available()
+    with Beside(folder) as beside:
+        told = beside.asks("stats")
+        assert told["ledgers"] == stats["ledgers"]
+        assert told["storage_size"] == stats["storage_size"]
+        assert beside.asks("latest") == json.loads(json.dumps(Planner(client, "t").latest()))
+        assert beside.reads(1) == ["0"]
+        beside.tell("has")
+        assert beside.line() == "False"
         publish(client, "1", "2")  # 2 is in the ledger that was prepared
-        assert reader.read_next(5000).data() == b"1"
-        assert reader.read_next(5000).data() == b"2"
-        beside_states = [each["state"] for each in beside.admin.topics.stats("t")["ledgers"]]
-        assert beside_states[-1] == "open"
+        assert beside.reads(2) == ["1", "2"]
+        assert beside.ledgers()[-1]["state"] == "open"
     states = [each["state"] for each in client.admin.topics.stats("t")["ledgers"]]
     assert states[-1] == "open"
+
+
+@pytest.mark.standard
+@pytest.mark.parametrize("durability", DURABILITIES)
+def test_readers_beside_go_on_to_a_ledger_of_which_the_catalogue_does_not_know_that_it_is_used(
+    open_client: OpenClient, folder: Path, durability: str
+) -> None:
+    client = open_client(durability=durability, broker_options=TWO_ENTRIES)
+    publish(client, "0")
+    assert prepared(client)
+    sealing = threading.Event()
+    inspect(client).post(sealing.wait)
+    try:
+        with Beside(folder) as beside, fault_plan() as plan:
+            assert beside.reads(1) == ["0"]
+            beside.tell("read 2 20000")
+            plan.fail("make_directory", error=errno.ENOSPC, sticky=True)  # no other is prepared
+            publish(client, "1", "2")
+            assert [beside.line() for _ in "12"] == ["1", "2"]
+            assert catalogue_states(client) == ["open", "prepared"]
+            assert [each["state"] for each in beside.ledgers()] == ["open", "open"]
+    finally:
+        sealing.set()
 
 
 def test_closing_removes_what_was_prepared_and_not_used(
@@ -250,6 +316,7 @@ def test_a_subscription_made_while_a_ledger_is_prepared_acknowledges_in_it(
     assert statistics(client)["msg_backlog"] == 0
 
 
+@pytest.mark.standard
 def test_a_position_never_lies_in_a_ledger_that_was_prepared_in_vain(
     open_client: OpenClient, folder: Path
 ) -> None:
@@ -262,11 +329,12 @@ def test_a_position_never_lies_in_a_ledger_that_was_prepared_in_vain(
     consumer.acknowledge_cumulative(messages[-1])
     last = messages[-1].message_id()
     place = (last.ledger_id(), last.entry_id())
-    with pulsarx.Client(folder, read_only=True) as beside:
-        assert statistics(beside)["mark_delete_position"] == place
+    with Beside(folder) as beside:
+        told = beside.asks("stats")["subscriptions"]["s"]["mark_delete_position"]
+        assert tuple(told) == place
     client.close()
-    with pulsarx.Client(folder, read_only=True) as beside:
-        assert statistics(beside)["mark_delete_position"] == place
+    with pulsarx.Client(folder, read_only=True) as alone:
+        assert statistics(alone)["mark_delete_position"] == place
     client = open_client()
     assert statistics(client)["mark_delete_position"] == place
     client.subscribe("t", "s").close()
@@ -277,6 +345,7 @@ def test_a_position_never_lies_in_a_ledger_that_was_prepared_in_vain(
 # In order -------------------------------------------------------------------------------------
 
 
+@pytest.mark.standard
 def test_the_end_of_a_ledger_is_published_only_when_the_one_in_front_is_durable(
     open_client: OpenClient, folder: Path
 ) -> None:
@@ -286,67 +355,68 @@ def test_the_end_of_a_ledger_is_published_only_when_the_one_in_front_is_durable(
     forbid_calls(client)
     consumer = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
     assert consumer.receive(0).data() == b"0"
-    with pulsarx.Client(folder, read_only=True) as beside:
-        reader = beside.create_reader("t", MessageId.earliest)
-        assert reader.read_next(0).data() == b"0"
+    held = threading.Event()
+    with Beside(folder) as beside:
+        assert beside.reads(1) == ["0"]
+        inspect(client).runtime.roll_overs.post(held.wait)  # so that nobody else wakes anybody
         with fault_plan() as plan:
             plan.stall("flush", sticky=True)
             senders = Senders()
             senders.send(client, "1")
-            full = inspect(client).ledger("t").tail.writer
+            ledger = inspect(client).ledger("t")
+            full = ledger.tail.writer
             wait_until(lambda: full.entry_count == 2)
             senders.send(client, "2")
-            ledger = inspect(client).ledger("t")
             wait_until(lambda: ledger.tail.writer is not full)
             wait_until(lambda: ledger.tail.writer.entry_count == 1)
             assert [each["messages"] for each in client.admin.topics.stats("t")["ledgers"]] == [1]
-            position = ledger.end_position()
-            assert position == (ledger.ledgers()[0].ledger_id, 1)
-            for each in (consumer, reader):
-                assert receive_all(each) == ([], [])
+            assert ledger.end_position() == (full.ledger_id, 1)
+            assert receive_all(consumer) == ([], [])
             assert senders.outcomes == {}
-            assert [each["messages"] for each in beside.admin.topics.stats("t")["ledgers"]] == [1]
+            assert [each["messages"] for each in beside.ledgers()] == [1]
+            assert beside.reads(1, 50) == ["nothing"]
             plan.release()
             senders.join()
-        assert [consumer.receive(5000).data() for _ in "12"] == [b"1", b"2"]
-        assert [reader.read_next(5000).data() for _ in "12"] == [b"1", b"2"]
+        try:
+            assert [consumer.receive(5000).data() for _ in "12"] == [b"1", b"2"]
+            assert beside.reads(2) == ["1", "2"]
+        finally:
+            held.set()
 
 
+@pytest.mark.standard
 def test_consumers_asleep_at_the_end_of_a_full_ledger_wake_when_it_is_durable(
     open_client: OpenClient, folder: Path
 ) -> None:
     client = open_client(durability="sync", broker_options=TWO_ENTRIES)
     publish(client, "0")
     assert prepared(client)
-    got: dict[str, list[bytes]] = {"here": [], "beside": []}
-    with pulsarx.Client(folder, read_only=True) as beside:
-        consumer = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
-        reader = beside.create_reader("t", MessageId.earliest)
+    got: list[bytes] = []
+    consumer = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
 
-        def receive() -> None:
-            got["here"] += [consumer.receive(20_000).data() for _ in range(3)]
+    def receive() -> None:
+        got.extend(consumer.receive(20_000).data() for _ in range(3))
 
-        def read() -> None:
-            got["beside"] += [reader.read_next(20_000).data() for _ in range(3)]
-
-        threads = [threading.Thread(target=each) for each in (receive, read)]
-        for thread in threads:
-            thread.start()
+    thread = threading.Thread(target=receive)
+    thread.start()
+    with Beside(folder) as beside:
+        beside.tell("read 3 20000")
+        assert beside.line() == "0"
         with fault_plan() as plan:
             plan.stall("flush", sticky=True)
             senders = Senders()
             senders.send(client, "1")
-            full = inspect(client).ledger("t").tail.writer
+            ledger = inspect(client).ledger("t")
+            full = ledger.tail.writer
             wait_until(lambda: full.entry_count == 2)
             senders.send(client, "2")
-            ledger = inspect(client).ledger("t")
             wait_until(lambda: ledger.tail.writer is not full)
             wait_until(lambda: ledger.tail.writer.entry_count == 1)
             plan.release()
             senders.join()
-        for thread in threads:
-            thread.join(20)
-    assert got == {"here": [b"0", b"1", b"2"], "beside": [b"0", b"1", b"2"]}
+        assert [beside.line() for _ in "12"] == ["1", "2"]
+    thread.join(20)
+    assert got == [b"0", b"1", b"2"]
 
 
 def test_with_an_interval_publishers_are_told_when_a_full_ledger_cannot_be_flushed(
@@ -396,6 +466,28 @@ def test_an_attach_discards_what_is_prepared(
     assert statistics(client)["msg_backlog"] == 0
     assert consumer.close() is None
     assert len(client.admin.topics.stats("t")["ledgers"]) <= 1  # no place is held for it
+
+
+def test_an_attach_comes_behind_a_ledger_of_which_the_catalogue_does_not_know_that_it_is_used(
+    open_client: OpenClient, folder: Path
+) -> None:
+    client = open_client(broker_options=TWO_ENTRIES)
+    publish(client, "0")
+    assert prepared(client)
+    sealing = threading.Event()
+    inspect(client).post(sealing.wait)
+    try:
+        with fault_plan() as plan:
+            plan.fail("make_directory", error=errno.ENOSPC, sticky=True)  # no other is prepared
+            publish(client, "1", "2")
+            inspect(client).runtime.roll_overs.wait()
+        assert catalogue_states(client) == ["open", "prepared"]
+        attach(folder, Transaction("query", 0), [stage(folder, "t", [b"3"])])
+        assert catalogue_states(client) == ["open", "open", "sealed"]
+    finally:
+        sealing.set()
+    publish(client, "4")
+    assert whole_topic(client) == numbers(5)
 
 
 def test_what_cannot_be_discarded_is_discarded_before_the_next_ledger_comes(

@@ -84,6 +84,7 @@ def test_what_every_subscription_acknowledged_is_trimmed_and_its_files_are_gone(
     client = open_client(broker_options=FIVE_A_LEDGER)
     first, second = client.subscribe("t", "first"), client.subscribe("t", "second")
     publish(client, 23)
+    settle(client)
     before = ledger_files(folder)
     acknowledge_all(first)
     settle(client)
