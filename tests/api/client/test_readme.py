@@ -30,7 +30,8 @@ WITH_EFFECT = {
         "lazy_start_partitioned_producers hashing_scheme access_mode"
     ),
     "subscribe": (
-        "topic subscription_name schema consumer_name initial_position start_message_id_inclusive "
+        "topic pattern_auto_discovery_period regex_subscription_mode subscription_name schema "
+        "consumer_name initial_position start_message_id_inclusive "
         "batch_receive_policy dead_letter_policy retry_enable consumer_type message_listener "
         "receiver_queue_size max_total_receiver_queue_size_across_partitions properties "
         "unacked_messages_timeout_ms negative_ack_redelivery_delay_ms key_shared_policy "

@@ -209,7 +209,7 @@ def test_no_entry_outlives_its_client(kind: ConsumerType, closed: bool) -> None:
     for _ in range(3):
         use()
     gc.collect()
-    assert len(open_paths()) == before
+    assert len(open_paths()) <= before  # less, where a test before left something open
 
 
 @all_types

@@ -351,14 +351,15 @@ class ManagedLedger(LedgerList):
         """The catalogue knows the ledger as sealed or gone: give back its writer and slot."""
         empty = writer.entry_count == 0
         self._summaries.pop(writer.ledger_id, None)
-        del self._writers[writer.ledger_id]
         for each in self._writers.values():
             if each.before is writer:
                 each.forget_before()
-        self.tail.detach(writer)
-        if not empty and writer.path is None:
+        kept = not empty and writer.path is None
+        if kept:  # before it leaves the writers: a reader must find it in one of the two
             self._in_memory[writer.ledger_id] = writer
-        else:
+        del self._writers[writer.ledger_id]
+        self.tail.detach(writer)
+        if not kept:
             writer.close()
         if empty:
             self._unlink(writer.ledger_id)
