@@ -39,6 +39,7 @@ cdef class EntryView:
     # what c_entry points into: a LedgerFile, or the bytes that came over a connection
     cdef object pin
     cdef bytes plain                     # decompressed payload, else None
+    cdef dict decoded                    # what value() gave; here, as a message has no room for it
     cdef EntryContext context
     cdef const uint8_t* c_entry          # as it is stored
     cdef const uint8_t* c_payload        # in c_entry, unless decompressed

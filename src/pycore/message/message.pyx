@@ -58,23 +58,29 @@ cdef class Message:
         without a value. What does not decode raises at each call."""
         cdef EntryContext context
         cdef Decoding decoding
+        cdef uint64_t key
         if self.flags & METADATA_NULL_VALUE:
             return None
-        if self.decoded is not None:
-            return self.decoded
         context = self.entry.context
         decoding = context.decoding
         if decoding == DECODING_UNKNOWN:
             decoding = context.decoding_of_schema()
         if decoding == DECODING_BYTES:
             return self.data()
+        # A delivery of its own has a value of its own: the one before may have been changed.
+        key = <uint64_t>(self.flags >> REDELIVERY_SHIFT) << 32 | <uint32_t>self.batch_index
+        if self.entry.decoded is None:
+            self.entry.decoded = {}
+        found = self.entry.decoded.get(key)
+        if found is not None:
+            return found
         if decoding == DECODING_PAYLOAD:
             found = context.schema.decode(self.data())
         elif decoding == DECODING_VERSION:
             found = context.decoder_of(schema_version_of(self))(self.data())
         else:
             found = context.schema.decode_message(self)
-        self.decoded = found
+        self.entry.decoded[key] = found
         return found
 
     def has_null_value(self) -> bool:
