@@ -39,7 +39,6 @@ cdef class EntryView:
     # what c_entry points into: a LedgerFile, or the bytes that came over a connection
     cdef object pin
     cdef bytes plain                     # decompressed payload, else None
-    cdef dict decoded                    # what value() gave; here, as a message has no room for it
     cdef EntryContext context
     cdef const uint8_t* c_entry          # as it is stored
     cdef const uint8_t* c_payload        # in c_entry, unless decompressed
@@ -54,6 +53,8 @@ cdef class EntryView:
     cdef uint32_t message_count
     cdef uint32_t entry_flags            # EntryFlags
     cdef uint32_t metadata_flags         # MetadataFlags of the entry's own metadata
+    # What value() gave, which a message has no room for. Behind what receiving touches.
+    cdef dict decoded
 
 
 cdef EntryView entry_view_new(object pin, EntryContext context, uint64_t ledger_id,
