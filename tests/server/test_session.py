@@ -15,13 +15,33 @@ import pytest
 import pulsarx
 from pulsarx import errors
 from pulsarx._pycore.ranges.entry_codec import encode_batch, encode_entry
+from pulsarx.schema import (
+    AutoConsumeSchema,
+    AvroSchema,
+    Int32Schema,
+    KeyValueSchema,
+    Record,
+    Schema,
+    SchemaInfo,
+    SchemaType,
+    String,
+    StringSchema,
+)
 from pulsarx.server.server import Server
 from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
 from pulsarx.topic_name import TopicName
-from pulsarx.wire.commands import CUMULATIVE, EARLIEST, FROM_BROKER, INDIVIDUAL, SHARED
+from pulsarx.wire.commands import (
+    CUMULATIVE,
+    EARLIEST,
+    EXCLUSIVE,
+    FROM_BROKER,
+    INDIVIDUAL,
+    SHARED,
+)
 from pulsarx.wire.frames import FrameReader, frame_encode
 from pulsarx.wire.protobuf import WireError
+from pulsarx.wire.schemas import schema_of, schema_values
 
 Told = tuple[str, dict[str, Any], bytes]
 
@@ -435,3 +455,95 @@ def test_acknowledging_many_ids_of_a_large_batch_costs_what_their_ack_sets_do(pe
     peer.say("FLOW", consumer_id=0, permits=count)
     (again,) = peer.say("REDELIVER_UNACKNOWLEDGED", consumer_id=0)
     assert again[1]["ack_set"] == [1] + [0] * (count // 64)
+
+
+# Schemas ------------------------------------------------------------------------------------------
+
+INCOMPATIBLE, NOT_FOUND = 18, 11
+
+
+class One(Record):
+    a = String()
+
+
+def values_of(schema: Schema[Any]) -> dict[str, Any]:
+    return schema_values(schema.schema_info())
+
+
+def version(number: int) -> bytes:
+    return number.to_bytes(8, "big")
+
+
+def produce(peer: Peer, number: int, **values: Any) -> tuple[str, dict[str, Any]]:
+    ((name, told, _),) = peer.say(
+        "PRODUCER", topic="t", producer_id=number, request_id=number, **values
+    )
+    return name, told
+
+
+def test_a_producer_is_told_the_version_of_its_schema(peer: Peer) -> None:
+    assert produce(peer, 1)[1]["schema_version"] == b""
+    for number, schema in ((2, AvroSchema(One)), (3, AvroSchema(One))):
+        name, told = produce(peer, number, schema=values_of(schema))
+        assert (name, told["schema_version"]) == ("PRODUCER_SUCCESS", version(0))
+    name, told = produce(peer, 4, schema=values_of(StringSchema()))
+    assert (name, told["error"]) == ("ERROR", INCOMPATIBLE)
+    assert "a topic keeps its type" in told["message"]
+
+
+def test_a_malformed_schema_is_incompatible_and_makes_no_topic(peer: Peer) -> None:
+    malformed = schema_values(SchemaInfo(SchemaType.AVRO, "", "{"))
+    unknown = {**malformed, "type": 22}
+    for number, schema in enumerate((malformed, unknown)):
+        name, told = produce(peer, number, schema=schema)
+        assert (name, told["error"]) == ("ERROR", INCOMPATIBLE)
+        ((name, told, _),) = peer.subscribe(type=EXCLUSIVE, schema=schema)
+        assert (name, told["error"]) == ("ERROR", INCOMPATIBLE)
+    assert not peer.server.broker.catalogue.state.topics
+
+
+def test_a_schema_is_told_by_its_version_or_as_the_last_one(peer: Peer) -> None:
+    pair = KeyValueSchema(StringSchema(), AvroSchema(One))
+    produce(peer, 1, schema=values_of(pair))
+    for asked in ({"schema_version": version(0)}, {}):
+        ((name, told, _),) = peer.say("GET_SCHEMA", request_id=7, topic="t", **asked)
+        assert (name, told["schema_version"]) == ("GET_SCHEMA_RESPONSE", version(0))
+        assert schema_of(told["schema"]) == pair.schema_info()
+    for topic, number in (("t", 5), ("gone", 0)):
+        ((_, told, _),) = peer.say(
+            "GET_SCHEMA", request_id=7, topic=topic, schema_version=version(number)
+        )
+        assert told["error"] == NOT_FOUND and told["schema"] is None
+
+
+def test_a_schema_is_made_without_a_producer(peer: Peer) -> None:
+    def make(schema: dict[str, Any]) -> dict[str, Any]:
+        ((name, told, _),) = peer.say(
+            "GET_OR_CREATE_SCHEMA", request_id=7, topic="t", schema=schema
+        )
+        assert name == "GET_OR_CREATE_SCHEMA_RESPONSE"
+        return told
+
+    assert make(values_of(Int32Schema()))["schema_version"] == version(0)
+    assert make(values_of(Int32Schema()))["schema_version"] == version(0)
+    assert make(values_of(StringSchema()))["error"] == INCOMPATIBLE
+
+
+@pytest.mark.parametrize("is_any", [False, True])
+def test_a_consumer_that_reads_any_schema_does_not_keep_another_from_bringing_one(
+    peer: Peer, is_any: bool
+) -> None:
+    first = {"schema": values_of(AutoConsumeSchema())} if is_any else {}
+    peer.subscribe(type=EXCLUSIVE, **first)
+    ((name, told, _),) = peer.say(
+        "SUBSCRIBE",
+        topic="t",
+        subscription="other",
+        consumer_id=9,
+        request_id=9,
+        type=EXCLUSIVE,
+        schema=values_of(StringSchema()),
+    )
+    assert name == ("SUCCESS" if is_any else "ERROR")
+    if not is_any:
+        assert told["error"] == INCOMPATIBLE

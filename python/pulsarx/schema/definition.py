@@ -52,6 +52,7 @@ class Record(metaclass=RecordMeta):
     _avro_namespace: ClassVar[str | None] = None
     _sorted_fields: ClassVar[bool] = False
     _fields: ClassVar[dict[str, Any]] = {}
+    _plan: ClassVar[Any] = None  # see record_plan
     # As a field; an instance that holds values has nothing else in its __dict__.
     _default: ClassVar[Any] = None
     _required_default: ClassVar[bool] = False

@@ -38,15 +38,13 @@ _PLAIN: dict[type, str] = {
     Double: "float",
     String: "str",
 }
-_plans: dict[type[Record], RecordPlan] = {}  # record classes are made once and stay
 
 
 def plan_of(record_cls: type[Record]) -> RecordPlan:
     """Any thread may call; two that come first at once make it twice."""
-    found = _plans.get(record_cls)
+    found: RecordPlan | None = record_cls.__dict__.get("_plan")  # not that of a base class
     if found is None:
-        found = RecordPlan(record_cls)
-        _plans[record_cls] = found
+        found = record_cls._plan = RecordPlan(record_cls)
     return found
 
 

@@ -112,6 +112,9 @@ class Schema(Typed[T]):
     """
 
     decoding = "payload"
+    # Of a subclass whose constructor does not call this one's.
+    _record_cls: type = object
+    _schema_info = SchemaInfo(SchemaType.NONE, "NONE", "null")
 
     def __init_subclass__(cls) -> None:
         given = cls.__dict__

@@ -53,6 +53,8 @@ cdef class EntryView:
     cdef uint32_t message_count
     cdef uint32_t entry_flags            # EntryFlags
     cdef uint32_t metadata_flags         # MetadataFlags of the entry's own metadata
+    # What value() gave, which a message has no room for. Behind what receiving touches.
+    cdef dict decoded
 
 
 cdef EntryView entry_view_new(object pin, EntryContext context, uint64_t ledger_id,

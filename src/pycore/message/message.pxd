@@ -1,4 +1,4 @@
-"""A received message. 56 bytes and a share of its EntryView: payload, key and properties stay in
+"""A received message. 48 bytes and a share of its EntryView: payload, key and properties stay in
 the ledger's mapping until they are asked for.
 """
 
@@ -17,7 +17,6 @@ cdef class Message:
     cdef int32_t batch_index             # -1: the entry is this message
     cdef uint32_t encoded_metadata_size  # of a message in a batch: right before its payload
     cdef uint32_t flags                  # MetadataFlags; in the upper half the redelivery count
-    cdef object decoded                  # what value() gave, unless that is the payload itself
 
 
 cdef inline Message message_new(EntryView entry, const uint8_t* payload, uint32_t payload_size,

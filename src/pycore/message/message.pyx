@@ -39,11 +39,6 @@ cdef class Message:
     def __init__(self):
         raise TypeError("a Message is received from a consumer or a reader")
 
-    @classmethod
-    def __class_getitem__(cls, _):
-        """Message[str] is Message: the type of values is for type checkers."""
-        return cls
-
     def data(self) -> bytes:
         """The payload, copied out of the ledger at each call; `b""` for a message without a
         value."""
@@ -56,26 +51,7 @@ cdef class Message:
     def value(self):
         """The payload decoded by the schema the consumer was made with, once; None for a message
         without a value. What does not decode raises at each call."""
-        cdef EntryContext context
-        cdef Decoding decoding
-        if self.flags & METADATA_NULL_VALUE:
-            return None
-        if self.decoded is not None:
-            return self.decoded
-        context = self.entry.context
-        decoding = context.decoding
-        if decoding == DECODING_UNKNOWN:
-            decoding = context.decoding_of_schema()
-        if decoding == DECODING_BYTES:
-            return self.data()
-        if decoding == DECODING_PAYLOAD:
-            found = context.schema.decode(self.data())
-        elif decoding == DECODING_VERSION:
-            found = context.decoder_of(schema_version_of(self))(self.data())
-        else:
-            found = context.schema.decode_message(self)
-        self.decoded = found
-        return found
+        return None if self.flags & METADATA_NULL_VALUE else decoded_value(self)
 
     def has_null_value(self) -> bool:
         """Tell whether it was sent without a value (`send(None)`), which is not the same as an
@@ -166,17 +142,14 @@ cdef class Message:
         """None: messages are not encrypted in this version."""
         return None
 
+    @classmethod
+    def __class_getitem__(cls, _):
+        """Message[str] is Message: the type of values is for type checkers."""
+        return cls
+
     def __repr__(self) -> str:
         return (f"Message(id={self.message_id()}, topic={self.topic_name()!r}, "
                 f"key={self.partition_key()!r}, size={self.payload_size})")
-
-
-cdef bytes schema_version_of(Message self):
-    cdef MessageMetadata metadata
-    entry_metadata(self, &metadata)
-    if metadata.flags & METADATA_SCHEMA_VERSION == 0:
-        return b""
-    return metadata.schema_version[:metadata.schema_version_size]
 
 
 cdef object message_id_of(Message self):
@@ -220,3 +193,37 @@ cdef int message_metadata(Message self, SingleMetadata* single) except -1:
     single.event_time_ms = metadata.event_time_ms
     single.sequence_id = metadata.sequence_id
     return 0
+
+
+cdef object decoded_value(Message self):
+    """What value() gives for a message that has one."""
+    cdef EntryContext context = self.entry.context
+    cdef Decoding decoding = context.decoding
+    cdef uint64_t key
+    if decoding == DECODING_UNKNOWN:
+        decoding = context.decoding_of_schema()
+    if decoding == DECODING_BYTES:
+        return self.data()
+    # A delivery of its own has a value of its own: the one before may have been changed.
+    key = <uint64_t>(self.flags >> REDELIVERY_SHIFT) << 32 | <uint32_t>self.batch_index
+    if self.entry.decoded is None:
+        self.entry.decoded = {}
+    found = self.entry.decoded.get(key)
+    if found is not None:
+        return found
+    if decoding == DECODING_PAYLOAD:
+        found = context.schema.decode(self.data())
+    elif decoding == DECODING_VERSION:
+        found = context.decoder_of(schema_version_of(self))(self.data())
+    else:
+        found = context.schema.decode_message(self)
+    self.entry.decoded[key] = found
+    return found
+
+
+cdef bytes schema_version_of(Message self):
+    cdef MessageMetadata metadata
+    entry_metadata(self, &metadata)
+    if metadata.flags & METADATA_SCHEMA_VERSION == 0:
+        return b""
+    return metadata.schema_version[:metadata.schema_version_size]

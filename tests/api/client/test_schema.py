@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import pulsarx
 from pulsarx.enumerations import SchemaType
 from pulsarx.schema import BytesSchema, Schema, StringSchema
 
@@ -61,3 +62,21 @@ def test_own_schemas_can_be_made() -> None:
     schema.attach_client(object())
     assert schema.decode_message(Message()) == 17
     assert schema.schema_info().schema() == '{\n "type": "number"\n}'
+
+
+def test_own_schemas_need_no_more_than_both_ways(memory_client: pulsarx.Client) -> None:
+    class Upper(Schema):
+        def __init__(self) -> None:
+            """Without that of the base."""
+
+        def encode(self, obj: str) -> bytes:
+            return obj.upper().encode()
+
+        def decode(self, data: bytes) -> str:
+            return data.decode().lower()
+
+    consumer = memory_client.subscribe("t", "s", schema=Upper())
+    memory_client.create_producer("t", schema=Upper()).send("x")
+    message = consumer.receive(5000)
+    assert (message.data(), message.value(), message.schema_version()) == (b"X", "x", "")
+    assert memory_client.admin.schemas.get_all_schemas("t") == []

@@ -133,6 +133,16 @@ def test_value_decodes_once_and_none_is_none(client: pulsarx.Client) -> None:
     assert second.value() is None and second.has_null_value() and second.data() == b""
 
 
+def test_a_redelivery_has_a_value_of_its_own(client: pulsarx.Client) -> None:
+    producer = client.create_producer("t", schema=JsonSchema(Old), batching_enabled=True)
+    consumer = client.subscribe("t", "s", schema=JsonSchema(Old), initial_position=EARLIEST)
+    producer.send_many([Old(a="x"), Old(a="y")])
+    for each in receive_all(consumer, 2):
+        each.value().a = "changed"
+    consumer.redeliver_unacknowledged_messages()
+    assert [each.value().a for each in receive_all(consumer, 2)] == ["x", "y"]
+
+
 @pytest.mark.parametrize("schema", [StringSchema(), JsonSchema(Old), AvroSchema(Old)])
 def test_none_is_never_decoded(client: pulsarx.Client, schema: Schema[Any]) -> None:
     """It was given to the schema as an empty payload."""
