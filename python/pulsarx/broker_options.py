@@ -124,6 +124,16 @@ _ROWS = (
      "How much before its time a delayed message may come when that is not strict."),
     ("is_delayed_delivery_deliver_at_time_strict", True, None, None, False, False,
      "Never deliver a delayed message early. Pulsar: off."),
+    ("broker_deduplication_enabled", False, None, None, False, False,
+     "Messages that are sent again, by their sequence id, are not stored again."),
+    ("broker_deduplication_entries_interval", 1000, 1, INT32_MAX, False, False,
+     "After so many entries of a topic its highest sequence ids are written down."),
+    ("broker_deduplication_snapshot_interval_seconds", 120, 1, INT32_MAX, False, False,
+     "After so many seconds they are, if there were entries."),
+    ("broker_deduplication_max_number_of_producers", 10_000, 1, INT32_MAX, False, False,
+     "Of so many names of producers a topic knows the highest sequence id."),
+    ("broker_deduplication_producer_inactivity_timeout_minutes", 360, 1, CENTURY_MINUTES, False,
+     False, "A name that was not used for so long is forgotten."),
 )
 # fmt: on
 
@@ -155,6 +165,11 @@ class BrokerOptions:
     delayed_delivery_enabled: bool
     delayed_delivery_tick_time_millis: int
     is_delayed_delivery_deliver_at_time_strict: bool
+    broker_deduplication_enabled: bool
+    broker_deduplication_entries_interval: int
+    broker_deduplication_snapshot_interval_seconds: int
+    broker_deduplication_max_number_of_producers: int
+    broker_deduplication_producer_inactivity_timeout_minutes: int
 
     _values: dict[str, Value]
 

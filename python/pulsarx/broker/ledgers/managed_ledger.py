@@ -49,7 +49,7 @@ class ManagedLedger(LedgerList):
         self.lock = threading.RLock()
         self.tail = LedgerTail(self, self.partition)
         if runtime.durability == "interval":
-            self.tail.flush = runtime.after_flush_interval(self._flush)
+            self.tail.flush = runtime.after_flush_interval(self.flush)
         self._on_change = on_change
         self._writers: dict[int, LedgerWriter] = {}
         self._in_memory: dict[int, LedgerWriter] = {}  # sealed ones that no file holds
@@ -366,8 +366,8 @@ class ManagedLedger(LedgerList):
     # Flushing, trimming, closing
     # --------------------------------------------------------------------------------------
 
-    def _flush(self) -> None:
-        """Durability interval: flush what was stored. A job."""
+    def flush(self) -> None:
+        """Have what was stored on the device."""
         failure: Exception | None = None
         for writer in list(self._writers.values()):
             try:

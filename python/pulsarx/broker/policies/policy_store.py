@@ -5,23 +5,28 @@ from __future__ import annotations
 from pulsarx import errors
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.policies.retention import RetentionPolicy
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.catalogue.catalogue import Catalogue
+    from pulsarx.broker.catalogue.state import TopicRecord
     from pulsarx.broker_options import BrokerOptions
 
 
 class TopicPolicies:
     """What holds on one topic as of a version. A value."""
 
-    __slots__ = ("retention", "retention_is_set", "version")
+    __slots__ = ("deduplication", "retention", "retention_is_set", "version")
 
-    def __init__(self, version: int, retention: RetentionPolicy, retention_is_set: bool) -> None:
+    def __init__(
+        self, version: int, retention: RetentionPolicy, retention_is_set: bool, deduplication: bool
+    ) -> None:
         """retention_is_set: it was chosen, be it by an option."""
         self.version = version
+        self.deduplication = deduplication
         self.retention = retention
         self.retention_is_set = retention_is_set
 
@@ -46,9 +51,7 @@ class PolicyStore:
     def of_topic(self, topic: str) -> TopicPolicies:
         """topic: a full name. TopicNotFound: its namespace is gone."""
         version = self.version
-        record = self._catalogue.state.topics.get(topic)
-        own = {} if record is None else record.policies
-        return self._effective(version, namespace_of(topic), own)
+        return self._effective(version, namespace_of(topic), self._own(topic))
 
     def of_namespace(self, namespace: str) -> TopicPolicies:
         """What holds on a topic that has no policies of its own. TopicNotFound: no namespace."""
@@ -56,15 +59,25 @@ class PolicyStore:
 
     def _effective(self, version: int, namespace: str, own: dict[str, Any]) -> TopicPolicies:
         policies = {**self._namespace(namespace), **own}
+        options = self._options
+        deduplication = policies.get("deduplication", options.broker_deduplication_enabled)
         found = policies.get("retention")
         if found is not None:
             retention = RetentionPolicy(found["time_minutes"], found["size_mb"])
-            return TopicPolicies(version, retention, True)
-        options = self._options
+            return TopicPolicies(version, retention, True, deduplication)
         retention = RetentionPolicy(
             options.default_retention_time_in_minutes, options.default_retention_size_in_mb
         )
-        return TopicPolicies(version, retention, not retention.keeps_nothing)
+        return TopicPolicies(version, retention, not retention.keeps_nothing, deduplication)
+
+    def _own(self, topic: str) -> dict[str, Any]:
+        """Of a topic, over those of the partitioned topic that it is a partition of."""
+        topics = self._catalogue.state.topics
+        name = TopicName.of(topic)
+        above = topics.get(name.partitioned_name) if name.partition_index >= 0 else None
+        record = topics.get(topic)
+        own = {} if record is None else record.policies
+        return own if above is None else {**above.policies, **own}
 
     def _namespace(self, namespace: str) -> dict[str, Any]:
         found = self._catalogue.namespace_policies(namespace)
@@ -77,6 +90,33 @@ class PolicyStore:
         self._namespace(namespace)
         value = {"time_minutes": policy.time_minutes, "size_mb": policy.size_mb}
         self._catalogue.commit([changes.set_namespace_policy(namespace, "retention", value)])
+
+    # Of one level, as it is set there
+    # --------------------------------------------------------------------------------------
+
+    def namespace_policy(self, namespace: str, policy: str) -> Any:
+        """None: it is not set there."""
+        return self._namespace(namespace).get(policy)
+
+    def topic_policy(self, topic: str, policy: str) -> Any:
+        """None: it is not set there. TopicNotFound: there is no such topic."""
+        return self._topic(topic).policies.get(policy)
+
+    def set_namespace_policy(self, namespace: str, policy: str, value: object) -> None:
+        """Durable on return; None takes it away."""
+        self._namespace(namespace)
+        self._catalogue.commit([changes.set_namespace_policy(namespace, policy, value)])
+
+    def set_topic_policy(self, topic: str, policy: str, value: object) -> None:
+        """Durable on return; None takes it away."""
+        self._topic(topic)
+        self._catalogue.commit([changes.set_topic_policy(topic, policy, value)])
+
+    def _topic(self, topic: str) -> TopicRecord:
+        found = self._catalogue.state.topics.get(topic)
+        if found is None:
+            raise errors.TopicNotFound(topic)
+        return found
 
 
 def namespace_of(topic: str) -> str:
