@@ -143,6 +143,16 @@ _ROWS = (
      "A producer without a schema is refused where the topic has one."),
     ("is_allow_auto_update_schema_enabled", True, None, None, False, True,
      "A producer registers a schema that its topic does not have; off: it is refused."),
+    ("broker_deduplication_enabled", False, None, None, False, False,
+     "Messages that are sent again, by their sequence id, are not stored again."),
+    ("broker_deduplication_entries_interval", 1000, 1, INT32_MAX, False, False,
+     "After so many entries of a topic its highest sequence ids are written down."),
+    ("broker_deduplication_snapshot_interval_seconds", 120, 1, INT32_MAX, False, False,
+     "After so many seconds they are, if there were entries."),
+    ("broker_deduplication_max_number_of_producers", 10_000, 1, INT32_MAX, False, False,
+     "Of so many names of producers a topic knows the highest sequence id."),
+    ("broker_deduplication_producer_inactivity_timeout_minutes", 360, 1, CENTURY_MINUTES, False,
+     False, "A name that was not used for so long is forgotten."),
 )
 # fmt: on
 
@@ -177,6 +187,11 @@ class BrokerOptions:
     schema_compatibility_strategy: str
     is_schema_validation_enforced: bool
     is_allow_auto_update_schema_enabled: bool
+    broker_deduplication_enabled: bool
+    broker_deduplication_entries_interval: int
+    broker_deduplication_snapshot_interval_seconds: int
+    broker_deduplication_max_number_of_producers: int
+    broker_deduplication_producer_inactivity_timeout_minutes: int
 
     _values: dict[str, Value]
 

@@ -49,6 +49,8 @@ class Producer(TypedProducer[T], ProducerCore):
         self._topic = topic
         self._name = name
         self._closing = Closing()
+        if topic.deduplication is not None:
+            self.deduplicate(topic.deduplication.of(name), resume=True)
 
     def send_columns(
         self, value: Any, *, key: Any = None, properties: Any = None, event_timestamp: Any = None
@@ -112,7 +114,7 @@ class Producer(TypedProducer[T], ProducerCore):
         except errors.AlreadyClosed:
             pass  # by its broker
         finally:
-            self._topic.producers.remove(self._name, self)
+            self._topic.producer_left(self._name, self)
 
     def __enter__(self) -> Producer:
         return self

@@ -27,6 +27,7 @@ cdef struct BatchEncode:
     uint32_t message_count
     uint32_t mixed_keys              # 1 when two messages differ in sticky key: ordering
                                      # key, else key, else none
+    uint32_t more_follow             # 1: entries that belong to this one are stored behind it
     uint64_t first_sequence_id
     uint64_t last_sequence_id
     size_t first_payload             # where the payload of the first message starts, and its
@@ -102,6 +103,8 @@ entry.
 envelope in: producer name, publish time, schema version, compression fields 0. The rest is set
 here: sequence ids, count, uncompressed size, keys of the first message. A batch of one becomes a
 plain message (its key, properties, event time move into the envelope), as Pulsar's producers do.
+more_follow: a batch is written without its highest_sequence_id, and a single message with it: the
+other way round than an entry behind which none follows that belongs to it.
 The entry has ENTRY_FRAME_SIZE bytes before and 8 behind that the caller may overwrite.
 Keys in the envelope then point into the entry. The batch is used up by this: batch_encode_clear
 comes next; counts and sequence ids may be read until then.

@@ -62,6 +62,7 @@ cdef void batch_encode_clear(BatchEncode* self) noexcept nogil:
     self.first_payload = self.payload_start
     self.message_count = 0
     self.mixed_keys = 0
+    self.more_follow = 0
     self.first_sequence_id = 0
     self.last_sequence_id = 0
     self.first_key_kind = 0
@@ -247,11 +248,14 @@ cdef void fill_envelope(const BatchEncode* self, const SingleMetadata* first,
     envelope.sequence_id = self.first_sequence_id
     envelope.message_count = self.message_count
     envelope.event_time_ms = first.event_time_ms if single else 0
-    envelope.highest_sequence_id = 0 if single else self.last_sequence_id
+    envelope.highest_sequence_id = 0
     envelope.properties = NULL
     envelope.property_count = 0
     if not single:
-        envelope.flags |= METADATA_BATCH | METADATA_HIGHEST_SEQUENCE
+        envelope.flags |= METADATA_BATCH
+    if single == (self.more_follow != 0):
+        envelope.highest_sequence_id = self.last_sequence_id
+        envelope.flags |= METADATA_HIGHEST_SEQUENCE
 
 
 cdef int take_out_first(const BatchEncode* self, SingleMetadata* first,

@@ -40,3 +40,22 @@ class Namespaces(SchemaPolicies):
         arguments = {"namespace": namespace}
         time_minutes, size_mb = self._channel.perform("namespaces.get_retention", arguments)
         return time_minutes, size_mb
+
+    def set_deduplication(self, namespace: str, enabled: bool) -> None:
+        """Whether the topics of a namespace tell messages that are sent again, by their sequence
+        ids, and do not store them again. Open producers heed it at once. Durable on return."""
+        if not isinstance(enabled, bool):
+            raise ValueError(f"enabled must be a bool, not {type(enabled).__name__}")
+        arguments = {"namespace": namespace, "enabled": enabled}
+        self._channel.perform("namespaces.set_deduplication", arguments)
+
+    def get_deduplication(self, namespace: str) -> bool | None:
+        """What was set here; None: nothing was."""
+        found: bool | None = self._channel.perform(
+            "namespaces.get_deduplication", {"namespace": namespace}
+        )
+        return found
+
+    def remove_deduplication(self, namespace: str) -> None:
+        """Take back what was set here. Durable on return."""
+        self._channel.perform("namespaces.remove_deduplication", {"namespace": namespace})

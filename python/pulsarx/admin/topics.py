@@ -64,6 +64,25 @@ class Topics(SchemaPolicies):
         )
         return found
 
+    # Policies -------------------------------------------------------------------------------------
+    def set_deduplication(self, topic: str, enabled: bool) -> None:
+        """Whether a topic, or all its partitions, tells messages that are sent again, by their
+        sequence ids, and does not store them again. Open producers heed it at once. Durable on
+        return."""
+        if not isinstance(enabled, bool):
+            raise ValueError(f"enabled must be a bool, not {type(enabled).__name__}")
+        arguments = {"topic": topic, "enabled": enabled}
+        self._channel.perform("topics.set_deduplication", arguments)
+
+    def get_deduplication(self, topic: str) -> bool | None:
+        """What was set here; None: nothing was."""
+        found: bool | None = self._channel.perform("topics.get_deduplication", {"topic": topic})
+        return found
+
+    def remove_deduplication(self, topic: str) -> None:
+        """Take back what was set here. Durable on return."""
+        self._channel.perform("topics.remove_deduplication", {"topic": topic})
+
     # Statistics -----------------------------------------------------------------------------------
 
     def stats(self, topic: str) -> dict[str, Any]:

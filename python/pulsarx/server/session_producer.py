@@ -64,7 +64,7 @@ class SessionProducer:
             if self.is_open:
                 self.shut()
         finally:
-            self._topic.producers.remove(self.name, self)
+            self._topic.producer_left(self.name, self)
 
     def fence(self, reason: str) -> None:
         """Another producer has the topic to itself; the client learns it when it sends."""

@@ -13,6 +13,7 @@ from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
 from pulsarx._pycore.publish.key_batches cimport KeyBatches
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.outgoing_message cimport PropertyScratch
+from pulsarx._pycore.publish.producer_sequences cimport ProducerSequences
 
 cdef enum ProducerState:
     PRODUCER_OPEN = 1
@@ -38,6 +39,7 @@ cdef class Batcher:
     cdef Timer timer                     # of the open batch's deadline; None: not armed
     cdef BatchDue batch_due_call
     cdef object failure                  # of a batch no send waited for; raised by the next flush
+    cdef ProducerSequences sequences     # None: no duplicate is told from a new message
     cdef str fenced_by                   # of PRODUCER_FENCED: who has the topic, and why
     cdef bytes name_utf8
     cdef PropertyScratch scratch         # for the properties of one message
@@ -57,12 +59,22 @@ cdef class Batcher:
     cdef bint bytes_schema
     cdef bint batching
     cdef bint block_if_queue_full
+    cdef bint own_ids_are_new            # the next one is above all that were pushed
     cdef bint caller_waits               # a send is running that will flush by itself
     cdef object __weakref__
 
     cdef int add(self, SingleMetadata* metadata, const uint8_t* payload, object callback) except -1
     """Put a message into the open batch; close the batch before when it does not fit."""
 
+    cdef int lift_own_ids(self) except -1
+    """Have the next id of the producer's own be a new one, unless its user chose where they begin.
+    """
+
+    cdef bint is_duplicate(self, uint64_t sequence_id) except -1
+    """Whether a message with this id is stored, or on its way. Not: it counts as pushed. Where there
+    are sequences alone. What the first one failed with is raised."""
+
+    cdef bint was_pushed(self, int64_t sequence_id) except -1
     cdef int begin(self, OpenBatch batch) except -1
     """A batch gets its first message: its publish time, and the deadline by which it goes out."""
 

@@ -26,6 +26,7 @@ from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
 from pulsarx._pycore.publish.key_batches cimport KeyBatches
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
+from pulsarx._pycore.publish.producer_sequences cimport ProducerSequences
 
 cdef enum Tuning:
     HEADROOM = 1024            # for the metadata in front of a batch; a longer one makes it grow
@@ -68,6 +69,7 @@ cdef class Batcher:
         self.block_if_queue_full = options.block_if_queue_full
         self.compression = int(options.compression_type)
         self.published_sequence_id = -1
+        self.own_ids_are_new = options.initial_sequence_id is None
         if options.initial_sequence_id is not None:
             self.next_sequence_id = options.initial_sequence_id + 1
             self.published_sequence_id = options.initial_sequence_id
@@ -107,7 +109,60 @@ cdef class Batcher:
             batch.add_callback(callback)
         if self.keyed is not None:
             self.keyed.added(metadata, batch)
+            if self.sequences is not None:
+                if batch.ids is None:
+                    batch.ids = []
+                batch.ids.append(<int64_t>metadata.sequence_id)
         return 0
+
+    # Duplicates -----------------------------------------------------------------------------------
+
+    def deduplicate(self, ProducerSequences sequences, catch_up=None, bint resume=False) -> None:
+        """Tell duplicates by these numbers from now on; None: no more.
+
+        catch_up: called first, with nothing of this producer on its way into the topic. resume: its
+        own ids go on behind what was stored under its name.
+        """
+        cdef OpenBatch batch
+        cdef int64_t pushed = -1
+        mutex_lock(&self.publisher.mutex)
+        try:
+            if catch_up is not None:
+                catch_up()
+            for batch in [self.open] if self.keyed is None else self.keyed.ready():
+                if batch.batch.message_count:
+                    pushed = max(pushed, <int64_t>batch.batch.last_sequence_id)
+            if sequences is not None:
+                sequences.begin(pushed)
+                if resume and self.own_ids_are_new:
+                    self.next_sequence_id = <uint64_t>(sequences.stored + 1)
+                    self.published_sequence_id = sequences.stored
+            self.sequences = sequences
+        finally:
+            mutex_unlock(&self.publisher.mutex)
+
+    cdef int lift_own_ids(self) except -1:
+        if self.own_ids_are_new and <int64_t>self.next_sequence_id <= self.sequences.pushed:
+            self.next_sequence_id = <uint64_t>(self.sequences.pushed + 1)
+        return 0
+
+    cdef bint is_duplicate(self, uint64_t sequence_id) except -1:
+        if <int64_t>sequence_id > self.sequences.pushed:
+            self.sequences.pushed = <int64_t>sequence_id
+            return False
+        return self.was_pushed(<int64_t>sequence_id)
+
+    cdef bint was_pushed(self, int64_t sequence_id) except -1:
+        cdef ProducerSequences known = self.sequences
+        if known.seen is None and sequence_id <= known.stored:
+            return True
+        # The first one is on its way, or was: this one is of the same outcome.
+        self.close_open()
+        known.fall_back()
+        if sequence_id <= known.pushed:
+            return known.is_stored(sequence_id)
+        known.pushed = sequence_id
+        return False
 
     cdef int begin(self, OpenBatch batch) except -1:
         batch.publish_ms = self.clock.now()
@@ -158,7 +213,9 @@ cdef class Batcher:
         # only what that one failed with, and the next flush is told about the others.
         failure = None
         try:
-            for batch in self.keyed.ready():
+            batches = self.keyed.ready()
+            for at, batch in enumerate(batches):
+                batch.batch.more_follow = self.sequences is not None and at + 1 < len(batches)
                 told = self.keyed.awaited is None or batch is self.keyed.awaited
                 try:
                     self.close(batch, self.caller_waits and told)
@@ -192,8 +249,13 @@ cdef class Batcher:
                 raise
             callbacks = batch.callbacks
             batch.clear()
+            if self.sequences is not None:
+                self.sequences.failed = True
             self.give_up(callbacks, count, awaited, error)
             raise
+        if self.sequences is not None:
+            self.sequences.note_stored(<int64_t>batch.batch.last_sequence_id, batch.ids,
+                                       batch.batch.more_follow, batch.publish_ms)
         self.published_sequence_id = <int64_t>batch.batch.last_sequence_id
         batch.clear()
         return 0
@@ -244,7 +306,12 @@ cdef class Batcher:
             frame.sticky_hash = sticky_key_of_entry(&metadata)
             self.publisher.publish(&frame, entry, receipt, callbacks, self.caller_waits)
             self.published_sequence_id = <int64_t>single.sequence_id
+            if self.sequences is not None:
+                self.sequences.note_stored(<int64_t>single.sequence_id, None, False,
+                                           frame.publish_time_ms)
         except Exception as error:
+            if self.sequences is not None:
+                self.sequences.failed = True
             if is_refusal(error):
                 self.give_up(callbacks, 0, self.caller_waits, error)
             raise

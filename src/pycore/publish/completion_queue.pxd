@@ -18,7 +18,7 @@ cdef class CompletionQueue:
     cdef int post(self, list callbacks, uint64_t ledger_id, uint64_t entry_id,
                   uint64_t message_count, object error, int partition) except -1
     """Run the callbacks of one entry, each (batch index, callback). error: why it failed, None for
-    success."""
+    success. message_count 0 without an error: they are of duplicates."""
 
     cdef int refuse(self, object callback, object error, int partition) except -1
     """Tell the callback of a message that was not taken; in the calling thread when there is no

@@ -24,6 +24,8 @@ cdef class CallbackJob:
             if self.error is None and self.message_count == 1:
                 message_id = message_id_new(<int64_t>self.ledger_id, <int64_t>self.entry_id,
                                             self.partition, -1, 0)
+            elif self.error is None and self.message_count == 0:
+                message_id = message_id_new(-1, -1, -1, -1, 0)
             elif self.error is None:
                 message_id = message_id_new(<int64_t>self.ledger_id, <int64_t>self.entry_id,
                                             self.partition, index, <int32_t>self.message_count)

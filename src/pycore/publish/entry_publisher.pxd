@@ -27,6 +27,7 @@ cdef class Receipt:
     cdef uint64_t ledger_id
     cdef uint64_t entry_id
     cdef uint32_t message_count
+    cdef bint is_duplicate               # of something that was stored before it
 
 
 cdef class EntryPublisher:
@@ -58,6 +59,9 @@ cdef class EntryPublisher:
     cdef int nobody_waits(self) except -1
     """A caller for which entries were published as awaited does not wait: it failed, or was
     interrupted. They become durable all the same, and their callbacks run."""
+
+    cdef int confirm_duplicate(self, Receipt receipt, object callback) except -1
+    """A message is a duplicate of what was published before: it is confirmed when that is."""
 
     cdef int place(self, list receipts) except -1
     """Return when everything published is stored, and the receipts say where. Mutex not held.

@@ -64,6 +64,9 @@ cdef class EntryPublisher:
     cdef int nobody_waits(self) except -1:
         return 0
 
+    cdef int confirm_duplicate(self, Receipt receipt, object callback) except -1:
+        raise NotImplementedError
+
     cdef int place(self, list receipts) except -1:
         return 0
 
@@ -130,6 +133,22 @@ cdef class LedgerPublisher(EntryPublisher):
             self.tail.flush.arm()
         if self.tail.watchers:
             self.tail.notify()
+        return 0
+
+    cdef int confirm_duplicate(self, Receipt receipt, object callback) except -1:
+        cdef list callbacks = None if callback is None else [(-1, callback)]
+        cdef Receipt newest
+        receipt.is_duplicate = True
+        self.settle()
+        if self.pending:
+            newest = self.pending[len(self.pending) - 1][0]
+            receipt.writer = newest.writer
+            receipt.entry_id = newest.entry_id
+            self.pending.append((receipt, callbacks))
+            if callbacks:
+                self.completions.expect(self)
+        elif callbacks:
+            self.completions.post(callbacks, 0, 0, 0, None, self.partition)
         return 0
 
     cdef LedgerWriter append(self, EntryFrame* frame, uint8_t* entry, Receipt receipt):

@@ -74,6 +74,7 @@ cdef class OpenBatch:
         batch_encode_clear(&self.batch)
         self.entry = NULL
         self.callbacks = None
+        self.ids = None
         self.receipt = None
 
     cdef int add_callback(self, object callback) except -1:

@@ -67,6 +67,9 @@ cdef int send_rows(ProducerCore producer, ArrowImport source, SentRows sent,
         producer.close_open()
         while source.rows.at < source.rows.length:
             batch.publish_ms = producer.clock.now()
+            if producer.sequences is not None and not skip_duplicates(producer, &source.rows,
+                                                                      partitions):
+                break
             with nogil:
                 if partitions == NULL:
                     status = arrow_rows_encode(
@@ -75,6 +78,8 @@ cdef int send_rows(ProducerCore producer, ArrowImport source, SentRows sent,
                     status = rows_encode(&source.rows, &limits, &batch.batch,
                                          &producer.next_sequence_id, partitions,
                                          producer.publisher.partition)
+            if producer.sequences is not None:
+                producer.sequences.pushed = <int64_t>producer.next_sequence_id - 1
             if batch.batch.message_count:
                 receipt = Receipt.__new__(Receipt)
                 batch.receipt = receipt
@@ -91,6 +96,19 @@ cdef int send_rows(ProducerCore producer, ArrowImport source, SentRows sent,
         producer.caller_waits = False
         mutex_unlock(&producer.publisher.mutex)
     return 0
+
+
+cdef bint skip_duplicates(ProducerCore producer, ArrowRows* rows,
+                          const int32_t* partitions) except -1:
+    """Pass over rows whose sequence ids are known; False: none is left."""
+    producer.lift_own_ids()
+    while rows.at < rows.length:
+        if partitions == NULL or partitions[rows.at] == producer.publisher.partition:
+            if not producer.is_duplicate(producer.next_sequence_id):
+                return True
+            producer.next_sequence_id += 1
+        rows.at += 1
+    return False
 
 
 cdef object last_id(ProducerCore producer, SentRows sent):

@@ -93,6 +93,8 @@ cdef class ProducerCore(Batcher):
 
     cdef object id_of(self, Receipt receipt, uint32_t index):
         """The id of the message with this index in a published entry."""
+        if receipt.is_duplicate:
+            return message_id_new(-1, -1, -1, -1, 0)
         if receipt.message_count == 1:
             return message_id_new(<int64_t>receipt.ledger_id, <int64_t>receipt.entry_id,
                                   self.publisher.partition, -1, 0)
@@ -144,8 +146,14 @@ cdef class ProducerCore(Batcher):
                 self.check_open()
             if self.is_crowded():
                 self.make_room()
+            if self.sequences is not None:
+                self.lift_own_ids()
             metadata.sequence_id = self.next_sequence_id
             self.next_sequence_id += 1
+            if self.sequences is not None and self.is_duplicate(metadata.sequence_id):
+                taken[0] = True
+                self.publisher.confirm_duplicate(Receipt.__new__(Receipt), callback)
+                return 0
             self.add(&metadata, <const uint8_t*>PyBytes_AS_STRING(content), callback)
             taken[0] = True
             if self.open.batch.message_count >= self.batch_messages_max:
@@ -204,8 +212,15 @@ cdef class ProducerCore(Batcher):
         if self.is_crowded():
             self.make_room()
         if sequence_id is None:
+            if self.sequences is not None:
+                self.lift_own_ids()
             metadata.sequence_id = self.next_sequence_id
             self.next_sequence_id += 1
+        if self.sequences is not None and self.is_duplicate(metadata.sequence_id):
+            taken[0] = True
+            self.publisher.confirm_duplicate(
+                receipt if receipt is not None else Receipt.__new__(Receipt), callback)
+            return True
         if not self.batching or deliver_at_ms:
             self.close_open()
             if self.open.batch.message_count:
@@ -252,6 +267,7 @@ cdef class ProducerCore(Batcher):
         cdef list ids
         cdef Receipt receipt
         cdef uint32_t index
+        cdef bint in_order
         for name, column in (("keys", keys), ("properties", properties), ("event_timestamps",
                 event_timestamps)):
             if isinstance(column, str):
@@ -260,14 +276,16 @@ cdef class ProducerCore(Batcher):
                 raise ValueError(f"{name} has {len(column)} elements and payloads {count}")
         refused = None
         ids = []
+        # One by one where some may be duplicates.
+        in_order = self.keyed is None and (self.sequences is None or self.own_ids_are_new)
         try:
-            if self.keyed is None:
+            if in_order:
                 self.send_by_arrival(contents, keys, properties, event_timestamps, receipts)
             else:
                 self.send_by_key(contents, keys, properties, event_timestamps, receipts)
         except BaseException as error:
             refused = error
-        if self.keyed is None:
+        if in_order:
             for receipt in receipts:
                 if receipt.message_count == 1:
                     ids.append(self.id_of(receipt, 0))
@@ -279,7 +297,7 @@ cdef class ProducerCore(Batcher):
                                               <int>receipt.message_count))
         else:
             for receipt, index in receipts:
-                if receipt.message_count:
+                if receipt.message_count or receipt.is_duplicate:
                     ids.append(self.id_of(receipt, index))
         if refused is not None:
             refused.add_note(f"{len(ids)} of {count} messages were published")
@@ -361,12 +379,16 @@ cdef class ProducerCore(Batcher):
                     batch_encode_payload_size(&batch.batch) + metadata.payload_size + 24
                     > self.batch_bytes_max):
                 return at
+            if self.sequences is not None:
+                self.lift_own_ids()
             metadata.sequence_id = self.next_sequence_id
             status = batch_encode_add(&batch.batch, &metadata, payload)
             if status != STATUS_OK:
                 raise_status(status, 0, f"add a message of {metadata.payload_size} bytes to the "
                                         f"batch")
             self.next_sequence_id += 1
+            if self.sequences is not None:
+                self.sequences.pushed = <int64_t>metadata.sequence_id
             at += 1
         return at
 
@@ -386,6 +408,7 @@ cdef class ProducerCore(Batcher):
         """send_many where batches are of one key each; of each message its batch's receipt and its
         index there."""
         cdef OpenBatch last
+        cdef Receipt alone
         cdef uint32_t pending_max
         cdef bint taken = False
         refused = None
@@ -398,19 +421,22 @@ cdef class ProducerCore(Batcher):
                 self.check_open()
             self.close_open()
             for at, content in enumerate(contents):
+                alone = Receipt.__new__(Receipt)
                 try:
-                    self.accept(content, None, None if properties is None else properties[at],
-                                None if keys is None else keys[at], None, None, None, False,
-                                None if event_timestamps is None else event_timestamps[at], None,
-                                None, None, &taken)
+                    if self.accept(content, None, None if properties is None else properties[at],
+                                   None if keys is None else keys[at], None, None, None, False,
+                                   None if event_timestamps is None else event_timestamps[at],
+                                   None, None, alone, &taken):
+                        places.append((alone, 0))
+                        continue
                 except Exception as error:
                     refused = error          # what came before it goes out
                     break
-                last = self.keyed.last
+                last = self.open if self.keyed is None else self.keyed.last
                 if last.receipt is None:
                     last.receipt = Receipt.__new__(Receipt)
                 places.append((last.receipt, last.batch.message_count - 1))
-                if self.keyed.message_count >= self.batch_messages_max:
+                if self.open_count() >= self.batch_messages_max:
                     self.close_open()
             self.close_open()
         except BaseException as error:

@@ -28,7 +28,7 @@ def set_namespace_policy(namespace: str, policy: str, value: object) -> Operatio
 
 
 def set_topic_policy(topic: str, policy: str, value: object) -> Operation:
-    """As set_namespace_policy, of one topic."""
+    """value: what JSON can say; None takes the policy away."""
     return {"op": "set_topic_policy", "topic": topic, "policy": policy, "value": value}
 
 

@@ -60,7 +60,7 @@ class ManagedLedger(LedgerList):
         minutes = runtime.options.managed_ledger_max_ledger_rollover_time_minutes
         self.tail.roll_over_ms = minutes * 60_000
         if runtime.durability == "interval":
-            self.tail.flush = runtime.after_flush_interval(self._flush)
+            self.tail.flush = runtime.after_flush_interval(self.flush)
         self._on_change = on_change
         self._writers: dict[int, LedgerWriter] = {}
         self._in_memory: dict[int, LedgerWriter] = {}  # sealed ones that no file holds
@@ -500,8 +500,8 @@ class ManagedLedger(LedgerList):
     # Flushing, trimming, closing
     # --------------------------------------------------------------------------------------
 
-    def _flush(self) -> None:
-        """Durability interval: flush what was stored. A job."""
+    def flush(self) -> None:
+        """Have what was stored on the device."""
         failure: Exception | None = None
         # In their order; where one fails, so do those behind it, unflushed.
         for writer in list(self._writers.values()):

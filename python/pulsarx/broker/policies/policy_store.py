@@ -6,6 +6,7 @@ from pulsarx import errors
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.policies.retention import RetentionPolicy
 from pulsarx.broker.policies.schema_policies import SchemaPolicies
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 class TopicPolicies:
     """What holds on one topic as of a version. A value."""
 
-    __slots__ = ("retention", "retention_is_set", "schema", "version")
+    __slots__ = ("deduplication", "retention", "retention_is_set", "schema", "version")
 
     def __init__(
         self,
@@ -26,10 +27,12 @@ class TopicPolicies:
         retention: RetentionPolicy,
         retention_is_set: bool,
         schema: SchemaPolicies,
+        deduplication: bool,
     ) -> None:
         """retention_is_set: it was chosen, be it by an option."""
         self.version = version
         self.schema = schema
+        self.deduplication = deduplication
         self.retention = retention
         self.retention_is_set = retention_is_set
 
@@ -54,9 +57,7 @@ class PolicyStore:
     def of_topic(self, topic: str) -> TopicPolicies:
         """topic: a full name. TopicNotFound: its namespace is gone."""
         version = self.version
-        record = self._catalogue.state.topics.get(topic)
-        own = {} if record is None else record.policies
-        return self._effective(version, namespace_of(topic), own)
+        return self._effective(version, namespace_of(topic), self._own(topic))
 
     def of_namespace(self, namespace: str) -> TopicPolicies:
         """What holds on a topic that has no policies of its own. TopicNotFound: no namespace."""
@@ -66,14 +67,25 @@ class PolicyStore:
         policies = {**self._namespace(namespace), **own}
         options = self._options
         schema = SchemaPolicies.of(self._namespace(namespace), own, options)
+        deduplication = policies.get("deduplication", options.broker_deduplication_enabled)
         found = policies.get("retention")
         if found is not None:
             retention = RetentionPolicy(found["time_minutes"], found["size_mb"])
-            return TopicPolicies(version, retention, True, schema)
+            return TopicPolicies(version, retention, True, schema, deduplication)
         retention = RetentionPolicy(
             options.default_retention_time_in_minutes, options.default_retention_size_in_mb
         )
-        return TopicPolicies(version, retention, not retention.keeps_nothing, schema)
+        is_set = not retention.keeps_nothing
+        return TopicPolicies(version, retention, is_set, schema, deduplication)
+
+    def _own(self, topic: str) -> dict[str, Any]:
+        """Of a topic, over those of the partitioned topic that it is a partition of."""
+        topics = self._catalogue.state.topics
+        name = TopicName.of(topic)
+        above = topics.get(name.partitioned_name) if name.partition_index >= 0 else None
+        record = topics.get(topic)
+        own = {} if record is None else record.policies
+        return own if above is None else {**above.policies, **own}
 
     def _namespace(self, namespace: str) -> dict[str, Any]:
         found = self._catalogue.namespace_policies(namespace)
@@ -89,11 +101,11 @@ class PolicyStore:
 
     # One policy at one level, as JSON says it; None: it is not set there.
 
-    def namespace_policy(self, namespace: str, policy: str) -> object:
+    def namespace_policy(self, namespace: str, policy: str) -> Any:
         """TopicNotFound: there is no such namespace."""
         return self._namespace(namespace).get(policy)
 
-    def topic_policy(self, topic: str, policy: str) -> object:
+    def topic_policy(self, topic: str, policy: str) -> Any:
         """topic: a full name. TopicNotFound: there is no such topic."""
         record = self._catalogue.state.topics.get(topic)
         if record is None:

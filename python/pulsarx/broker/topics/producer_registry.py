@@ -281,6 +281,14 @@ class ProducerRegistry:
             self._check_shared()
             yield
 
+    @contextmanager
+    def unchanged(self) -> Iterator[dict[str, Producer]]:
+        """The producers by name, those that are being closed too; none comes in the block."""
+        with self._access:
+            with self._lock:
+                found = {name: entry.producer() for name, entry in self._entries.items()}
+            yield {name: each for name, each in found.items() if each is not None}
+
     # Leaving --------------------------------------------------------------------------------------
 
     def remove(self, name: str, producer: Producer) -> None:
@@ -318,10 +326,18 @@ class ProducerRegistry:
             return holder.name
         return next(name for name, entry in self._entries.items() if entry is holder)
 
-    def open_producers(self) -> list[Producer]:
+    def _open(self) -> dict[str, Producer]:
         with self._lock:
-            found = [entry.producer() for entry in self._entries.values()]
-        return [each for each in found if each is not None and each.is_open]
+            found = {name: entry.producer() for name, entry in self._entries.items()}
+        return {name: each for name, each in found.items() if each is not None and each.is_open}
+
+    def names(self) -> set[str]:
+        """Of those that are there, and of those that are being closed."""
+        with self._lock:
+            return set(self._entries)
+
+    def open_producers(self) -> list[Producer]:
+        return list(self._open().values())
 
     def statistics(self) -> list[dict[str, Any]]:
         """Of each open producer."""

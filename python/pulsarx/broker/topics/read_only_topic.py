@@ -56,6 +56,10 @@ class ReadOnlyTopic:
         record = self.broker.catalogue.state.topics.get(self.name)
         return None if record is None or record.epoch < 0 else record.epoch
 
+    @property
+    def deduplication_status(self) -> None:
+        """None: only the owner knows its options."""
+
     def subscription_statistics(self) -> dict[str, dict[str, Any]]:
         """Of the durable ones, from their cursors' files; only the owner knows the others, and who
         consumes."""

@@ -32,6 +32,7 @@ def topic_statistics(topic: TopicView) -> dict[str, Any]:
         "messages": sum(each["messages"] for each in ledgers),
         "ledgers": ledgers,
         "topic_epoch": topic.epoch,
+        "deduplication_status": topic.deduplication_status,
         "publishers": topic.publisher_statistics(),
         "subscriptions": topic.subscription_statistics(),
     }

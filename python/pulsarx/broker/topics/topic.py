@@ -8,6 +8,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
+from pulsarx.broker.topics.deduplication import Deduplication, forget_snapshot, snapshot_path
 from pulsarx.broker.topics.producer_registry import ProducerRegistry
 from pulsarx.broker.topics.trimming import Trimming
 
@@ -50,7 +51,15 @@ class Topic:
             self.lock,
             lambda: list(self.subscriptions.values()),
             self.all_subscriptions,
+            self._before_trimming,
         )
+        self.topic_id = record.topic_id
+        # Told apart, and not stored again, are messages that are sent again; None: they are not.
+        self.deduplication: Deduplication | None = None
+        if runtime.policies.of_topic(self.name).deduplication:
+            self.deduplication = self._deduplication()
+        elif (path := snapshot_path(runtime, record.topic_id)) is not None:
+            forget_snapshot(path, runtime)
         for each in record.subscriptions.values():
             tracker = self._cursors().open(each)
             self.subscriptions[each.name] = self._subscription(each.name, each, tracker)
@@ -239,6 +248,45 @@ class Topic:
         """Remove ledgers that are not needed any more; returns their ids."""
         return self.trimming.run()
 
+    # Deduplication --------------------------------------------------------------------------------
+
+    def _deduplication(self) -> Deduplication:
+        return Deduplication(
+            self.runtime, self.name, self.topic_id, self.ledger, self.producers.names
+        )
+
+    def apply_policies(self) -> None:
+        """Have what was set be in force, for the producers that are there too."""
+        with self.producers.unchanged() as producers:
+            wanted = self.runtime.policies.of_topic(self.name).deduplication
+            if wanted == (self.deduplication is not None):
+                return
+            if not wanted:
+                assert self.deduplication is not None
+                for producer in producers.values():
+                    producer.deduplicate(None)
+                self.deduplication.forget()
+                self.deduplication = None
+                return
+            made = self._deduplication()
+            for name, producer in producers.items():
+                producer.deduplicate(made.of(name), made.catch_up)
+            self.deduplication = made
+
+    def producer_left(self, name: str, producer: Any) -> None:
+        """Its name is free again."""
+        self.producers.remove(name, producer)
+        if self.deduplication is not None:
+            self.deduplication.left(name)
+
+    def _before_trimming(self, ledger_ids: list[int]) -> None:
+        if self.deduplication is not None:
+            self.deduplication.before_trimming(ledger_ids)
+
+    @property
+    def deduplication_status(self) -> str:
+        return "Disabled" if self.deduplication is None else "Enabled"
+
     # Statistics -----------------------------------------------------------------------------------
 
     def publisher_statistics(self) -> list[dict[str, Any]]:
@@ -275,7 +323,11 @@ class Topic:
             for subscription in self.all_subscriptions():
                 subscription.close()
             self.trimming.close()
-        self.ledger.close()
+        try:
+            if self.deduplication is not None:
+                self.deduplication.close()
+        finally:
+            self.ledger.close()
 
     def abandon(self) -> None:
         """In a forked child: refuse further calls, touch nothing."""

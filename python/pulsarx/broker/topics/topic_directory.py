@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 from pulsarx import errors
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.catalogue import changes
+from pulsarx.broker.topics.deduplication import forget_snapshot, snapshot_path
 from pulsarx.broker.topics.partitioned_topic import (
     PartitionedTopic,
     check_is_whole,
@@ -225,6 +227,18 @@ class TopicDirectory:
                 for each in range(record.partition_count, partition_count):
                     topic.partition(each).producers.reserve(topic.holder_name, holder)
         topic.has_grown(partition_count)
+
+    def apply_policies(self) -> None:
+        """Have what was set be in force on all topics, open or not."""
+        for topic in self.open_topics():
+            topic.apply_policies()
+        with self._lock:
+            for record in list(self._runtime.catalogue.state.topics.values()):
+                path = snapshot_path(self._runtime, record.topic_id)
+                if path is None or record.name in self._topics or not os.path.exists(path):
+                    continue
+                if not self._runtime.policies.of_topic(record.name).deduplication:
+                    forget_snapshot(path, self._runtime)
 
     def abandon(self) -> None:
         """In a forked child; the lock may be left taken."""

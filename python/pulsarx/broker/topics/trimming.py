@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from pulsarx import errors
 from pulsarx.broker import life_log
 from pulsarx.broker.policies.retention import removable
 
@@ -29,9 +30,12 @@ class Trimming:
         lock: threading.RLock,
         durable: Callable[[], list[Subscription]],
         everyone: Callable[[], list[Subscription]],
+        before: Callable[[list[int]], None],
     ) -> None:
         """lock: of the topic, so that no subscription comes while it is decided what goes.
-        durable: the subscriptions that hold ledgers; everyone: those that are told."""
+        durable: the subscriptions that hold ledgers; everyone: those that are told. before: called
+        with the ids of ledgers that go."""
+        self._before = before
         self._topic = topic
         self._runtime = runtime
         self._ledger = ledger
@@ -60,13 +64,23 @@ class Trimming:
             held_from = min(held_from, leased_from)
             removed = removable(self._ledger.ledgers(), held_from, policies.retention, now_ms)
             if removed:
-                removed = self._ledger.remove(removed)
+                removed = self._remove(removed)
             if removed:
                 life_log.debug("%s: trimmed ledgers %s", self._topic, removed)
                 for subscription in self._everyone():
                     subscription.ledger_changed()
             self._look_again(policies.retention.time_minutes > 0 or leased_ms > 0)
             return removed
+
+    def _remove(self, ledger_ids: list[int]) -> list[int]:
+        try:
+            self._before(ledger_ids)
+        except errors.StorageFullError:
+            # Trimming makes room. A kill before the next try would lose what they held for it.
+            removed = self._ledger.remove(ledger_ids)
+            self._before(ledger_ids)
+            return removed
+        return self._ledger.remove(ledger_ids)
 
     def _look_again(self, something_expires: bool) -> None:
         """Arm a look after the retention interval, while a time limit or a lease may expire."""

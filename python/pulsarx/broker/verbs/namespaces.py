@@ -36,10 +36,31 @@ def get_retention(folder: OpenFolder, namespace: str) -> list[int]:
     return [policy.time_minutes, policy.size_mb]
 
 
+def set_deduplication(broker: Broker, namespace: str, enabled: bool) -> None:
+    broker.policies.set_namespace_policy(namespace, "deduplication", enabled)
+    broker.topics.apply_policies()
+
+
+def get_deduplication(folder: OpenFolder, namespace: str) -> bool | None:
+    """None: it is not set there."""
+    folder.refresh()
+    found: bool | None = folder.policies.namespace_policy(namespace, "deduplication")
+    return found
+
+
+def remove_deduplication(broker: Broker, namespace: str) -> None:
+    broker.policies.set_namespace_policy(namespace, "deduplication", None)
+    broker.topics.apply_policies()
+
+
+_NAMESPACE = {"namespace": str}
 VERBS = {
     "namespaces.get_namespaces": Verb(get_namespaces, {"tenant": str}, reads=True),
     "namespaces.set_retention": Verb(
         set_retention, {"namespace": str, "time_minutes": int, "size_mb": int}
     ),
     "namespaces.get_retention": Verb(get_retention, {"namespace": str}, reads=True),
+    "namespaces.set_deduplication": Verb(set_deduplication, {**_NAMESPACE, "enabled": bool}),
+    "namespaces.get_deduplication": Verb(get_deduplication, _NAMESPACE, reads=True),
+    "namespaces.remove_deduplication": Verb(remove_deduplication, _NAMESPACE),
 }

@@ -61,6 +61,26 @@ def ensure(broker: Broker, topic: str, partitions: int) -> Arguments:
     return {"topic": str(name), "partitions": count, "created": created}
 
 
+# Policies -----------------------------------------------------------------------------------------
+
+
+def set_deduplication(broker: Broker, topic: str, enabled: bool) -> None:
+    broker.policies.set_topic_policy(str(TopicName.of(topic)), "deduplication", enabled)
+    broker.topics.apply_policies()
+
+
+def get_deduplication(folder: OpenFolder, topic: str) -> bool | None:
+    """None: it is not set there."""
+    folder.refresh()
+    found: bool | None = folder.policies.topic_policy(str(TopicName.of(topic)), "deduplication")
+    return found
+
+
+def remove_deduplication(broker: Broker, topic: str) -> None:
+    broker.policies.set_topic_policy(str(TopicName.of(topic)), "deduplication", None)
+    broker.topics.apply_policies()
+
+
 # Looking ------------------------------------------------------------------------------------------
 
 
@@ -110,6 +130,9 @@ VERBS = {
     "topics.create_non_partitioned_topic": Verb(create_non_partitioned_topic, _TOPIC),
     "topics.create_partitioned_topic": Verb(create_partitioned_topic, _PARTITIONS),
     "topics.update_partitioned_topic": Verb(update_partitioned_topic, _PARTITIONS),
+    "topics.set_deduplication": Verb(set_deduplication, {**_TOPIC, "enabled": bool}),
+    "topics.get_deduplication": Verb(get_deduplication, _TOPIC, reads=True),
+    "topics.remove_deduplication": Verb(remove_deduplication, _TOPIC),
     "topics.ensure": Verb(ensure, _PARTITIONS),
     "topics.get_partitioned_topic_metadata": Verb(
         get_partitioned_topic_metadata, _TOPIC, reads=True

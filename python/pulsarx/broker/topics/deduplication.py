@@ -1,0 +1,242 @@
+"""How far each producer of one topic has come, kept over restarts: a topic's deduplication.
+
+The sequence ids themselves are told apart by the producers (`publish/producer_sequences`). Here is
+what they begin with: a snapshot, and the entries that came behind it. A snapshot is a file of the
+highest ids and a position, written when
+
+  so many entries were stored, or seconds passed, since the last one    in the background
+  the topic closes
+  ledgers are trimmed that the last one does not cover
+
+It names nothing that a power cut could take away: the ledgers are flushed before it is written.
+What it says may be ahead of its position, for reading an entry twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+
+from pulsarx import errors
+from pulsarx._pycore.publish.producer_sequences import (
+    EntryCounter,
+    ProducerSequences,
+    read_sequences,
+)
+from pulsarx.broker.catalogue.file import (
+    SEQUENCES,
+    catalogue_file_decode,
+    catalogue_file_encode,
+)
+from pulsarx.broker.folder.storage_errors import storage_error
+from pulsarx.clock import monotonic_ms
+from pulsarx.compression import decompress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from logging import Logger
+
+    from pulsarx.broker.ledgers.ledger_list import Position
+    from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
+    from pulsarx.broker.runtime import BrokerRuntime
+
+FOLDER = "deduplication"
+# A snapshot takes at most one part of so many of the time; recovery reads what came meanwhile.
+_SHARE = 20
+
+
+class Deduplication:
+    """Of one open topic. Calls of the control plane, and jobs of the background."""
+
+    def __init__(
+        self,
+        runtime: BrokerRuntime,
+        topic: str,
+        topic_id: int,
+        ledger: ManagedLedger,
+        open_names: Callable[[], set[str]],
+    ) -> None:
+        """Reads the snapshot, and what the topic holds behind it. open_names: of the producers that
+        are there."""
+        options = runtime.options
+        self._runtime = runtime
+        self._topic = topic
+        self._ledger = ledger
+        self._open_names = open_names
+        self._lock = threading.RLock()  # of what follows
+        self._counter = EntryCounter(
+            runtime.clock,
+            runtime.background,
+            self.snapshot,
+            self._snapshot_soon,
+            options.broker_deduplication_entries_interval,
+            options.broker_deduplication_snapshot_interval_seconds * 1000,
+        )
+        self._producers: dict[str, ProducerSequences] = {}
+        self._read_to: Position = (0, 0)
+        self._covered: Position = (0, 0)  # by the last snapshot
+        self._not_before_ms = 0
+        self._closed = False
+        self._path = snapshot_path(runtime, topic_id)
+        self._load()
+        self.catch_up()
+
+    def _load(self) -> None:
+        if self._path is None or not os.path.exists(self._path):
+            return
+        directory = self._runtime.directory
+        try:
+            data = directory.files.read(self._path)
+            document, _ = catalogue_file_decode(SEQUENCES, directory.folder_id, self._path, data)
+            self._producers = {
+                name: ProducerSequences(self._counter, complete, seen, last_ms)
+                for name, complete, seen, last_ms in document["producers"]
+            }
+            ledger_id, message = document["position"]
+        except (errors.CatalogueError, KeyError, TypeError, ValueError) as error:
+            logger().error(
+                "%s: the deduplication begins with what the topic holds; its snapshot is damaged: "
+                "%s", self._topic, error,
+            )  # fmt: skip
+            self._producers.clear()
+            return
+        self._read_to = self._covered = (ledger_id, message)
+
+    def catch_up(self) -> None:
+        """Read the entries that came since, whoever sent them."""
+        with self._lock:
+            self._ledger.flush()  # what is not visible yet is there, too
+            end = self._ledger.end_position()
+            ledger_id, message = self._read_to
+            if not ledger_id:
+                ledger_id, message = self._ledger.first_position()
+            if not ledger_id:
+                return
+            _, damage = read_sequences(
+                self._ledger.tail,
+                self._topic,
+                ledger_id,
+                message,
+                self._producers,
+                self._counter,
+                decompress,
+                self._runtime.decompressed_size_max,
+            )
+            self._read_to = end
+            for text in damage:
+                logger().error("%s: %s", self._topic, text)
+
+    def of(self, name: str) -> ProducerSequences:
+        """Where a producer begins."""
+        with self._lock:
+            found = self._producers.get(name)
+            if found is None:
+                found = self._producers[name] = ProducerSequences(self._counter)
+                self._forget_silent(name)
+            found.last_ms = max(found.last_ms, self._runtime.clock.now_ms())
+            return found
+
+    def left(self, name: str) -> None:
+        """The producer of this name has gone."""
+        with self._lock:
+            if name in self._producers:
+                self._producers[name].last_ms = self._runtime.clock.now_ms()
+
+    def _forget_silent(self, coming: str = "") -> None:
+        """Forget names that are silent for too long, and the longest silent of too many, but none
+        with a producer that is there or comes."""
+        options = self._runtime.options
+        silent_ms = options.broker_deduplication_producer_inactivity_timeout_minutes * 60_000
+        before_ms = self._runtime.clock.now_ms() - silent_ms
+        too_many = len(self._producers) - options.broker_deduplication_max_number_of_producers
+        kept = self._open_names() | {coming}
+        closed = [
+            (each.last_ms, name) for name, each in self._producers.items() if name not in kept
+        ]
+        for number, (last_ms, name) in enumerate(sorted(closed)):
+            if last_ms >= before_ms and number >= too_many:
+                break
+            del self._producers[name]
+
+    # Snapshots ------------------------------------------------------------------------------------
+
+    def _snapshot_soon(self) -> None:
+        if monotonic_ms() < self._not_before_ms:
+            self._counter.skip()
+            return
+        began_ms = monotonic_ms()
+        self.snapshot()
+        self._not_before_ms = monotonic_ms() + _SHARE * (monotonic_ms() - began_ms)
+
+    def snapshot(self) -> None:
+        """Write down how far all have come. Durable on return."""
+        with self._lock:
+            if self._closed:
+                return
+            self._counter.start()
+            position = self._ledger.end_position()  # first: what is ahead of it is read again
+            self._forget_silent()
+            rows = [[name, *each.row()] for name, each in self._producers.items()]
+            if self._path is not None:
+                self._ledger.flush()
+                self._write(position, rows)
+            self._covered = position
+
+    def _write(self, position: Position, rows: list[list[object]]) -> None:
+        directory, path = self._runtime.directory, str(self._path)
+        document = {"topic": self._topic, "position": list(position), "producers": rows}
+        data, _ = catalogue_file_encode(SEQUENCES, directory.folder_id, document)
+        temporary = f"{path}.tmp"
+        try:
+            with suppress(FileExistsError):
+                directory.files.make_directory(os.path.dirname(path))
+            with suppress(FileNotFoundError):
+                directory.files.unlink(temporary)
+            directory.files.create(temporary, data)
+            directory.files.rename(temporary, path)
+            directory.files.flush_directory(os.path.dirname(path))
+        except OSError as error:
+            raise storage_error(f"write {path}", error) from error
+
+    def before_trimming(self, ledger_ids: list[int]) -> None:
+        """Know without these ledgers what they hold."""
+        if ledger_ids and self._covered[0] <= ledger_ids[-1]:
+            self.snapshot()
+
+    def close(self) -> None:
+        """The topic closes: the next one to open it reads nothing."""
+        with self._lock:
+            if self._counter.entries or self._covered != self._ledger.end_position():
+                self.snapshot()
+            self._closed = True
+            self._counter.stop()
+
+    def forget(self) -> None:
+        """Deduplication was turned off."""
+        with self._lock:
+            self._closed = True
+            self._counter.stop()
+            if self._path is not None:
+                forget_snapshot(self._path, self._runtime)
+
+
+def snapshot_path(runtime: BrokerRuntime, topic_id: int) -> str | None:
+    """None: in memory."""
+    if runtime.directory.ends_path is None:
+        return None
+    return f"{runtime.directory.path}/{FOLDER}/{topic_id}.{SEQUENCES}"
+
+
+def forget_snapshot(path: str, runtime: BrokerRuntime) -> None:
+    """Of a topic without deduplication: it would tell duplicates of messages sent long ago."""
+    with suppress(FileNotFoundError):
+        runtime.directory.files.unlink(path)
+        runtime.directory.files.flush_directory(os.path.dirname(path))
+
+
+def logger() -> Logger:
+    import logging
+
+    return logging.getLogger("pulsarx")

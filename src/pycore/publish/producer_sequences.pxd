@@ -1,0 +1,52 @@
+"""How far the producers of a topic with deduplication have come: the highest sequence id of each, by
+which a message that is sent again is told from a new one.
+
+A name belongs to one producer at a time, so its numbers are guarded by that producer's mutex. They
+may be read without it, for a snapshot: what is stored afterwards is read from the ledgers.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from pulsarx._pycore.ground.clock_core cimport ClockCore
+from pulsarx._pycore.ground.job_queue cimport JobQueue
+
+
+cdef class EntryCounter:
+    """Of one topic: has a job run so many entries, or milliseconds, after the first entry."""
+    cdef ClockCore clock
+    cdef JobQueue jobs
+    cdef object due                      # the job when the time is over
+    cdef object many                     # the job when there were so many entries
+    cdef object timer
+    cdef uint64_t entries_max
+    cdef int64_t interval_ms
+    cdef readonly uint64_t entries       # since the last start
+    cdef bint posted
+
+    cdef int count(self, int64_t now_ms) except -1
+
+
+cdef class ProducerSequences:
+    cdef EntryCounter counter
+    cdef readonly int64_t pushed         # the highest that was taken from the producer, or -1
+    cdef readonly int64_t stored         # the highest in the topic, or -1
+    # Every id up to it is stored or was passed over. Below `stored` where batches by key belong
+    # together and not all of them are stored: then `seen` are the stored ones above it.
+    cdef readonly int64_t complete
+    cdef set seen
+    cdef public int64_t last_ms          # when it was active
+    cdef bint failed                     # something that was pushed was not stored
+
+    cdef int note_stored(self, int64_t last, list ids, bint more_follow, int64_t now_ms) except -1
+    """An entry is in the topic. ids: of its messages, or None: last alone. more_follow: batches that
+    belong to it are stored behind it."""
+
+    cdef int note_read(self, int64_t last, list ids, bint more_follow, int64_t now_ms) except -1
+    """As note_stored, of an entry that was in the topic before."""
+
+    cdef int begin(self, int64_t pushed) except -1
+    cdef bint is_stored(self, int64_t sequence_id) except -1
+    """Whether it is a duplicate of what is in the topic."""
+
+    cdef int fall_back(self) noexcept
+    """Nothing is on its way: what was pushed and not stored is new again."""

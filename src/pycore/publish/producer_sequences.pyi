@@ -1,0 +1,59 @@
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pulsarx._pycore.ground.clock_core import ClockCore
+from pulsarx._pycore.ground.job_queue import JobQueue
+from pulsarx._pycore.ledger.ledger_tail import LedgerTail
+
+class EntryCounter:
+    """Has a job run so many entries, or milliseconds, after the first entry."""
+
+    def __init__(
+        self,
+        clock: ClockCore,
+        jobs: JobQueue,
+        due: Callable[[], object],
+        many: Callable[[], object],
+        entries_max: int,
+        interval_ms: int,
+    ) -> None: ...
+    @property
+    def entries(self) -> int: ...
+    def start(self) -> None:
+        """Count anew."""
+
+    def skip(self) -> None:
+        """The job was not done; it is due again after as many entries."""
+
+    def stop(self) -> None: ...
+
+class ProducerSequences:
+    """How far one producer of a topic has come."""
+
+    last_ms: int
+    def __init__(
+        self,
+        counter: EntryCounter,
+        complete: int = -1,
+        seen: Iterable[int] | None = None,
+        last_ms: int = 0,
+    ) -> None: ...
+    @property
+    def pushed(self) -> int: ...
+    @property
+    def stored(self) -> int: ...
+    def row(self) -> list[Any]:
+        """What a snapshot keeps; as the arguments, without the counter."""
+
+def read_sequences(
+    tail: LedgerTail,
+    topic_name: str,
+    ledger_id: int,
+    message: int,
+    known: dict[str, ProducerSequences],
+    counter: EntryCounter,
+    decompress: Callable[[int, bytes, int, int], bytes],
+    limit: int,
+) -> tuple[int, list[str]]:
+    """Read the entries from a position on and note their sequence ids in known, by the name of
+    their producer. How many entries were read, and what could not be."""

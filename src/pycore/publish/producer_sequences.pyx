@@ -1,0 +1,191 @@
+# cython: language_level=3
+"""Body of producer_sequences.pxd, and reading the sequence ids that a topic holds."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+from pulsarx import errors
+from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
+from pulsarx._core.message_metadata cimport EntryParts, entry_decode
+from pulsarx._core.single_metadata cimport METADATA_BATCH, SingleMetadata, single_metadata_decode
+from pulsarx._core.status cimport STATUS_END, STATUS_OK
+from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
+from pulsarx._pycore.ground.job_queue cimport JobQueue
+from pulsarx._pycore.ledger.ledger_reader cimport (
+    READ_DAMAGE, READ_ENTRY, READ_NOTHING, LedgerReader,
+)
+from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
+
+
+cdef class EntryCounter:
+    """See the pxd."""
+
+    def __init__(self, ClockCore clock not None, JobQueue jobs not None, due, many, entries_max,
+                 interval_ms) -> None:
+        self.clock = clock
+        self.jobs = jobs
+        self.due = due
+        self.many = many
+        self.entries_max = entries_max
+        self.interval_ms = interval_ms
+
+    cdef int count(self, int64_t now_ms) except -1:
+        self.entries += 1
+        if self.timer is None:
+            self.timer = self.clock.arm(self.clock.now() + self.interval_ms, self.time_is_over)
+        if self.entries % self.entries_max == 0 and not self.posted:
+            self.posted = True
+            self.jobs.put(self.many)
+        return 0
+
+    def time_is_over(self) -> None:
+        """Called by the clock."""
+        self.jobs.put(self.due)
+
+    def start(self) -> None:
+        """Count anew."""
+        self.entries = 0
+        self.posted = False
+        self.stop()
+
+    def skip(self) -> None:
+        """The job was not done; it is due again after as many entries."""
+        self.posted = False
+
+    def stop(self) -> None:
+        timer, self.timer = self.timer, None
+        if timer is not None:
+            (<Timer>timer).cancel()
+
+
+cdef class ProducerSequences:
+    """Of one name on one topic."""
+
+    def __init__(self, EntryCounter counter not None, int64_t complete=-1, seen=None,
+                 int64_t last_ms=0) -> None:
+        """As a snapshot has it."""
+        self.counter = counter
+        self.complete = complete
+        self.seen = set(seen) if seen else None
+        self.stored = max(self.seen) if self.seen else complete
+        self.stored = max(self.stored, complete)
+        self.pushed = self.stored
+        self.last_ms = last_ms
+
+    def row(self) -> list:
+        """What a snapshot keeps; as the arguments, without the counter."""
+        cdef set seen = self.seen
+        return [self.complete, sorted(seen) if seen else [], self.last_ms]
+
+    cdef int note_stored(self, int64_t last, list ids, bint more_follow,
+                         int64_t now_ms) except -1:
+        self.note_read(last, ids, more_follow, now_ms)
+        return self.counter.count(now_ms)
+
+    cdef int note_read(self, int64_t last, list ids, bint more_follow, int64_t now_ms) except -1:
+        self.last_ms = max(self.last_ms, now_ms)
+        if more_follow:
+            if last > self.complete:
+                self.seen = (self.seen or set()) | set(ids)
+        elif last >= self.stored:
+            self.complete = last
+            self.seen = None
+        elif self.seen is not None:
+            self.seen.update(ids if ids is not None else (last,))
+        self.stored = max(self.stored, last)
+        return 0
+
+    cdef bint is_stored(self, int64_t sequence_id) except -1:
+        if sequence_id > self.stored:
+            return False
+        return self.seen is None or sequence_id <= self.complete or sequence_id in self.seen
+
+    cdef int fall_back(self) noexcept:
+        if self.failed:
+            self.failed = False
+            self.pushed = self.stored
+        return 0
+
+    cdef int begin(self, int64_t pushed) except -1:
+        """A producer uses it from now on; pushed: that it has taken already."""
+        self.failed = False
+        self.pushed = max(self.stored, pushed)
+        return 0
+
+
+def read_sequences(LedgerTail tail not None, str topic_name not None, ledger_id, message,
+                   dict known not None, EntryCounter counter not None, decompress,
+                   limit) -> tuple:
+    """Read the entries from a position on and note their sequence ids in known, by the name of their
+    producer. decompress: (kind, data, uncompressed size, limit) -> bytes.
+
+    How many entries were read, and what could not be.
+    """
+    cdef LedgerReader reader = LedgerReader(tail, topic_name)
+    cdef ProducerSequences found
+    cdef EntryParts parts
+    cdef int step
+    cdef uint64_t count = 0
+    damage = []
+    reader.find(ledger_id, message)
+    while True:
+        step = reader.next_entry()
+        if step == READ_NOTHING:
+            return count, damage
+        if step == READ_DAMAGE:
+            damage.append(reader.damage_text("what it held is not known to the deduplication"))
+            continue
+        count += 1
+        if entry_decode(reader.c_entry, reader.c_frame.entry_size, False, &parts) != STATUS_OK:
+            damage.append(f"entry {reader.c_frame.entry_id} cannot be taken apart")
+            continue
+        name = (<bytes>parts.metadata.producer_name[:parts.metadata.producer_name_size]).decode(
+            "utf-8", "surrogateescape")
+        found = known.get(name)
+        if found is None:
+            found = known[name] = ProducerSequences(counter)
+        note_entry(found, &parts, reader.c_frame.publish_time_ms, decompress, limit)
+
+
+cdef int note_entry(ProducerSequences known, EntryParts* parts, int64_t publish_ms, decompress,
+                    uint32_t limit) except -1:
+    """batch_encode says how entries that belong together are marked."""
+    cdef int64_t sequence_id = <int64_t>parts.metadata.sequence_id
+    cdef int64_t highest = <int64_t>parts.metadata.highest_sequence_id
+    cdef list ids
+    if parts.metadata.flags & METADATA_BATCH == 0:
+        return known.note_read(sequence_id, [sequence_id], highest != 0, publish_ms)
+    if highest != 0:
+        if known.seen is not None and highest < known.stored:
+            return known.note_read(highest, batch_sequence_ids(parts, decompress, limit), False,
+                                   publish_ms)
+        return known.note_read(max(highest, sequence_id), None, False, publish_ms)
+    ids = batch_sequence_ids(parts, decompress, limit)
+    if not ids:
+        return known.note_read(sequence_id, [sequence_id], False, publish_ms)
+    return known.note_read(max(ids), ids, ids[len(ids) - 1] == sequence_id, publish_ms)
+
+
+cdef list batch_sequence_ids(EntryParts* parts, decompress, uint32_t limit):
+    """Of the messages of a batch, in order; empty when it cannot be read."""
+    cdef BatchMessage each
+    cdef SingleMetadata metadata
+    cdef bytes plain
+    cdef const uint8_t* payload = parts.payload
+    cdef uint32_t size = parts.payload_size
+    cdef uint32_t at = 0
+    cdef list ids = []
+    if parts.metadata.compression:
+        try:
+            plain = decompress(parts.metadata.compression, payload[:size],
+                               parts.metadata.uncompressed_size, limit)
+        except errors.PulsarException:
+            return ids
+        payload = <const uint8_t*>PyBytes_AS_STRING(plain)
+        size = <uint32_t>PyBytes_GET_SIZE(plain)
+    while batch_decode_next(payload, size, &at, &each) == STATUS_OK:
+        if single_metadata_decode(each.encoded_metadata, each.encoded_metadata_size,
+                                  &metadata) != STATUS_OK:
+            break
+        ids.append(<int64_t>metadata.sequence_id)
+    return ids
