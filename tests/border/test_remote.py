@@ -17,6 +17,7 @@ from pulsarx._pycore.ranges.entry_codec import encode_batch
 from pulsarx.remote.connection import Connection
 from pulsarx.remote.remote_client import RemoteClient
 from pulsarx.remote.remote_receiver import RemoteReceiver
+from pulsarx.schema import BytesSchema
 from pulsarx.testing.faults import fault_plan
 from pulsarx.topic_name import TopicName
 from pulsarx.wire import commands
@@ -64,7 +65,9 @@ class Script:
 
     def receiver(self, queue_size: int) -> RemoteReceiver:
         request = {"subscription": "s", "type": commands.EXCLUSIVE}
-        made = RemoteReceiver(self.connection, TopicName.of("t"), None, queue_size, request)
+        made = RemoteReceiver(
+            self.connection, TopicName.of("t"), BytesSchema(), queue_size, request
+        )
         made.attach()
         return made
 

@@ -12,6 +12,7 @@ from topic_reading import OpenClient
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, RegexSubscriptionMode
+from pulsarx.schema import Int32Schema, StringSchema
 
 EARLIEST = InitialPosition.Earliest
 
@@ -377,3 +378,16 @@ def test_a_seek_to_the_beginning_moves_all_topics(memory_client: pulsarx.Client)
     assert received(consumer, 3) == [b"0", b"1", b"2"]
     consumer.seek(pulsarx.MessageId.earliest)
     assert received(consumer, 3) == [b"0", b"1", b"2"]
+
+
+def test_the_schemas_of_topics_are_compared_with_the_consumers(
+    memory_client: pulsarx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    memory_client.create_producer("a-1", schema=StringSchema()).send("x")
+    consumer = subscribe(memory_client, "a-.*", initial_position=EARLIEST, schema=StringSchema())
+    memory_client.create_producer("a-2", schema=StringSchema()).send("y")
+    assert sorted(consumer.receive(10_000).value() for _ in range(2)) == ["x", "y"]
+    with pytest.raises(pulsarx.IncompatibleSchema):
+        subscribe(memory_client, "a-.*", subscription_name="other", schema=Int32Schema())
+    for topic in ("a-1", "a-2"):
+        assert memory_client.admin.topics.stats(topic)["subscriptions"].keys() == {"s"}

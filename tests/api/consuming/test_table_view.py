@@ -223,18 +223,34 @@ def test_values_are_decoded_by_the_schema(memory_client: pulsarx.Client) -> None
     assert updates.wait_for(2) == [("k", "text"), ("k", "")]
 
 
+class Picky(schema.BytesSchema):
+    def decode(self, data: bytes) -> bytes:
+        if data == b"bad":
+            raise UnicodeError("bad")
+        return data
+
+
 def test_a_value_that_the_schema_refuses_raises_when_it_is_asked_for(
     memory_client: pulsarx.Client,
 ) -> None:
     producer = memory_client.create_producer("t")
-    producer.send(b"\xff", partition_key="bad")
+    producer.send(b"bad", partition_key="bad")
     producer.send(b"good", partition_key="good")
-    view = memory_client.create_table_view("t", schema=schema.StringSchema())
-    assert view.get("good") == "good"
+    view = memory_client.create_table_view("t", schema=Picky())
+    assert view.get("good") == b"good"
     assert len(view) == 2
     for _ in range(2):
-        with pytest.raises(UnicodeDecodeError):
+        with pytest.raises(UnicodeError, match="bad"):
             view.get("bad")
+
+
+def test_a_view_with_another_schema_than_the_topic_is_refused(
+    memory_client: pulsarx.Client,
+) -> None:
+    memory_client.create_producer("t", schema=schema.StringSchema()).send("x", partition_key="k")
+    assert memory_client.create_table_view("t", schema=schema.StringSchema()).get("k") == "x"
+    with pytest.raises(pulsarx.IncompatibleSchema):
+        memory_client.create_table_view("t", schema=schema.Int32Schema())
 
 
 def test_a_view_survives_a_restart_of_the_folder(open_client: OpenClient) -> None:

@@ -238,7 +238,7 @@ def test_an_incompatible_producer_is_refused_and_leaves_nothing(client: pulsarx.
     assert (texts(client, "t"), client.admin.topics.get_list()) == before
     made = client.create_producer("t", "named", schema=AvroSchema(Old))
     assert made.is_connected()
-    assert client.admin.topics.stats("t")["publishers"] == 1
+    assert len(client.admin.topics.stats("t")["publishers"]) == 1
 
 
 def test_an_incompatible_consumer_is_refused_and_leaves_nothing(client: pulsarx.Client) -> None:
@@ -491,7 +491,7 @@ def test_incompatible_schemas_that_come_at_once_are_one(client: pulsarx.Client) 
         each.join()
     assert sorted(outcomes) == ["made", "refused", "refused", "refused"]
     assert len(texts(client, "t")) == 1
-    assert client.admin.topics.stats("t")["publishers"] == len(made) == 1
+    assert len(client.admin.topics.stats("t")["publishers"]) == len(made) == 1
 
 
 # Letters ------------------------------------------------------------------------------------------

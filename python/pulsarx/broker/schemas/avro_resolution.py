@@ -23,15 +23,16 @@ _PROMOTIONS = {
 }
 
 
+# Records within records: far beyond what people write, and far below what a stack holds.
+_DEPTH_MAX = 100
+
+
 def why_unreadable(written: AvroDefinition, reader: AvroDefinition) -> str | None:
     """Why data of one definition cannot be read with another; None: it can.
 
     ValueError: they refer to each other too deep to be compared.
     """
-    try:
-        return _Resolution().why(written.type, reader.type)
-    except RecursionError as error:
-        raise ValueError("definitions that refer to each other too deep to compare") from error
+    return _Resolution().why(written.type, reader.type)
 
 
 class _Resolution:
@@ -39,6 +40,7 @@ class _Resolution:
 
     def __init__(self) -> None:
         self._found: dict[tuple[int, int], str | None] = {}  # by the ids of two records
+        self._depth = 0
 
     def why(self, written: AvroType, reader: AvroType) -> str | None:
         if written.kind == "union":
@@ -59,8 +61,12 @@ class _Resolution:
         if written.kind == "record":
             pair = (id(written), id(reader))
             if pair not in self._found:
+                if self._depth == _DEPTH_MAX:
+                    raise ValueError("definitions that refer to each other too deep to compare")
                 self._found[pair] = None
+                self._depth += 1
                 self._found[pair] = self._why_of_fields(written, reader)
+                self._depth -= 1
             return self._found[pair]
         if written.kind in ("array", "map"):
             assert written.item is not None and reader.item is not None
