@@ -91,7 +91,9 @@ def remote_producer_steps(
         except BaseException:
             entry.leave()
             raise
-    return RemoteProducer(connection, entry, values["producer_name"], topic, options, clock)
+    made = RemoteProducer(connection, entry, values["producer_name"], topic, options, clock)
+    made.resume_after(values["last_sequence_id"])
+    return made
 
 
 def _send(
