@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pulsarx.message_id import MessageId
     from pulsarx.options.base import ProducerOptions
     from pulsarx.owner import MemberOwner
+    from pulsarx.producing.message_builder import TypedMessageBuilder
 
 
 class Producer(ProducerCore):
@@ -65,6 +66,12 @@ class Producer(ProducerCore):
         table = table_of(value, key, event_timestamp)
         sent: MessageId | None = self.send_arrow(table, "value", **named)
         return sent
+
+    def new_message(self) -> TypedMessageBuilder:
+        """A message to be described step by step, and sent by its own `send`."""
+        from pulsarx.producing.message_builder import TypedMessageBuilder
+
+        return TypedMessageBuilder(self)
 
     def topic(self) -> str:
         """Full name of the topic."""

@@ -13,12 +13,13 @@ from __future__ import annotations
 import threading
 
 from pulsarx import errors
+from pulsarx._pycore.publish.outgoing_message import BytesKey, BytesOrderingKey
 from pulsarx.options.redelivery_backoff import MultiplierRedeliveryBackoff
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     from pulsarx._pycore.message.message import Message
     from pulsarx.clock import Clock
@@ -55,8 +56,8 @@ class LetterProducer:
         sent: MessageId = self._open().send(
             None if message.has_null_value() else message.data(),
             properties=properties,
-            partition_key=message.partition_key() or None,
-            ordering_key=message.ordering_key() or None,
+            partition_key=_key_of(message),
+            ordering_key=_ordering_key_of(message),
             event_timestamp=message.event_timestamp() or None,
             deliver_at=self._clock.now_ms() + delay_ms if delay_ms > 0 else None,
         )
@@ -90,3 +91,16 @@ class LetterProducer:
                 raise
             self._failure, self._failure_count = None, 0
             return self._producer
+
+
+def _key_of(message: Message) -> str | None:
+    key = message.partition_key()
+    if key and message.has_base64_encoded_key():
+        return BytesKey(key)
+    return key or None
+
+
+def _ordering_key_of(message: Message) -> Any:
+    """It may be any bytes, which text stands for."""
+    key = message.ordering_key()
+    return BytesOrderingKey(key.encode("utf-8", "surrogateescape")) if key else None
