@@ -281,7 +281,7 @@ def deduplicate(w: World) -> Steps:
     producer = w.client.create_producer("once")
     yield lambda: topics.set_deduplication("once", True)
     topics.set_deduplication("once", True)
-    number = producer.last_sequence_id() + 1000
+    number = int(w.payload())  # no other message has it
     outcome = yield lambda: producer.send(b"%d" % number, sequence_id=number)
     producer.send(b"%d" % number, sequence_id=number)
     found = [each.sequence_id() for each in topic_messages(w.client, "once")]
