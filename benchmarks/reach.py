@@ -86,6 +86,9 @@ ROWS = (
     _at_least("dispatch_delayed", "bench_dispatch.py",
               "a million delayed messages due at once, against undelayed ones without batches",
               "of the rate", 0.5),
+    _at_most("deduplicated_send", "bench_deduplication.py",
+             "`send_async` of 100 bytes on a topic with deduplication, against one without",
+             "times", 1.2),
     _at_least("kib_send_many", "bench_kib.py",
               "1 KiB, `send_many` into prepared space, against checksum + `pwrite` in C",
               "of the rate", 0.75),
@@ -199,6 +202,7 @@ BY_NAME = {row.name: row for row in ROWS}
 # The largest writer comes last: what it leaves for the disk to do would disturb the others.
 CORE_FILES = (
     "bench_send.py",
+    "bench_deduplication.py",
     "bench_receive.py",
     "bench_acknowledge.py",
     "bench_dispatch.py",

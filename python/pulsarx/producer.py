@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pulsarx.message_id import MessageId
     from pulsarx.options.members import ProducerOptions
     from pulsarx.owner import MemberOwner
+    from pulsarx.producing.message_builder import TypedMessageBuilder
     from pulsarx.schema.schema import Schema
 
 
@@ -80,6 +81,12 @@ class Producer(TypedProducer[T], ProducerCore):
         from pulsarx.producing.producer_schema import use_schema
 
         use_schema(self, self._topic.runtime, self._topic.name, schema)
+
+    def new_message(self) -> TypedMessageBuilder:
+        """A message to be described step by step, and sent by its own `send`."""
+        from pulsarx.producing.message_builder import TypedMessageBuilder
+
+        return TypedMessageBuilder(self)
 
     def topic(self) -> str:
         """Full name of the topic."""

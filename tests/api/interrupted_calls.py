@@ -277,6 +277,37 @@ def wait_for_a_topic(w: World) -> Steps:
         w.client.create_producer(topic, access_mode=mode).close()
 
 
+def deduplicate(w: World) -> Steps:
+    """However often turning it on and off is interrupted: what has its own ids is stored once."""
+    topics = w.client.admin.topics
+    producer = w.client.create_producer("once")
+    yield lambda: topics.set_deduplication("once", True)
+    topics.set_deduplication("once", True)
+    number = int(w.payload())  # no other message has it
+    outcome = yield lambda: producer.send(b"%d" % number, sequence_id=number)
+    producer.send(b"%d" % number, sequence_id=number)
+    found = [each.sequence_id() for each in topic_messages(w.client, "once")]
+    assert found.count(number) == 1
+    outcome = yield lambda: topics.get_deduplication("once")
+    if not outcome.interrupted:
+        assert outcome.value is True
+    yield lambda: topics.remove_deduplication("once")
+    yield lambda: w.client.admin.namespaces.set_deduplication("public/default", False)
+    yield lambda: w.client.admin.namespaces.remove_deduplication("public/default")
+    w.client.admin.namespaces.remove_deduplication("public/default")
+    message = producer.new_message().value(b"x").key_bytes(b"k")
+    yield message.send
+    producer.close()
+
+
+def topic_messages(client: pulsarx.Client, topic: str) -> list[Any]:
+    reader = client.create_reader(topic, MessageId.earliest)
+    found: list[Any] = []
+    while batch := reader.read_many(10_000, 0):
+        found += batch
+    return found
+
+
 def send(w: World) -> Steps:
     data = w.payload()
     outcome = yield lambda: w.producer.send(data)
@@ -743,6 +774,7 @@ CALLS: dict[str, Callable[[World], Steps]] = {
     "create_and_close_producer": create_and_close_producer,
     "take_a_topic": take_a_topic,
     "wait_for_a_topic": wait_for_a_topic,
+    "deduplicate": deduplicate,
     "send": send,
     "send_to_a_new_topic": send_to_a_new_topic,
     "send_in_batches": send_in_batches,

@@ -5,6 +5,9 @@ from __future__ import annotations
 # Below tests/api.
 MODULES = [
     "producing.test_access_modes",
+    "producing.test_deduplication",
+    "producing.test_message_builder",
+    "producing.test_message_sizes",
     "producing.test_batching",
     "producing.test_compression",
     "producing.test_key_based_batching",
@@ -39,6 +42,8 @@ LEFT_OUT: dict[str, list[str]] = {
         "test_access_modes__*partition*",
         "test_access_modes__while_a_topic_grows_nobody_comes_before_its_holder",
         "test_batch_receive__*two topics*",
+        "test_deduplication__*partition*",
+        "test_message_builder__the_partition_goes_by_the_text_of_a_key",
         "test_failover__partitions_are_spread_over_the_names",
         "test_key_based_batching__each_partition_has_its_batches",
         "test_listener__*topic1*",
@@ -70,11 +75,34 @@ LEFT_OUT: dict[str, list[str]] = {
     "consumer events are not supported yet over a connection": [
         "test_listener__consumer_events_are_told_in_order[t]",
     ],
+    "the client is not told which messages of a batch were stored before, nor that any were": [
+        "test_deduplication__of_a_batch_the_duplicates_are_told_to_their_callbacks",
+        "test_deduplication__every_lower_id_is_a_duplicate_seen_or_not",
+        "test_deduplication__send_many_and_tables_tell_duplicates_too",
+        "test_deduplication__what_is_sent_again_succeeds_and_is_not_stored[sync-batch]",
+        "test_deduplication__what_is_sent_again_succeeds_and_is_not_stored[sync-keys]",
+        "test_deduplication__what_is_sent_again_succeeds_and_is_not_stored[interval-batch]",
+        "test_deduplication__what_is_sent_again_succeeds_and_is_not_stored[interval-keys]",
+        "test_deduplication__what_is_sent_again_succeeds_and_is_not_stored[os-batch]",
+        "test_deduplication__what_is_sent_again_succeeds_and_is_not_stored[os-keys]",
+    ],
+    "the client numbers its messages without knowing what the topic holds, as those of Pulsar": [
+        "test_deduplication__a_message_without_an_id_of_its_own_is_never_a_duplicate",
+        "test_deduplication__turned_on_what_has_no_id_of_its_own_is_not_dropped",
+    ],
+    "verbs over a connection are those of an owner": [
+        "test_deduplication__bad_arguments_are_refused",
+    ],
+    "dead letters are not supported yet over a connection": [
+        "test_message_builder__a_dead_letter_has_the_key_in_bytes",
+    ],
     "the client learns that its producer was fenced when it sends": [
         "test_access_modes__it_is_not_connected_from_then_on",
     ],
     "an error code of the protocol stands for several classes of errors": [
         "test_access_modes__a_take_over_that_cannot_be_committed_changes_nothing",
+        "test_deduplication__a_duplicate_of_what_failed_is_new",
+        "test_deduplication__batches_by_key_of_which_some_failed_can_be_sent_again",
         "test_access_modes__a_waiter_whose_turn_cannot_be_kept_lets_the_next_one_come",
         "test_key_based_batching__a_full_disk_is_told_to_everybody",
         "test_key_based_batching__a_send_hears_of_its_own_batch_only",

@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 
 from pulsarx import errors
+from pulsarx._pycore.publish.outgoing_message import BytesKey, BytesOrderingKey
 from pulsarx.options.redelivery_backoff import MultiplierRedeliveryBackoff
 from pulsarx.schema.schema import BytesSchema
 from pulsarx.topic_name import TopicName
@@ -20,7 +21,7 @@ from pulsarx.topic_name import TopicName
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     from pulsarx._pycore.message.message import Message
     from pulsarx.broker.runtime import BrokerRuntime
@@ -73,8 +74,8 @@ class LetterProducer:
             sent: MessageId = producer.send(
                 None if message.has_null_value() else message.data(),
                 properties=properties,
-                partition_key=message.partition_key() or None,
-                ordering_key=message.ordering_key() or None,
+                partition_key=_key_of(message),
+                ordering_key=_ordering_key_of(message),
                 event_timestamp=message.event_timestamp() or None,
                 deliver_at=self._clock.now_ms() + delay_ms if delay_ms > 0 else None,
             )
@@ -131,3 +132,16 @@ def letter_schema_version(
     if info is None:
         return None
     return runtime.schemas.register(letter_topic, info, "ALWAYS_COMPATIBLE")
+
+
+def _key_of(message: Message) -> str | None:
+    key = message.partition_key()
+    if key and message.has_base64_encoded_key():
+        return BytesKey(key)
+    return key or None
+
+
+def _ordering_key_of(message: Message) -> Any:
+    """It may be any bytes, which text stands for."""
+    key = message.ordering_key()
+    return BytesOrderingKey(key.encode("utf-8", "surrogateescape")) if key else None

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pulsarx.message_id import MessageId
     from pulsarx.options.members import ProducerOptions
     from pulsarx.owner import MemberOwner
+    from pulsarx.producing.message_builder import TypedMessageBuilder
     from pulsarx.producing.producer_creation import Steps
     from pulsarx.schema.schema import Schema
 
@@ -331,6 +332,12 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
         return [each for each in self.producers if each is not None]
 
     # The rest -------------------------------------------------------------------------------------
+
+    def new_message(self) -> TypedMessageBuilder:
+        """A message to be described step by step, and sent by its own `send`."""
+        from pulsarx.producing.message_builder import TypedMessageBuilder
+
+        return TypedMessageBuilder(self)
 
     def topic(self) -> str:
         """Full name of the partitioned topic."""

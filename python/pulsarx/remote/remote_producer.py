@@ -116,7 +116,9 @@ def remote_producer_steps(
         except BaseException:
             entry.leave()
             raise
-    return RemoteProducer(connection, entry, values, topic, options, clock)
+    made = RemoteProducer(connection, entry, values, topic, options, clock)
+    made.resume_after(values["last_sequence_id"])
+    return made
 
 
 def _send(

@@ -6,7 +6,7 @@ from pulsarx import errors
 from pulsarx._pycore.publish.entry_intake import EntryIntake
 from pulsarx._pycore.publish.entry_publisher import LedgerPublisher
 from pulsarx.closing import attempt
-from pulsarx.compression import decompress
+from pulsarx.compression import compress, decompress
 from pulsarx.wire.frames import entry_size_max
 
 TYPE_CHECKING = False
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
+    from pulsarx._pycore.publish.producer_sequences import ProducerSequences
     from pulsarx.broker.topics.topic import Topic
 
     Told = Callable[[Any, Any], object]  # error or None, message id or None
@@ -35,9 +36,13 @@ class SessionProducer:
         self._intake = EntryIntake(
             LedgerPublisher(topic.name, topic.tail, completions, runtime.durability_code),
             decompress,
+            compress,
             entry_size_max(runtime.options.max_message_size),
             runtime.decompressed_size_max,
         )
+        self._sequences: ProducerSequences | None = None
+        if topic.deduplication is not None:
+            self.deduplicate(topic.deduplication.of(name))
 
     def publish(self, entry: bytes, told: Told) -> None:
         """Publish one entry; told(error or None, message id) is called in the order of the calls,
@@ -70,8 +75,18 @@ class SessionProducer:
         """Another producer has the topic to itself; the client learns it when it sends."""
         self._intake.fence(reason)
 
+    def deduplicate(
+        self,
+        sequences: ProducerSequences | None,
+        catch_up: Callable[[], object] | None = None,
+    ) -> None:
+        """See EntryIntake."""
+        self._intake.deduplicate(sequences, catch_up)
+        self._sequences = sequences
+
     def last_sequence_id(self) -> int:
-        return -1
+        """-1: it is not known."""
+        return -1 if self._sequences is None else self._sequences.stored
 
     def abandon(self) -> None:
         """In a forked child: touch nothing."""

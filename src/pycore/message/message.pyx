@@ -10,7 +10,8 @@ from libc.string cimport memset
 from pulsarx._core.byte_reader cimport ByteReader, byte_reader_start
 from pulsarx._core.message_metadata cimport MessageMetadata, message_metadata_decode
 from pulsarx._core.single_metadata cimport (
-    METADATA_EVENT_TIME, METADATA_NULL_VALUE, METADATA_ORDERING_KEY, METADATA_PARTITION_KEY,
+    METADATA_EVENT_TIME, METADATA_KEY_BASE64, METADATA_NULL_VALUE, METADATA_ORDERING_KEY,
+    METADATA_PARTITION_KEY,
     METADATA_SCHEMA_VERSION,
     PropertyView, SingleMetadata, property_next, single_metadata_decode,
 )
@@ -86,6 +87,30 @@ cdef class Message:
         if single.flags & METADATA_PARTITION_KEY == 0:
             return ""
         return text(single.partition_key, single.partition_key_size)
+
+    def has_key(self) -> bool:
+        """Whether it was sent with a key."""
+        cdef SingleMetadata single
+        message_metadata(self, &single)
+        return single.flags & METADATA_PARTITION_KEY != 0
+
+    def has_base64_encoded_key(self) -> bool:
+        """Whether partition_key is the base64 text of a key that is bytes."""
+        cdef SingleMetadata single
+        message_metadata(self, &single)
+        return single.flags & METADATA_KEY_BASE64 != 0
+
+    def key_bytes(self) -> bytes:
+        """The key as bytes, `b""` when it has none."""
+        key = self.partition_key().encode("utf-8", "surrogateescape")
+        if not self.has_base64_encoded_key():
+            return key
+        import base64
+
+        try:
+            return base64.b64decode(key + b"=" * (-len(key) % 4), validate=True)
+        except ValueError:               # another client's, which calls itself base64 and is not
+            return key
 
     def ordering_key(self) -> str:
         """The ordering key, `""` when it has none."""

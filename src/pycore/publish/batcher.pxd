@@ -6,14 +6,18 @@ Methods want the mutex held by the caller unless they say otherwise; it is the p
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
+from pulsarx._core.batch_encode cimport batch_encode_payload_size
 from pulsarx._core.message_metadata cimport MessageMetadata
-from pulsarx._core.single_metadata cimport SingleMetadata
+from pulsarx._core.single_metadata cimport SingleMetadata, single_metadata_size
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
 from pulsarx._pycore.publish.key_batches cimport KeyBatches
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.outgoing_message cimport PropertyScratch
 from pulsarx._pycore.publish.producer_sequences cimport ProducerSequences
+
+cdef enum BatchLimits:
+    HEADER_SIZE_MAX = 64       # of a message in a batch, without its keys and properties
 
 cdef enum ProducerState:
     PRODUCER_OPEN = 1
@@ -71,8 +75,8 @@ cdef class Batcher:
     """
 
     cdef bint is_duplicate(self, uint64_t sequence_id) except -1
-    """Whether a message with this id is stored, or on its way. Not: it counts as pushed. Where there
-    are sequences alone. What the first one failed with is raised."""
+    """Whether a message with this id is stored, or on its way; else it counts as pushed. Where
+    there are sequences. What the first one failed with is raised."""
 
     cdef bint was_pushed(self, int64_t sequence_id) except -1
     cdef int begin(self, OpenBatch batch) except -1
@@ -100,6 +104,20 @@ cdef class Batcher:
     cdef void fill_envelope(self, MessageMetadata* envelope, int64_t publish_ms) noexcept
     cdef int give_up(self, list callbacks, uint32_t message_count, bint awaited,
                      object error) except -1
+    cdef inline bint fits(self, OpenBatch batch, const SingleMetadata* metadata) noexcept:
+        """Whether the message may join the batch."""
+        cdef size_t before = batch_encode_payload_size(&batch.batch)
+        cdef size_t size = HEADER_SIZE_MAX + <size_t>metadata.payload_size
+        size += <size_t>metadata.partition_key_size + metadata.ordering_key_size
+        # How long it is exactly counts near the limit alone.
+        if metadata.property_count == 0 and before + size <= self.batch_bytes_max:
+            return True
+        size = 4 + <size_t>metadata.payload_size + single_metadata_size(metadata)
+        return before + size <= self.batch_bytes_max
+
+    cdef int check_size(self, Py_ssize_t size) except -1
+    """MessageTooBig: no compression makes a content of so many bytes a message."""
+
     cdef int refuse_size(self, Py_ssize_t size) except -1
     cdef int check_open(self) except -1
     cdef int cancel_timer(self) except -1

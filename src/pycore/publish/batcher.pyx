@@ -11,7 +11,7 @@ from libc.string cimport memset
 
 from pulsarx import errors
 from pulsarx._core.batch_encode cimport (
-    batch_encode_add, batch_encode_clear, batch_encode_payload_size, batch_encode_single,
+    batch_encode_add, batch_encode_clear, batch_encode_single,
 )
 from pulsarx._core.entry_frame cimport ENTRY_COMPRESSED, EntryFrame
 from pulsarx._core.message_metadata cimport MessageMetadata
@@ -31,6 +31,9 @@ from pulsarx._pycore.publish.producer_sequences cimport ProducerSequences
 cdef enum Tuning:
     HEADROOM = 1024            # for the metadata in front of a batch; a longer one makes it grow
     CAPACITY = 4096            # grows to what batches need
+    # bytes that an entry may have above max_message_size, for its metadata; as in Pulsar
+    ENTRY_PADDING = 10240
+    DECOMPRESSED_SIZE_MAX = 134217728    # what every client decompresses
 
 
 cdef class BatchDue:
@@ -62,7 +65,8 @@ cdef class Batcher:
             self.keyed = KeyBatches(len(self.name_utf8))
         self.plain_sends = self.batching and self.bytes_schema and self.keyed is None
         self.batch_messages_max = options.batching_max_messages
-        self.batch_bytes_max = options.batching_max_allowed_size_in_bytes
+        # An entry is never larger than a message may be.
+        self.batch_bytes_max = min(options.batching_max_allowed_size_in_bytes, message_size_max)
         self.batch_delay_ms = options.batching_max_publish_delay_ms
         self.message_size_max = message_size_max
         self.pending_max = options.max_pending_messages
@@ -85,9 +89,7 @@ cdef class Batcher:
     cdef int add(self, SingleMetadata* metadata, const uint8_t* payload,
                  object callback) except -1:
         cdef OpenBatch batch = self.open
-        cdef size_t size = 24 + metadata.payload_size + metadata.partition_key_size
         cdef int status
-        size += metadata.ordering_key_size
         if self.keyed is not None:
             if not self.keyed.fits(metadata, self.batch_bytes_max):
                 self.close_open()
@@ -97,7 +99,7 @@ cdef class Batcher:
                 self.close_open()
                 batch = self.keyed.batch_of(metadata)
         elif batch.batch.message_count and (
-                batch_encode_payload_size(&batch.batch) + size > self.batch_bytes_max
+                not self.fits(batch, metadata)
                 or metadata.sequence_id <= batch.batch.last_sequence_id or batch.entry != NULL):
             self.close(batch, self.caller_waits)
         if batch.batch.message_count == 0:
@@ -140,6 +142,12 @@ cdef class Batcher:
             self.sequences = sequences
         finally:
             mutex_unlock(&self.publisher.mutex)
+
+    def resume_after(self, int64_t sequence_id) -> None:
+        """What the broker knows of this name, where that is not in this process."""
+        if self.own_ids_are_new and sequence_id >= 0:
+            self.next_sequence_id = <uint64_t>(sequence_id + 1)
+            self.published_sequence_id = sequence_id
 
     cdef int lift_own_ids(self) except -1:
         if self.own_ids_are_new and <int64_t>self.next_sequence_id <= self.sequences.pushed:
@@ -215,7 +223,7 @@ cdef class Batcher:
         try:
             batches = self.keyed.ready()
             for at, batch in enumerate(batches):
-                batch.batch.more_follow = self.sequences is not None and at + 1 < len(batches)
+                batch.batch.more_follow = at + 1 < len(batches)
                 told = self.keyed.awaited is None or batch is self.keyed.awaited
                 try:
                     self.close(batch, self.caller_waits and told)
@@ -243,6 +251,9 @@ cdef class Batcher:
         self.entry_count += 1
         try:
             batch.encode(&envelope, self.compress, self.compression)
+            if batch.packed_size > self.message_size_max or (
+                    batch.frame.entry_size > self.message_size_max + ENTRY_PADDING):
+                self.refuse_size(batch.frame.entry_size)
             self.publisher.publish(&batch.frame, batch.entry, receipt, batch.callbacks, awaited)
         except BaseException as error:
             if not is_refusal(error):
@@ -295,7 +306,8 @@ cdef class Batcher:
                                          &entry_size)
             if status != STATUS_OK:
                 raise_status(status, 0, f"encode a message of {single.payload_size} bytes")
-            if entry_size > self.message_size_max + 10240:
+            if size > self.message_size_max or (
+                    entry_size > self.message_size_max + ENTRY_PADDING):
                 self.refuse_size(entry_size)
             memset(&frame, 0, sizeof(frame))
             frame.entry_size = entry_size
@@ -379,6 +391,12 @@ cdef class Batcher:
                     f"not durable yet and "
                     f"max_pending_messages is {self.pending_max}; wait, or set block_if_queue_full")
             self.publisher.wait_for_oldest()
+        return 0
+
+    cdef int check_size(self, Py_ssize_t size) except -1:
+        if size > self.message_size_max and (
+                self.compression == 0 or size > DECOMPRESSED_SIZE_MAX):
+            self.refuse_size(size)
         return 0
 
     cdef int refuse_size(self, Py_ssize_t size) except -1:

@@ -4,7 +4,7 @@
 from collections import deque
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, uint8_t, uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.entry_frame cimport EntryFrame
@@ -83,6 +83,9 @@ cdef class ConnectionPublisher(EntryPublisher):
             receipt.ledger_id = ledger_id
             receipt.entry_id = entry_id
             receipt.message_count = message_count
+            if ledger_id == UINT64_MAX:
+                receipt.is_duplicate = True
+                message_count = 0
             if callbacks:
                 self.completions.post(callbacks, ledger_id, entry_id, message_count, None,
                                       self.partition)

@@ -2,6 +2,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pulsarx._pycore.publish.entry_publisher import EntryPublisher
+from pulsarx._pycore.publish.producer_sequences import ProducerSequences
 
 class EntryIntake:
     """Publishes the entries of one producer at the other end of a connection. Any thread."""
@@ -10,12 +11,18 @@ class EntryIntake:
         self,
         publisher: EntryPublisher,
         decompress: Callable[[int, bytes, int, int], bytes],
+        compress: Callable[[int, bytes], bytes],
         entry_size_max: int,
         decompressed_size_max: int,
     ) -> None: ...
     def publish(self, entry: bytes, callback: Callable[[Any, Any], object]) -> None: ...
     def settle(self) -> None: ...
     def flush(self) -> None: ...
+    def deduplicate(
+        self,
+        sequences: ProducerSequences | None,
+        catch_up: Callable[[], object] | None = None,
+    ) -> None: ...
     def fence(self, reason: str) -> None:
         """Publish nothing from now on."""
 

@@ -3,23 +3,30 @@
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
+from pulsarx._core.batch_encode cimport batch_encode_single
 from pulsarx._core.entry_frame cimport ENTRY_BATCH, ENTRY_MIXED_KEYS, EntryFrame
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
-from pulsarx._core.message_metadata cimport EntryParts
-from pulsarx._core.single_metadata cimport METADATA_ORDERING_KEY, METADATA_PARTITION_KEY
+from pulsarx._core.message_metadata cimport EntryParts, MessageMetadata
+from pulsarx._core.single_metadata cimport (
+    METADATA_HIGHEST_SEQUENCE, METADATA_ORDERING_KEY, METADATA_PARTITION_KEY, SingleMetadata,
+    single_metadata_decode,
+)
 from pulsarx._core.status cimport STATUS_END, STATUS_OK
 from pulsarx._core.sticky_key cimport STICKY_NON_KEY, sticky_key_of_encoded
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.message.entry_bytes cimport entry_bytes_check
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
+from pulsarx._pycore.publish.open_batch cimport OpenBatch
+from pulsarx._pycore.publish.producer_sequences cimport ProducerSequences
 
 cdef enum:
+    HEADROOM = 1024              # of a batch that is written anew; it grows
     ROOM_BEHIND = 8              # bytes a publisher may overwrite behind an entry
 
 
@@ -28,12 +35,20 @@ cdef class EntryIntake:
 
     cdef EntryPublisher publisher
     cdef object decompress
+    cdef object compress
+    cdef ProducerSequences sequences     # None: all is stored
+    cdef list ids                        # of the entry that came last
+    cdef bint more_follow                # entries that belong to it, as batch_encode marks them
+    cdef bytes plain                     # its payload
+    cdef OpenBatch rewritten             # without duplicates; made with the first
     cdef uint32_t entry_size_max
     cdef uint32_t decompressed_size_max
 
-    def __init__(self, EntryPublisher publisher not None, decompress, uint32_t entry_size_max,
-                 uint32_t decompressed_size_max) -> None:
-        """decompress: (kind, data, uncompressed size, limit) -> bytes."""
+    def __init__(self, EntryPublisher publisher not None, decompress, compress,
+                 uint32_t entry_size_max, uint32_t decompressed_size_max) -> None:
+        """decompress: (kind, data, uncompressed size, limit) -> bytes. compress: (kind, bytes) ->
+        bytes."""
+        self.compress = compress
         self.publisher = publisher
         self.decompress = decompress
         self.entry_size_max = entry_size_max
@@ -56,26 +71,121 @@ cdef class EntryIntake:
         entry_bytes_check(<const uint8_t*>PyBytes_AS_STRING(entry), <uint32_t>size, &frame, &parts)
         if frame.flags & ENTRY_BATCH:
             self.check_batch(&frame, &parts)
+        else:
+            self.ids = [<int64_t>parts.metadata.sequence_id]
+            self.more_follow = parts.metadata.highest_sequence_id != 0
+        if self.sequences is not None:
+            self.publish_new(entry, &frame, &parts, callback)
+        else:
+            self.publish_entry(PyBytes_AS_STRING(entry), &frame, callback)
+
+    cdef int publish_entry(self, const char* entry, EntryFrame* frame, callback) except -1:
+        """Store frame.entry_size bytes."""
+        cdef uint32_t size = frame.entry_size
+        cdef uint8_t* room
         room = <uint8_t*>PyMem_Malloc(ENTRY_FRAME_SIZE + size + ROOM_BEHIND)
         if room == NULL:
             raise MemoryError(f"publish an entry of {size} bytes")
         try:
-            memcpy(room + ENTRY_FRAME_SIZE, PyBytes_AS_STRING(entry), size)
+            memcpy(room + ENTRY_FRAME_SIZE, entry, size)
             memset(room + ENTRY_FRAME_SIZE + size, 0, ROOM_BEHIND)
             mutex_lock(&self.publisher.mutex)
             try:
-                self.publisher.publish(&frame, room + ENTRY_FRAME_SIZE, Receipt.__new__(Receipt),
+                self.publisher.publish(frame, room + ENTRY_FRAME_SIZE, Receipt.__new__(Receipt),
                                        [(0, callback)], False)
+                if self.sequences is not None:
+                    self.sequences.note_stored(max(self.ids), self.ids, self.more_follow,
+                                               frame.publish_time_ms)
             finally:
                 mutex_unlock(&self.publisher.mutex)
         finally:
             PyMem_Free(room)
+        return 0
+
+    # Duplicates -----------------------------------------------------------------------------------
+
+    def deduplicate(self, ProducerSequences sequences, catch_up=None) -> None:
+        """Tell duplicates by these numbers from now on; None: no more. catch_up: called first, with
+        nothing on its way into the topic."""
+        mutex_lock(&self.publisher.mutex)
+        try:
+            if catch_up is not None:
+                catch_up()
+            if sequences is not None:
+                sequences.begin(-1)
+            self.sequences = sequences
+        finally:
+            mutex_unlock(&self.publisher.mutex)
+
+    cdef int publish_new(self, bytes entry, EntryFrame* frame, EntryParts* parts,
+                         callback) except -1:
+        """Publish what of an entry is new. One thread publishes, that of the connection."""
+        cdef list kept = []
+        cdef int64_t highest = self.sequences.stored
+        for at, sequence_id in enumerate(self.ids):
+            if sequence_id > highest or not self.sequences.is_stored(sequence_id):
+                kept.append(at)
+                highest = max(highest, <int64_t>sequence_id)
+        if not kept:
+            mutex_lock(&self.publisher.mutex)
+            try:
+                self.publisher.confirm_duplicate(Receipt.__new__(Receipt), callback)
+            finally:
+                mutex_unlock(&self.publisher.mutex)
+            return 0
+        if len(kept) == len(self.ids):
+            return self.publish_entry(PyBytes_AS_STRING(entry), frame, callback)
+        return self.publish_without(kept, frame, parts, callback)
+
+    cdef int publish_without(self, list kept, EntryFrame* frame, EntryParts* parts,
+                             callback) except -1:
+        """Publish the messages of a batch that are kept, by their place in it."""
+        cdef MessageMetadata metadata = parts.metadata
+        cdef EntryFrame shorter = frame[0]
+        cdef BatchMessage each
+        cdef uint8_t* entry = NULL
+        cdef const uint8_t* payload = <const uint8_t*>PyBytes_AS_STRING(self.plain)
+        cdef uint32_t size = <uint32_t>PyBytes_GET_SIZE(self.plain)
+        cdef uint32_t at = 0
+        cdef uint32_t begin = 0
+        cdef uint32_t number = 0
+        cdef int status
+        cdef set places = set(kept)
+        cdef list slices = []
+        while batch_decode_next(payload, size, &at, &each) == STATUS_OK:
+            if number in places:
+                slices.append(self.plain[begin:at])
+            begin = at
+            number += 1
+        packed = b"".join(slices)
+        if metadata.compression:
+            metadata.uncompressed_size = <uint32_t>len(packed)
+            packed = self.compress(metadata.compression, packed)
+        self.ids = [self.ids[place] for place in kept]
+        metadata.message_count = <uint32_t>len(kept)
+        metadata.sequence_id = <uint64_t>self.ids[len(self.ids) - 1]
+        if not self.more_follow:
+            metadata.flags |= METADATA_HIGHEST_SEQUENCE
+            metadata.sequence_id = <uint64_t>self.ids[0]
+            metadata.highest_sequence_id = <uint64_t>self.ids[len(self.ids) - 1]
+        metadata.property_count = 0          # a batch has those of its messages
+        if self.rewritten is None:
+            self.rewritten = OpenBatch(HEADROOM, HEADROOM)
+        status = batch_encode_single(&self.rewritten.batch, &metadata,
+                                     <const uint8_t*>PyBytes_AS_STRING(packed),
+                                     <uint32_t>PyBytes_GET_SIZE(packed), &entry,
+                                     &shorter.entry_size)
+        if status != STATUS_OK:
+            raise_status(status, 0, f"write a batch of {len(kept)} messages anew")
+        shorter.message_count = metadata.message_count
+        return self.publish_entry(<const char*>entry, &shorter, callback)
 
     cdef int check_batch(self, EntryFrame* frame, EntryParts* parts) except -1:
         """Walk a batch: it holds as many messages as its metadata says. Sets what dispatch by key
         needs."""
         cdef BatchMessage each
         cdef bytes plain = None
+        cdef SingleMetadata metadata
         cdef const uint8_t* payload = parts.payload
         cdef uint32_t size = parts.payload_size
         cdef uint32_t at = 0
@@ -87,6 +197,12 @@ cdef class EntryIntake:
                                     parts.metadata.uncompressed_size, self.decompressed_size_max)
             payload = <const uint8_t*>PyBytes_AS_STRING(plain)
             size = <uint32_t>PyBytes_GET_SIZE(plain)
+        elif self.sequences is not None:
+            plain = payload[:size]
+        self.plain = plain
+        self.ids = [<int64_t>parts.metadata.highest_sequence_id]
+        if self.sequences is not None:
+            self.ids = []
         while True:
             status = batch_decode_next(payload, size, &at, &each)
             if status == STATUS_END:
@@ -94,6 +210,12 @@ cdef class EntryIntake:
             if status != STATUS_OK:
                 raise_status(status, 0, f"read message {walked} of a batch that came over a "
                                         f"connection")
+            if self.sequences is not None:
+                status = single_metadata_decode(each.encoded_metadata,
+                                                each.encoded_metadata_size, &metadata)
+                raise_status(status, 0, f"read message {walked} of a batch that came over a "
+                                        f"connection")
+                self.ids.append(<int64_t>metadata.sequence_id)
             hash = STICKY_NON_KEY
             if each.flags & (METADATA_PARTITION_KEY | METADATA_ORDERING_KEY):
                 status = sticky_key_of_encoded(each.encoded_metadata, each.encoded_metadata_size,
@@ -105,6 +227,9 @@ cdef class EntryIntake:
             elif hash != frame.sticky_hash:
                 frame.flags |= ENTRY_MIXED_KEYS
             walked += 1
+        self.more_follow = self.sequences is not None and walked != 0 and (
+            parts.metadata.highest_sequence_id == 0
+            and self.ids[walked - 1] == <int64_t>parts.metadata.sequence_id)
         if walked != frame.message_count:
             raise errors.CorruptDataError(
                 f"a batch that came over a connection holds {walked} messages; its metadata says "

@@ -10,7 +10,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from pulsarx._core.batch_encode cimport batch_encode_payload_size
 from pulsarx._core.single_metadata cimport (
-    METADATA_ORDERING_KEY, METADATA_PARTITION_KEY, SingleMetadata,
+    METADATA_ORDERING_KEY, METADATA_PARTITION_KEY, SingleMetadata, single_metadata_size,
 )
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 
@@ -71,9 +71,8 @@ cdef class KeyBatches:
 
 
 cdef inline uint32_t size_of(const SingleMetadata* metadata) noexcept:
-    """About how many bytes a message adds to its batch."""
-    return (24 + metadata.payload_size + metadata.partition_key_size
-            + metadata.ordering_key_size)
+    """How many bytes a message adds to its batch."""
+    return 4 + single_metadata_size(metadata) + metadata.payload_size
 
 
 cdef bytes sticky_key(const SingleMetadata* metadata):

@@ -22,6 +22,7 @@ cdef class OpenBatch:
     cdef Receipt receipt                 # a waiting send looks at it when the batch is published
     cdef int64_t publish_ms              # when it was begun
     cdef EntryFrame frame                # once encoded
+    cdef uint32_t packed_size            # once encoded: of the compressed payload; else 0
     cdef uint8_t* entry                  # once encoded: inside the buffer of batch; else NULL
 
     cdef int encode(self, MessageMetadata* envelope, object compress,

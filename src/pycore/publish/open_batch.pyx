@@ -47,6 +47,7 @@ cdef class OpenBatch:
         if compression:
             batch_encode_plain_payload(&self.batch, &plain, &size)
             packed = compress(compression, plain[:size])
+            self.packed_size = <uint32_t>PyBytes_GET_SIZE(packed)
             envelope.compression = compression
             status = batch_encode_compressed(&self.batch, envelope,
                                              <const uint8_t*>PyBytes_AS_STRING(packed),
@@ -73,6 +74,7 @@ cdef class OpenBatch:
     cdef void clear(self) noexcept:
         batch_encode_clear(&self.batch)
         self.entry = NULL
+        self.packed_size = 0
         self.callbacks = None
         self.ids = None
         self.receipt = None

@@ -1,13 +1,26 @@
 # cython: language_level=3
 """Body of outgoing_message.pxd."""
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Realloc
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from pulsarx._core.single_metadata cimport (
-    METADATA_EVENT_TIME, METADATA_NULL_VALUE, METADATA_ORDERING_KEY, METADATA_PARTITION_KEY,
-    METADATA_PROPERTIES, PropertyView, SingleMetadata,
+    METADATA_EVENT_TIME, METADATA_KEY_BASE64, METADATA_NULL_VALUE, METADATA_ORDERING_KEY,
+    METADATA_PARTITION_KEY, METADATA_PROPERTIES, PropertyView, SingleMetadata,
 )
+
+class BytesKey(str):
+    """The base64 text of a key that is bytes."""
+
+    __slots__ = ()
+
+
+class BytesOrderingKey(bytes):
+    """An ordering key that is bytes; the official client takes text alone."""
+
+    __slots__ = ()
+
 
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
@@ -49,8 +62,15 @@ cdef int outgoing_describe(SingleMetadata* metadata, PropertyScratch* scratch, o
         metadata.partition_key = utf8(key, "partition_key", &metadata.partition_key_size)
         if metadata.partition_key_size:
             metadata.flags |= METADATA_PARTITION_KEY
+            if type(key) is BytesKey:
+                metadata.flags |= METADATA_KEY_BASE64
     if ordering_key is not None:
-        metadata.ordering_key = utf8(ordering_key, "ordering_key", &metadata.ordering_key_size)
+        if type(ordering_key) is BytesOrderingKey:
+            metadata.ordering_key = <const uint8_t*>PyBytes_AS_STRING(ordering_key)
+            metadata.ordering_key_size = <uint32_t>PyBytes_GET_SIZE(ordering_key)
+        else:
+            metadata.ordering_key = utf8(ordering_key, "ordering_key",
+                                         &metadata.ordering_key_size)
         if metadata.ordering_key_size:
             metadata.flags |= METADATA_ORDERING_KEY
     if properties is not None:

@@ -79,7 +79,9 @@ cdef class PartitionRouter:
             return self.at(self.router(content, properties, key, ordering_key, event_timestamp))
         # What is no text is refused by whichever partition it comes to.
         if key is not None and isinstance(key, str) and len(<str>key) != 0:
-            return self.at(partition_hash(self.hashing_scheme, key) % <Py_ssize_t>(
+            # A key of bytes is a subclass of str: its text is hashed.
+            plain = key if type(key) is str else str(key)
+            return self.at(partition_hash(self.hashing_scheme, plain) % <Py_ssize_t>(
                 self.topic.partition_count))
         current = self.current
         if current is not None and (

@@ -9,7 +9,7 @@ from libc.string cimport memset
 
 from pulsarx import errors
 from pulsarx._core.batch_encode cimport (
-    batch_encode_add, batch_encode_add_plain, batch_encode_payload_size,
+    batch_encode_add,
 )
 from pulsarx._core.single_metadata cimport METADATA_SEQUENCE_ID, SingleMetadata
 from pulsarx._core.status cimport STATUS_OK
@@ -136,7 +136,7 @@ cdef class ProducerCore(Batcher):
         memset(&metadata, 0, sizeof(metadata))
         metadata.flags = METADATA_SEQUENCE_ID
         if self.state == PRODUCER_OPEN and size > self.message_size_max:
-            self.refuse_size(size)
+            self.check_size(size)
         metadata.payload_size = <uint32_t>size
         if key is not None:
             outgoing_describe(&metadata, &self.scratch, key, None, None, None, None)
@@ -196,8 +196,7 @@ cdef class ProducerCore(Batcher):
         if not (self.bytes_schema and type(content) is bytes):
             content = outgoing_content(self.schema, content, &metadata)
         if content is not None:
-            if PyBytes_GET_SIZE(content) > self.message_size_max:
-                self.refuse_size(PyBytes_GET_SIZE(content))
+            self.check_size(PyBytes_GET_SIZE(content))
             payload = <const uint8_t*>PyBytes_AS_STRING(content)
             metadata.payload_size = <uint32_t>PyBytes_GET_SIZE(content)
         if partition_key is not None or properties is not None or ordering_key is not None or (
@@ -373,11 +372,8 @@ cdef class ProducerCore(Batcher):
             if content is not None:
                 payload = <const uint8_t*>PyBytes_AS_STRING(content)
                 metadata.payload_size = <uint32_t>PyBytes_GET_SIZE(content)
-                if metadata.payload_size > self.message_size_max:
-                    self.refuse_size(metadata.payload_size)
-            if batch.batch.message_count and (
-                    batch_encode_payload_size(&batch.batch) + metadata.payload_size + 24
-                    > self.batch_bytes_max):
+                self.check_size(PyBytes_GET_SIZE(content))
+            if batch.batch.message_count and not self.fits(batch, &metadata):
                 return at
             if self.sequences is not None:
                 self.lift_own_ids()

@@ -113,7 +113,7 @@ def test_the_limit_of_messages_counts_all_keys(client: pulsarx.Client) -> None:
 
 
 def test_the_limit_of_bytes_counts_all_keys(client: pulsarx.Client) -> None:
-    producer = by_key(client, batching_max_allowed_size_in_bytes=1000)
+    producer = by_key(client, batching_max_allowed_size_in_bytes=900)
     for number in range(7):
         producer.send_async(bytes(100), None, partition_key=str(number))
     assert entries(client) == []
