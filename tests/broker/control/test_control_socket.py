@@ -404,15 +404,18 @@ def test_every_verb_is_named() -> None:
     assert sorted(VERBS) == [
         "leases.release", "leases.renew", "leases.set",
         "ledgers.attach", "ledgers.attach_list",
-        "namespaces.get_namespaces", "namespaces.get_retention", "namespaces.set_retention",
+        "namespaces.get_deduplication", "namespaces.get_namespaces", "namespaces.get_retention",
+        "namespaces.remove_deduplication", "namespaces.set_deduplication",
+        "namespaces.set_retention",
         "schemas.create_schema", "schemas.delete_schema", "schemas.get_all_schemas",
         "schemas.get_namespace_policy", "schemas.get_schema_info", "schemas.get_topic_policy",
         "schemas.get_version_by_schema", "schemas.set_namespace_policy",
         "schemas.set_topic_policy", "schemas.test_compatibility",
         "subscriptions.create", "subscriptions.move",
         "topics.create_non_partitioned_topic", "topics.create_partitioned_topic", "topics.ensure",
-        "topics.get_list", "topics.get_partitioned_topic_list",
-        "topics.get_partitioned_topic_metadata", "topics.partitioned_stats", "topics.stats",
+        "topics.get_deduplication", "topics.get_list", "topics.get_partitioned_topic_list",
+        "topics.get_partitioned_topic_metadata", "topics.partitioned_stats",
+        "topics.remove_deduplication", "topics.set_deduplication", "topics.stats",
         "topics.update_partitioned_topic",
     ]  # fmt: skip
 

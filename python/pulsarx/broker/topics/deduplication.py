@@ -230,10 +230,17 @@ def snapshot_path(runtime: BrokerRuntime, topic_id: int) -> str | None:
 
 
 def forget_snapshot(path: str, runtime: BrokerRuntime) -> None:
-    """Of a topic without deduplication: it would tell duplicates of messages sent long ago."""
-    with suppress(FileNotFoundError):
+    """Of a topic without deduplication: it would tell duplicates of messages sent long ago.
+    StorageError: it could not be removed."""
+    if not os.path.exists(path):
+        return
+    try:
         runtime.directory.files.unlink(path)
         runtime.directory.files.flush_directory(os.path.dirname(path))
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise storage_error(f"remove {path}, the sequence ids of a topic", error) from error
 
 
 def logger() -> Logger:
