@@ -381,12 +381,18 @@ class Client:
         from pulsarx.reader import Reader
 
         assert self._broker is not None
-        found = self._broker.topic(TopicName.of(options.topic), create=not self.read_only)
-        cursor = found.reader_cursor(options.schema)
-        position = reader_position(
-            found.ledger, options.start_message_id, options.start_message_id_inclusive
-        )
-        reader = Reader(cursor.attach(position), cursor, options, self._pool)
+        while True:
+            found = self._broker.topic(TopicName.of(options.topic), create=not self.read_only)
+            try:
+                cursor = found.reader_cursor(options.schema)
+                position = reader_position(
+                    found.ledger, options.start_message_id, options.start_message_id_inclusive
+                )
+                reader = Reader(cursor.attach(position), cursor, options, self._pool)
+                break
+            except errors.TopicNotFound:
+                if not found.is_gone:
+                    raise  # else it was found just before it went; look for it again
         self._adopt(reader)
         reader.start_listener()
         return reader
@@ -578,14 +584,22 @@ def make_producer(broker: Broker, options: ProducerOptions) -> Producer | Partit
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.producer import Producer
 
-    found = broker.lookup(TopicName.of(options.topic))
-    if isinstance(found, Topic):
+    while True:
+        found = broker.lookup(TopicName.of(options.topic))
+        if not isinstance(found, Topic):
+            break
+        topic = found
+        topic.check_may_publish()
 
-        def make(name: str) -> Producer:
-            return Producer(found, options, name)
+        def make(name: str, topic: Topic = topic) -> Producer:
+            return Producer(topic, options, name)
 
-        producer: Producer = found.producers.add(options.producer_name, make)
-        return producer
+        try:
+            producer: Producer = topic.producers.add(options.producer_name, make)
+            return producer
+        except errors.TopicNotFound:
+            if not topic.is_gone:
+                raise  # else it was found just before it went; look for it again
     from pulsarx.producing.partitioned_producer import PartitionedProducer
 
     name = options.producer_name or broker.runtime.next_producer_name()

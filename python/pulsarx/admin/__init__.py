@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from pulsarx.admin.namespaces import Namespaces
+from pulsarx.admin.tenants import Tenants
 from pulsarx.admin.topics import Topics
 
 TYPE_CHECKING = False
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from pulsarx.admin.channel import Channel
 
-__all__ = ["Admin", "Namespaces", "Topics"]
+__all__ = ["Admin", "Namespaces", "Tenants", "Topics"]
 
 
 class Admin:
@@ -22,6 +23,7 @@ class Admin:
 
     def __init__(self, channel: Channel) -> None:
         """Use `Client.admin` or `at`."""
+        self.tenants = Tenants(channel)
         self.namespaces = Namespaces(channel)
         self.topics = Topics(channel)
 

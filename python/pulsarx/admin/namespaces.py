@@ -1,9 +1,11 @@
-"""`client.admin.namespaces`: policies that hold for all topics of a namespace."""
+"""`client.admin.namespaces`: namespaces, and the policies that hold for all topics of one."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pulsarx.admin.channel import Channel
 
 
@@ -13,9 +15,37 @@ class Namespaces:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
 
+    def create_namespace(self, namespace: str) -> None:
+        """Create `tenant/namespace`. NotAllowedError: it exists. TopicNotFound: its tenant does
+        not. Durable on return."""
+        self._channel.perform("namespaces.create_namespace", {"namespace": namespace})
+
+    def delete_namespace(self, namespace: str, force: bool = False) -> None:
+        """Delete a namespace with its policies. NotAllowedError: it has topics.
+
+        force: they go too, in the same commit, and their producers, consumers and readers are
+        closed. Durable on return.
+        """
+        arguments = {"namespace": namespace, "force": bool(force)}
+        self._channel.perform("namespaces.delete_namespace", arguments)
+
     def get_namespaces(self, tenant: str = "public") -> list[str]:
-        """Names of the namespaces of a tenant, as `tenant/namespace`."""
+        """Names of the namespaces of a tenant, as `tenant/namespace`. TopicNotFound: there is no
+        such tenant."""
         found: list[str] = self._channel.perform("namespaces.get_namespaces", {"tenant": tenant})
+        return found
+
+    def get_topics(self, namespace: str) -> list[str]:
+        """Full names of the topics of a namespace that hold messages: of a partitioned topic, its
+        partitions. Without system topics."""
+        arguments = {"namespace": namespace}
+        found: list[str] = self._channel.perform("namespaces.get_topics", arguments)
+        return found
+
+    def get_policies(self, namespace: str) -> dict[str, Any]:
+        """The policies that are set for the namespace, by name."""
+        arguments = {"namespace": namespace}
+        found: dict[str, Any] = self._channel.perform("namespaces.get_policies", arguments)
         return found
 
     def set_retention(self, namespace: str, time_minutes: int, size_mb: int) -> None:

@@ -48,9 +48,8 @@ def subscribe(
     topics = options.topic if isinstance(options.topic, list) else [options.topic]
     letters = _letters(owner, broker, options, name, topics)
     if isinstance(options.topic, str) and not options.retry_enable:
-        topic = broker.lookup(TopicName.of(options.topic))
-        if not isinstance(topic, PartitionedTopic):
-            consumer = _attach(topic, options, name, pool)
+        consumer = _subscribe_whole(broker, options.topic, options, name, pool)
+        if consumer is not None:
             if letters is not None:
                 consumer.letters = letters
                 letters.attach(consumer)
@@ -69,6 +68,21 @@ def subscribe(
         several.take_back()
         raise
     return whole
+
+
+def _subscribe_whole(
+    broker: Broker, wanted: str, options: ConsumerOptions, name: str, pool: ListenerPool
+) -> TopicConsumer | None:
+    """The consumer of a topic without partitions; None: it has some."""
+    while True:
+        topic = broker.lookup(TopicName.of(wanted))
+        if isinstance(topic, PartitionedTopic):
+            return None
+        try:
+            return _attach(topic, options, name, pool)
+        except errors.TopicNotFound:
+            if not topic.is_gone:
+                raise  # else it was found just before it went; look for it again
 
 
 def _subscribe_pattern(
@@ -97,7 +111,7 @@ def _subscribe_pattern(
     several = _Several(broker, whole, options, name, pool)
     retries = _retry_topic(broker, letters)
     follower = PatternFollower(
-        pattern, broker, several.attach_all, options.pattern_auto_discovery_period
+        pattern, broker, several.attach_all, several.drop, options.pattern_auto_discovery_period
     )
     whole.followers.append(follower)
     try:
@@ -243,6 +257,12 @@ class _Several:
         self._create_missing(topics, part)
         for topic in topics:
             self._attach(whole, topic, part)
+
+    def drop(self, name: TopicName) -> None:
+        """A topic was deleted."""
+        whole = self._whole()
+        if whole is not None:
+            whole.drop_topic(name)
 
     def attach_retries(self, topics: list[Topic | PartitionedTopic]) -> None:
         """Attach to the topic of the retry letters."""

@@ -204,7 +204,7 @@ class PartitionedProducer(PartitionRouter):
     def require_open(self) -> None:
         """AlreadyClosed, or ForkedError."""
         self._state.require_open()
-        if not self.is_open:
+        if not self.is_open or self._topic.is_deleted:
             raise errors.AlreadyClosed(f"producer {self._name} on {self._topic.name}")
 
     def _partition_count(self) -> int:
@@ -230,6 +230,7 @@ class PartitionedProducer(PartitionRouter):
             if found is not None:
                 return found
             topic = self._topic.partition(index)
+            topic.check_may_publish()
             made: Producer = topic.producers.add(
                 self._name, lambda name: Producer(topic, self._options, name)
             )
@@ -269,7 +270,7 @@ class PartitionedProducer(PartitionRouter):
 
     def is_connected(self) -> bool:
         """Whether it can still be used."""
-        return self.is_open and self._state.is_open
+        return self.is_open and self._state.is_open and not self._topic.is_deleted
 
     def flush(self) -> None:
         """As Producer.flush, of all partitions; raises what the first one failed with."""

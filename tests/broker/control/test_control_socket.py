@@ -404,12 +404,20 @@ def test_every_verb_is_named() -> None:
     assert sorted(VERBS) == [
         "leases.release", "leases.renew", "leases.set",
         "ledgers.attach", "ledgers.attach_list",
-        "namespaces.get_namespaces", "namespaces.get_retention", "namespaces.set_retention",
+        "namespaces.create_namespace", "namespaces.delete_namespace", "namespaces.get_namespaces",
+        "namespaces.get_policies", "namespaces.get_retention", "namespaces.get_topics",
+        "namespaces.set_retention",
         "subscriptions.create", "subscriptions.move",
-        "topics.create_non_partitioned_topic", "topics.create_partitioned_topic", "topics.ensure",
-        "topics.get_list", "topics.get_partitioned_topic_list",
-        "topics.get_partitioned_topic_metadata", "topics.partitioned_stats", "topics.stats",
-        "topics.update_partitioned_topic",
+        "tenants.create_tenant", "tenants.delete_tenant", "tenants.get_tenant_info",
+        "tenants.get_tenants", "tenants.update_tenant",
+        "topics.create_non_partitioned_topic", "topics.create_partitioned_topic",
+        "topics.create_subscription", "topics.delete", "topics.delete_partitioned_topic",
+        "topics.delete_subscription", "topics.ensure", "topics.expire_messages",
+        "topics.get_last_message_id", "topics.get_list", "topics.get_partitioned_topic_list",
+        "topics.get_partitioned_topic_metadata", "topics.get_subscriptions",
+        "topics.partitioned_stats", "topics.peek_messages", "topics.reset_cursor",
+        "topics.skip_all_messages", "topics.skip_messages", "topics.stats", "topics.terminate",
+        "topics.truncate", "topics.unload", "topics.update_partitioned_topic",
     ]  # fmt: skip
 
 

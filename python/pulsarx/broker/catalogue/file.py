@@ -23,8 +23,9 @@ CHECKPOINT = "checkpoint"
 TEMPORARY_SUFFIX = ".tmp"
 FORMAT_VERSION = 1
 # A checkpoint with transactions or leases in it is of version 2: a reader of version 1 would pass
-# over them. A commit needs no such number, for an operation that is not known is refused.
-_VERSIONS_KNOWN = {COMMIT: ("1",), CHECKPOINT: ("1", "2")}
+# over them; one with terminated topics or deletions is of version 3. A commit needs no such number,
+# for an operation that is not known is refused.
+_VERSIONS_KNOWN = {COMMIT: ("1",), CHECKPOINT: ("1", "2", "3")}
 _NUMBER_DIGITS = 20
 _HEADER_SIZE_MAX = 200
 

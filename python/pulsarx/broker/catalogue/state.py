@@ -95,7 +95,7 @@ class TopicRecord:
 
     __slots__ = (
         "topic_id", "name", "partition_count", "properties", "policies",
-        "ledgers", "subscriptions", "removed_ledger_id", "removed_messages",
+        "ledgers", "subscriptions", "removed_ledger_id", "removed_messages", "terminated",
     )  # fmt: skip
 
     def __init__(
@@ -110,6 +110,7 @@ class TopicRecord:
         self.subscriptions: dict[str, SubscriptionRecord] = {}
         self.removed_ledger_id = 0  # the last one with messages that is gone; 0: none is
         self.removed_messages = 0  # how many it had
+        self.terminated = False  # it takes no more messages
 
     def copy(self) -> TopicRecord:
         made = TopicRecord(self.topic_id, self.name, self.partition_count, self.properties)
@@ -118,10 +119,11 @@ class TopicRecord:
         made.subscriptions = self.subscriptions.copy()
         made.removed_ledger_id = self.removed_ledger_id
         made.removed_messages = self.removed_messages
+        made.terminated = self.terminated
         return made
 
     def row(self) -> list[Any]:
-        """Itself as JSON keeps it."""
+        """Itself as JSON keeps it, but for `terminated`, which the state keeps."""
         ledgers = [ledger.row() for ledger in self.ledgers]
         subscriptions = [subscription.row() for subscription in self.subscriptions.values()]
         head = [self.topic_id, self.name, self.partition_count, self.properties, self.policies]
@@ -191,12 +193,32 @@ class LeaseRecord:
         return f"LeaseRecord(job={self.job!r}, expires_ms={self.expires_ms})"
 
 
+class DeletionRecord:
+    """Files of a deleted topic that may still be there. Immutable by habit."""
+
+    __slots__ = ("topic_id", "topic", "ledgers", "cursor_ids")
+
+    def __init__(
+        self, topic_id: int, topic: str, ledgers: list[list[Any]], cursor_ids: list[int]
+    ) -> None:
+        self.topic_id = topic_id
+        self.topic = topic
+        self.ledgers = ledgers  # id and uuid of each
+        self.cursor_ids = cursor_ids
+
+    def row(self) -> list[Any]:
+        return [getattr(self, name) for name in self.__slots__]
+
+    def __repr__(self) -> str:
+        return f"DeletionRecord(topic_id={self.topic_id}, topic={self.topic!r})"
+
+
 class CatalogueState:
     """Everything after one commit. The catalogue's lock guards changes; any thread may read."""
 
     __slots__ = (
         "number", "checksum", "epoch", "next_id", "tenants", "namespaces", "topics",
-        "transactions", "leases", "policies_number",
+        "transactions", "leases", "deletions", "policies_number",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -210,6 +232,7 @@ class CatalogueState:
         self.topics: dict[str, TopicRecord] = {}
         self.transactions: dict[str, TransactionRecord] = {}  # by application
         self.leases: dict[str, LeaseRecord] = {}  # by job
+        self.deletions: dict[int, DeletionRecord] = {}  # by the id that the topic had
 
     def leased_from(self, topic: str, now_ms: int) -> tuple[int, int]:
         """The lowest ledger id of a topic that a job reads, and when the last lease on the topic
@@ -237,11 +260,18 @@ class CatalogueState:
         if self.transactions or self.leases:
             document["transactions"] = [each.row() for each in self.transactions.values()]
             document["leases"] = [each.row() for each in self.leases.values()]
+        terminated = [topic.name for topic in self.topics.values() if topic.terminated]
+        if terminated:
+            document["terminated"] = terminated
+        if self.deletions:
+            document["deletions"] = [each.row() for each in self.deletions.values()]
         return document
 
     @property
     def needs_version(self) -> int:
-        """The version of its checkpoint: 2 for a state that version 1 cannot express."""
+        """The version of its checkpoint: the first one that can express the state."""
+        if self.deletions or any(topic.terminated for topic in self.topics.values()):
+            return 3
         removed = any(topic.removed_ledger_id for topic in self.topics.values())
         return 2 if removed or self.transactions or self.leases else 1
 
@@ -261,6 +291,9 @@ class CatalogueState:
             row[0]: TransactionRecord(*row) for row in document.get("transactions", ())
         }
         made.leases = {row[0]: LeaseRecord(*row) for row in document.get("leases", ())}
+        made.deletions = {row[0]: DeletionRecord(*row) for row in document.get("deletions", ())}
+        for name in document.get("terminated", ()):
+            made.topics[name].terminated = True
         return made
 
     def __eq__(self, other: object) -> bool:

@@ -2,8 +2,10 @@
 
 state      holds                                        left by
 IDLE       no ledger is open                            open_writer (first publish)
-OPEN       tail.writer takes entries                    roll_over, close
+OPEN       tail.writer takes entries                    roll_over, terminate, close
+TERMINATED no ledger is open, and none will be          -
 CLOSED     every ledger is sealed                       -
+DELETED    the catalogue knows none of them             -
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from pulsarx._pycore.ledger.ledger_recovery import LedgerRecovery, seal_recovere
 from pulsarx._pycore.ledger.ledger_tail import LedgerSpan, LedgerTail, fence, published_counts
 from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
 from pulsarx.broker import life_log
+from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.ledgers.ledger_list import (
     LedgerList,
@@ -58,6 +61,7 @@ class ManagedLedger(LedgerList):
         self._switching = False
         self._cut: LedgerWriter | None = None  # closed by an attach that is going on
         self._closed = False
+        self._deleted = False
         self._held: set[int] = set()  # why they are not trimmed was said
         for ledger in self.ledgers():
             if ledger.state == "open":
@@ -126,8 +130,96 @@ class ManagedLedger(LedgerList):
         self.tail.roll_over_at_ms = self.runtime.clock.now_ms() + minutes * 60_000
 
     def _check_open(self) -> None:
+        """Refuse to begin a ledger, and whatever else changes the list."""
+        if self._deleted:
+            raise errors.TopicNotFound(f"{self.name}: it was deleted")
         if self._closed:
             raise errors.AlreadyClosed(f"topic {self.name}")
+        if self.is_terminated:
+            raise errors.TopicTerminated(f"{self.name} is terminated and takes no more messages")
+
+    # Ending ---------------------------------------------------------------------------------------
+
+    @property
+    def is_terminated(self) -> bool:
+        """Whether it takes no more messages."""
+        record = self.record()
+        return record is not None and record.terminated
+
+    def terminate(self) -> None:
+        """Take no more messages, for good. What was published before stays. Durable on return."""
+        with self.lock:
+            if self.is_terminated:
+                return
+            self.begin_attach()
+            try:
+                self.runtime.catalogue.commit([changes.terminate_topic(self.name)])
+            finally:
+                self.end_attach()
+
+    def cut(self) -> int:
+        """Seal the open ledger now, so that the next message goes to a new one. The id of the last
+        ledger that was there then, 0: there was none."""
+        with self.lock:
+            self._check_not_closed()
+            terminated = self.is_terminated
+            if not terminated:
+                self.begin_attach()
+            writer, self._cut = self._cut, None
+            self._switching = False
+            ledgers = self.ledgers()
+        if writer is not None:
+            self._seal_later(writer)
+        return ledgers[-1].ledger_id if ledgers else 0
+
+    def _check_not_closed(self) -> None:
+        try:
+            self._check_open()
+        except errors.TopicTerminated:
+            pass
+
+    def begin_deletion(self) -> None:
+        """Append to no ledger any more, until `end_deletion`. The lock is held all the while."""
+        self._check_not_closed()
+        self._check_not_switching()
+        writer = self.tail.writer
+        if writer is not None:
+            fence(writer)
+            self.tail.switch(None)
+        self._cut = writer
+        self._switching = True
+
+    def end_deletion(self, deleted: bool) -> None:
+        """deleted: the catalogue knows none of the ledgers any more. Else the next publish opens
+        one."""
+        writer, self._cut = self._cut, None
+        self._switching = False
+        if not deleted:
+            if writer is not None:
+                # Before readers may go on to the next ledger: what fails here its senders are told.
+                attempt(writer.flush)
+                self.runtime.background.post(partial(self._seal_later, writer))
+            return
+        self._closed = self._deleted = True
+        if self.tail.flush is not None:
+            self.tail.flush.close()
+        writers = list(self._writers.values())
+        self._writers.clear()
+        self._in_memory.clear()
+        self._unsealed.clear()
+        self.tail.wake()
+        # Behind the seals that go on there.
+        self.runtime.background.post(partial(self._let_go, writers))
+
+    def _let_go(self, writers: list[LedgerWriter]) -> None:
+        """The topic is deleted: close its ledgers. Messages that wait to be confirmed are flushed
+        first, for they were stored."""
+        for writer in writers:
+            if self.runtime.durability != "os":
+                attempt(writer.flush)
+            self.tail.detach(writer)
+            writer.close()
+            self.runtime.ends.release(writer.slot)
 
     def _create_writer(self) -> LedgerWriter:
         runtime = self.runtime
@@ -189,10 +281,13 @@ class ManagedLedger(LedgerList):
             # Not under the lock: sealing flushes, and publishers must be able to roll over.
             operations = self._seal(writer)
             with self.lock:
+                if writer.ledger_id not in self._writers:
+                    return  # the topic was deleted meanwhile
                 self.runtime.catalogue.commit(operations)
                 self._release(writer)
         except BaseException:
-            self._unsealed.append(writer)
+            if not self._deleted:
+                self._unsealed.append(writer)
             raise
         self._on_change(writer.ledger_id)
 

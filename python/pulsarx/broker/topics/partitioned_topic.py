@@ -37,6 +37,7 @@ class PartitionedTopic:
         self.topic_name = TopicName.of(record.name)
         self.name: str = record.name
         self.partition_count: int = record.partition_count
+        self.is_deleted = False
         self._watchers = WeakList()  # with grown(partition count)
 
     def partition(self, index: int) -> Topic:

@@ -25,12 +25,16 @@ class ProducerRegistry:
         self._runtime = runtime
         self._lock = threading.Lock()
         self._producers: dict[str, weakref.ref[Producer]] = {}
+        self._is_closed = False
 
     def add(self, name: str | None, make: Callable[[str], Producer]) -> Producer:
-        """Make a producer under its name, or a generated one. ProducerBusy: the name is taken."""
+        """Make a producer under its name, or a generated one. ProducerBusy: the name is taken.
+        TopicNotFound: the topic is being deleted."""
         if name is not None and self._is_forgotten(name):
             self._runtime.background.wait()  # it is being closed there
         with self._lock:
+            if self._is_closed:
+                raise errors.TopicNotFound(f"{self._topic}: it was deleted")
             if name is None:
                 name = self._runtime.next_producer_name()
             existing = self._producers.get(name)
@@ -55,6 +59,25 @@ class ProducerRegistry:
             existing = self._producers.get(name)
             if existing is not None and existing() in (producer, None):
                 del self._producers[name]
+
+    def close_to_newcomers(self, force: bool) -> int:
+        """Make no producer any more, if there is none, or force; how many there are. The topic is
+        being deleted."""
+        with self._lock:
+            found = [reference() for reference in self._producers.values()]
+            there = [each for each in found if each and each.is_open and not each.is_forgotten]
+            self._is_closed = force or not there
+        return len(there)
+
+    def open_to_newcomers(self) -> None:
+        """The topic was not deleted after all."""
+        with self._lock:
+            self._is_closed = False
+
+    def wait_for_forgotten(self) -> None:
+        """Wait until producers that their users dropped are closed."""
+        if any(self._is_forgotten(name) for name in list(self._producers)):
+            self._runtime.background.wait()
 
     def open_producers(self) -> list[Producer]:
         with self._lock:
