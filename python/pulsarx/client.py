@@ -32,7 +32,7 @@ from pulsarx.options.base import (
 )
 from pulsarx.options.not_yet import refuse_call
 from pulsarx.schema import BytesSchema
-from pulsarx.topic_name import TopicName, check_subscription_name
+from pulsarx.topic_name import TopicName, check_is_for_users, check_subscription_name
 from pulsarx.weak_list import WeakList
 
 TYPE_CHECKING = False
@@ -584,8 +584,9 @@ def make_producer(broker: Broker, options: ProducerOptions) -> Producer | Partit
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.producer import Producer
 
+    wanted = check_is_for_users(TopicName.of(options.topic))
     while True:
-        found = broker.lookup(TopicName.of(options.topic))
+        found = broker.lookup(wanted)
         if not isinstance(found, Topic):
             break
         topic = found

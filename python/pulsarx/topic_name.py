@@ -11,7 +11,7 @@ Source: Pulsar TopicName, NamespaceName, NamedEntity.
 
 from __future__ import annotations
 
-from pulsarx.errors import InvalidConfiguration, InvalidTopicName
+from pulsarx.errors import InvalidConfiguration, InvalidTopicName, NotAllowedError
 
 PARTITION_SUFFIX = "-partition-"
 _PARTITION_INDEX_MAX = 2**31 - 1
@@ -148,6 +148,14 @@ def is_system_topic(name: TopicName) -> bool:
     if name.namespace_name == "pulsar/system":
         return local in _TOPICS_OF_THE_SYSTEM or local.startswith("__transaction_log_")
     return local == "healthcheck" and name.tenant == "pulsar"
+
+
+def check_is_for_users(name: TopicName) -> TopicName:
+    """NotAllowedError: the topic is the system's, and users neither create it, publish to it nor
+    subscribe to it."""
+    if is_system_topic(name):
+        raise NotAllowedError(f"{name} is a system topic, whose name is reserved; choose another")
+    return name
 
 
 def check_subscription_name(name: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pulsarx.admin.creation_policies import CreationPolicies
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -9,8 +11,10 @@ if TYPE_CHECKING:
     from pulsarx.admin.channel import Channel
 
 
-class Namespaces:
+class Namespaces(CreationPolicies):
     """Any thread may call. TopicNotFound: there is no such namespace."""
+
+    _LEVEL = "namespace"
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -47,6 +51,24 @@ class Namespaces:
         arguments = {"namespace": namespace}
         found: dict[str, Any] = self._channel.perform("namespaces.get_policies", arguments)
         return found
+
+    def set_auto_topic_creation(
+        self, namespace: str, allowed: bool, type: str = "non-partitioned", partitions: int = 1
+    ) -> None:
+        """Whether a producer, consumer or reader creates the topic that it names, and of which
+        kind: `non-partitioned`, or `partitioned` with so many partitions. Where not it gets
+        TopicNotFound. Durable on return."""
+        value = {"allowed": allowed, "type": type, "partitions": partitions}
+        self._set_creation_policy(namespace, "auto_topic_creation", value)
+
+    def get_auto_topic_creation(self, namespace: str) -> dict[str, Any] | None:
+        """{"allowed", "type", "partitions"} as set for the namespace; None: nothing is."""
+        found: dict[str, Any] | None = self._get_creation_policy(namespace, "auto_topic_creation")
+        return found
+
+    def remove_auto_topic_creation(self, namespace: str) -> None:
+        """The broker's options hold again."""
+        self._set_creation_policy(namespace, "auto_topic_creation", None)
 
     def set_retention(self, namespace: str, time_minutes: int, size_mb: int) -> None:
         """Keep acknowledged messages: for time_minutes, up to size_mb MiB a topic, whichever is

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pulsarx.admin.creation_policies import CreationPolicies
 from pulsarx.admin.topic_subscriptions import TopicSubscriptions
 from pulsarx.message_id import MessageId
 
@@ -12,16 +13,24 @@ if TYPE_CHECKING:
     from pulsarx.admin.channel import Channel
 
 
-class Topics(TopicSubscriptions):
+class Topics(TopicSubscriptions, CreationPolicies):
     """Any thread may call. TopicNotFound: there is no such topic."""
+
+    _LEVEL = "topic"
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
 
-    def get_list(self, namespace: str = "public/default") -> list[str]:
+    def get_list(
+        self, namespace: str = "public/default", include_system_topic: bool = False
+    ) -> list[str]:
         """Full names of the topics of a namespace that hold messages: of a partitioned topic, its
         partitions."""
-        found: list[str] = self._channel.perform("topics.get_list", {"namespace": namespace})
+        arguments = {
+            "namespace": namespace,
+            "include_system_topic": bool(include_system_topic),
+        }
+        found: list[str] = self._channel.perform("topics.get_list", arguments)
         return found
 
     def get_partitioned_topic_list(self, namespace: str = "public/default") -> list[str]:

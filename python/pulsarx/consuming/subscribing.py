@@ -19,7 +19,7 @@ from pulsarx.consuming.partition_follower import PartitionFollower
 from pulsarx.consuming.topic_consumer import TopicConsumer
 from pulsarx.enumerations import InitialPosition, SubscriptionMode
 from pulsarx.options.redelivery_backoff import DELAY_MS_MAX, BoundedBackoff
-from pulsarx.topic_name import TopicName
+from pulsarx.topic_name import TopicName, check_is_for_users
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ def subscribe(
     if not isinstance(options.topic, (str, list)):
         return _subscribe_pattern(owner, broker, options, name, pool, options.topic)
     topics = options.topic if isinstance(options.topic, list) else [options.topic]
+    for each in topics:
+        check_is_for_users(TopicName.of(each))
     letters = _letters(owner, broker, options, name, topics)
     if isinstance(options.topic, str) and not options.retry_enable:
         consumer = _subscribe_whole(broker, options.topic, options, name, pool)

@@ -185,7 +185,7 @@ def test_errors_arrive_as_what_they_were(client: pulsarx.Client, folder: Path) -
         ("drop_everything", {}), (None, {}), (5, {}), ("topics.stats", None), ("topics.stats", {}),
         ("topics.stats", {"topic": 5}), ("topics.stats", {"topic": ""}),
         ("topics.stats", {"topic": "t", "more": 1}),
-        ("topics.stats", {"topic": "x" * 2000}), ("ledgers.attach", {"files": []}),
+        ("topics.stats", {"topic": "x" * 40_000}), ("ledgers.attach", {"files": []}),
         ("ledgers.attach", {"application": "a", "batch_id": -1, "files": [], "thorough": False}),
         ("ledgers.attach", {"application": "a", "batch_id": True, "files": [], "thorough": False}),
         ("ledgers.attach", {"application": "a", "batch_id": 0, "files": [7], "thorough": False}),
@@ -405,8 +405,8 @@ def test_every_verb_is_named() -> None:
         "leases.release", "leases.renew", "leases.set",
         "ledgers.attach", "ledgers.attach_list",
         "namespaces.create_namespace", "namespaces.delete_namespace", "namespaces.get_namespaces",
-        "namespaces.get_policies", "namespaces.get_retention", "namespaces.get_topics",
-        "namespaces.set_retention",
+        "namespaces.get_policies", "namespaces.get_policy", "namespaces.get_retention",
+        "namespaces.get_topics", "namespaces.set_policy", "namespaces.set_retention",
         "subscriptions.create", "subscriptions.move",
         "tenants.create_tenant", "tenants.delete_tenant", "tenants.get_tenant_info",
         "tenants.get_tenants", "tenants.update_tenant",
@@ -414,10 +414,10 @@ def test_every_verb_is_named() -> None:
         "topics.create_subscription", "topics.delete", "topics.delete_partitioned_topic",
         "topics.delete_subscription", "topics.ensure", "topics.expire_messages",
         "topics.get_last_message_id", "topics.get_list", "topics.get_partitioned_topic_list",
-        "topics.get_partitioned_topic_metadata", "topics.get_subscriptions",
+        "topics.get_partitioned_topic_metadata", "topics.get_policy", "topics.get_subscriptions",
         "topics.partitioned_stats", "topics.peek_messages", "topics.reset_cursor",
-        "topics.skip_all_messages", "topics.skip_messages", "topics.stats", "topics.terminate",
-        "topics.truncate", "topics.unload", "topics.update_partitioned_topic",
+        "topics.set_policy", "topics.skip_all_messages", "topics.skip_messages", "topics.stats",
+        "topics.terminate", "topics.truncate", "topics.unload", "topics.update_partitioned_topic",
     ]  # fmt: skip
 
 

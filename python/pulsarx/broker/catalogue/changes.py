@@ -49,6 +49,11 @@ def set_namespace_policy(namespace: str, policy: str, value: object) -> Operatio
     }
 
 
+def set_topic_policy(topic: str, policy: str, value: object) -> Operation:
+    """As set_namespace_policy, of one topic."""
+    return {"op": "set_topic_policy", "topic": topic, "policy": policy, "value": value}
+
+
 def create_topic(topic: str, topic_id: int, *, partition_count: int = 0) -> Operation:
     """partition_count 0: a topic that holds messages."""
     operation: Operation = {"op": "create_topic", "topic": topic, "topic_id": topic_id}

@@ -78,6 +78,29 @@ class PolicyStore:
         value = {"time_minutes": policy.time_minutes, "size_mb": policy.size_mb}
         self._catalogue.commit([changes.set_namespace_policy(namespace, "retention", value)])
 
+    # One policy at one level, as JSON says it; None: it is not set there.
+
+    def namespace_policy(self, namespace: str, policy: str) -> object:
+        """TopicNotFound: there is no such namespace."""
+        return self._namespace(namespace).get(policy)
+
+    def topic_policy(self, topic: str, policy: str) -> object:
+        """topic: a full name. TopicNotFound: there is no such topic."""
+        record = self._catalogue.state.topics.get(topic)
+        if record is None:
+            raise errors.TopicNotFound(topic)
+        return record.policies.get(policy)
+
+    def set_namespace_policy(self, namespace: str, policy: str, value: object) -> None:
+        """None takes it away. Durable on return. TopicNotFound: there is no such namespace."""
+        if self.namespace_policy(namespace, policy) != value:
+            self._catalogue.commit([changes.set_namespace_policy(namespace, policy, value)])
+
+    def set_topic_policy(self, topic: str, policy: str, value: object) -> None:
+        """As set_namespace_policy, of a topic by its full name."""
+        if self.topic_policy(topic, policy) != value:
+            self._catalogue.commit([changes.set_topic_policy(topic, policy, value)])
+
 
 def namespace_of(topic: str) -> str:
     """`tenant/namespace` of a full name."""

@@ -93,6 +93,7 @@ class Subscription:
         ConsumerAssignError: sticky ranges that overlap with another's.
         """
         self.detach_forgotten()
+        self._check_limit()
         self._take_type(request)
         context = EntryContext(self.topic.name, request.schema, self.topic.ledger.tail, decompress)
         receiver = request.sink(self.dispatcher, context, request.consumer_name, request.settings)
@@ -106,6 +107,14 @@ class Subscription:
             self.dispatcher.join(receiver)
         self._consumers[receiver] = reference
         return consumer
+
+    def _check_limit(self) -> None:
+        limit = self.runtime.options.max_consumers_per_subscription
+        if limit and len(self._consumers) >= limit:
+            raise errors.ConsumerBusy(
+                f"subscription {self.name} of {self.topic.name} has {limit} consumers, which is "
+                "max_consumers_per_subscription"
+            )
 
     def _take_type(self, request: SubscribeRequest) -> None:
         options = self.runtime.options

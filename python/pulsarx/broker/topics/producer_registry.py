@@ -44,9 +44,24 @@ class ProducerRegistry:
                     f"a producer named {name} is already on {self._topic}; close it or choose "
                     f"another name"
                 )
+            self._check_limit()
             producer = make(name)
             self._producers[name] = weakref.ref(producer)
             return producer
+
+    def _check_limit(self) -> None:
+        """ProducerBusy: the topic has as many producers as it may. The lock is held."""
+        limit = self._runtime.options.max_producers_per_topic
+        if limit and self._open_count() >= limit:
+            raise errors.ProducerBusy(
+                f"create a producer on {self._topic}: it has {limit}, which is "
+                "max_producers_per_topic"
+            )
+
+    def _open_count(self) -> int:
+        """Open producers, but for those whose users dropped them. The lock is held."""
+        found = [reference() for reference in self._producers.values()]
+        return sum(bool(each and each.is_open and not each.is_forgotten) for each in found)
 
     def _is_forgotten(self, name: str) -> bool:
         reference = self._producers.get(name)
@@ -64,10 +79,9 @@ class ProducerRegistry:
         """Make no producer any more, if there is none, or force; how many there are. The topic is
         being deleted."""
         with self._lock:
-            found = [reference() for reference in self._producers.values()]
-            there = [each for each in found if each and each.is_open and not each.is_forgotten]
+            there = self._open_count()
             self._is_closed = force or not there
-        return len(there)
+        return there
 
     def open_to_newcomers(self) -> None:
         """The topic was not deleted after all."""

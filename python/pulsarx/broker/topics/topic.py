@@ -9,6 +9,7 @@ from pulsarx import errors
 from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
+from pulsarx.broker.policies.creation import check_subscription_type, may_create_subscription
 from pulsarx.broker.topics.producer_registry import ProducerRegistry
 from pulsarx.broker.topics.trimming import Trimming
 from pulsarx.weak_list import WeakList
@@ -90,6 +91,8 @@ class Topic:
         with self.lock:
             self.runtime.state.require_open()  # else this consumer would never be closed
             self.check_not_gone()
+            check_subscription_type(self.runtime, self.name, request.type_name)
+            self._check_consumer_limit()
             name = request.subscription_name
             if request.durable:
                 subscription = self.subscriptions.get(name)
@@ -117,13 +120,30 @@ class Topic:
 
     def check_subscription_creation(self, name: str) -> None:
         """SubscriptionNotFound: a consumer may not create what it names."""
-        if not self.runtime.options.allow_auto_subscription_creation:
+        if not may_create_subscription(self.runtime, self.name):
             raise errors.SubscriptionNotFound(
                 f"subscription {name} of {self.name}, and allow_auto_subscription_creation is off"
             )
 
+    def _check_consumer_limit(self) -> None:
+        limit = self.runtime.options.max_consumers_per_topic
+        if limit and self.consumer_count() >= limit:
+            raise errors.ConsumerBusy(
+                f"subscribe to {self.name}: it has {limit} consumers, which is "
+                "max_consumers_per_topic"
+            )
+
+    def _check_subscription_limit(self, name: str) -> None:
+        limit = self.runtime.options.max_subscriptions_per_topic
+        if limit and len(self.all_subscriptions()) >= limit:
+            raise errors.NotAllowedError(
+                f"create subscription {name} of {self.name}: it has {limit}, which is "
+                "max_subscriptions_per_topic"
+            )
+
     def _create_non_durable(self, name: str, position: Position) -> Subscription:
         """A subscription that nothing on disk knows and that holds no ledger."""
+        self._check_subscription_limit(name)
         tracker = self._cursors().create_non_durable(name, position)
         made = self._non_durable[name] = self._subscription(name, None, tracker)
         made.ledger_changed()  # as in create_subscription
@@ -159,6 +179,7 @@ class Topic:
     def begin_subscription(self, name: str, position: Position, type_name: str) -> NewSubscription:
         """Make the cursor of a subscription that is not in the catalogue yet. With the lock, which
         is held until it is."""
+        self._check_subscription_limit(name)
         ledger_id, ordinal = position
         cursor_id = self.runtime.allocate_cursor_id()
         creation = changes.create_subscription(

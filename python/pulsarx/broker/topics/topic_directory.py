@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 from pulsarx import errors
 from pulsarx.broker.catalogue import changes
+from pulsarx.broker.policies.creation import topic_creation
 from pulsarx.broker.topics.partitioned_topic import (
     PartitionedTopic,
     check_is_whole,
@@ -17,8 +18,8 @@ from pulsarx.broker.topics.partitioned_topic import (
     partition_count_of,
 )
 from pulsarx.broker.topics.topic import Topic
-from pulsarx.broker.topics.topic_deletion import TopicDeletion
-from pulsarx.topic_name import TopicName
+from pulsarx.broker.topics.topic_deletion import TopicDeletion, topics_of_namespace
+from pulsarx.topic_name import TopicName, check_is_for_users, is_system_topic
 from pulsarx.weak_list import WeakList
 
 TYPE_CHECKING = False
@@ -129,17 +130,17 @@ class TopicDirectory:
         """Create a topic that a client named, of the kind that the options say. With the lock;
         created: gets its name, to be announced without it."""
         self._check_namespace(name)
-        options = self._runtime.options
         if create:
+            check_is_for_users(name)
             check_may_be_created(self._runtime.catalogue.state, name)
-        if not create or not options.allow_auto_topic_creation:
+        policy = topic_creation(self._runtime, name)
+        if not create or not policy.allowed:
             raise errors.TopicNotFound(
                 f"{name}, and allow_auto_topic_creation is off" if create else str(name)
             )
-        kind = options.allow_auto_topic_creation_type
-        if kind == "partitioned" and name.partition_index < 0:
-            check_partition_count(options.default_num_partitions, name)
-            self._create_with_partitions(name, options.default_num_partitions)
+        if policy.kind == "partitioned" and name.partition_index < 0:
+            check_partition_count(policy.partitions, name)
+            self._create_with_partitions(name, policy.partitions)
         else:
             self._create_whole(name)
         created.append(name)
@@ -165,8 +166,34 @@ class TopicDirectory:
         catalogue = self._runtime.catalogue
         if str(name) in catalogue.state.topics:
             raise errors.NotAllowedError(f"create {name}: it exists already")
+        check_is_for_users(name)
         check_may_be_created(catalogue.state, name)
+        self._check_topic_limit(name, 1)
         catalogue.commit([changes.create_topic(str(name), catalogue.allocate_id())])
+
+    def _check_topic_limit(self, name: TopicName, count: int) -> None:
+        """NotAllowedError: with so many topics more its namespace has too many."""
+        limit = self._runtime.options.max_topics_per_namespace
+        if not limit or is_system_topic(name):
+            return
+        state = self._runtime.catalogue.state
+        there = sum(
+            not state.topics[each].partition_count and not is_system_topic(TopicName.of(each))
+            for each in topics_of_namespace(state, name.namespace_name)
+        )
+        if there + count > limit:
+            raise errors.NotAllowedError(
+                f"create {name}: {name.namespace_name} has {there} topics; with {count} more it "
+                f"would have more than max_topics_per_namespace, {limit}"
+            )
+
+    def _check_partition_limit(self, name: TopicName, count: int) -> None:
+        limit = self._runtime.options.max_num_partitions_per_partitioned_topic
+        if 0 < limit < count:
+            raise errors.NotAllowedError(
+                f"{name} with {count} partitions: max_num_partitions_per_partitioned_topic is "
+                f"{limit}"
+            )
 
     def create_partitioned_topic(self, name: TopicName, partition_count: int) -> None:
         """Create it with its partitions, all or nothing. NotAllowedError: it exists."""
@@ -177,6 +204,10 @@ class TopicDirectory:
         self._announce([name])
 
     def _create_with_partitions(self, name: TopicName, partition_count: int) -> None:
+        check_is_for_users(name)
+        self._check_partition_limit(name, partition_count)
+        if str(name) not in self._runtime.catalogue.state.topics:
+            self._check_topic_limit(name, partition_count)
         catalogue = self._runtime.catalogue
         catalogue.commit(creation(catalogue, name, partition_count))
 
@@ -281,6 +312,9 @@ class TopicDirectory:
             if topic.is_deleted:
                 raise errors.TopicNotFound(f"there is no partitioned topic {name}")
             record = catalogue.state.topics[topic.name]
+            if partition_count > record.partition_count:
+                self._check_partition_limit(name, partition_count)
+                self._check_topic_limit(name, partition_count - record.partition_count)
             operations = growth(
                 catalogue,
                 record,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.broker.verbs import (
+    creation_policies,
     leases,
     ledgers,
     namespaces,
@@ -33,6 +34,7 @@ VERBS: dict[str, Verb] = {
     **subscriptions.VERBS,
     **tenants.VERBS,
     **namespaces.VERBS,
+    **creation_policies.VERBS,
     **ledgers.VERBS,
     **leases.VERBS,
 }

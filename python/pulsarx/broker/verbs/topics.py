@@ -6,7 +6,7 @@ from pulsarx import errors
 from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
 from pulsarx.broker.verbs.subscriptions import topics_of
 from pulsarx.broker.verbs.verb import Verb
-from pulsarx.topic_name import TopicName
+from pulsarx.topic_name import TopicName, is_system_topic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     Arguments = dict[str, Any]
 
 
-def get_list(folder: OpenFolder, namespace: str) -> list[str]:
+def get_list(folder: OpenFolder, namespace: str, include_system_topic: bool) -> list[str]:
     """Topics that hold messages: of a partitioned topic, its partitions."""
-    return _names(folder, namespace, partitioned=False)
+    names = _names(folder, namespace, partitioned=False)
+    if include_system_topic:
+        return names
+    return [name for name in names if not is_system_topic(TopicName.of(name))]
 
 
 def get_partitioned_topic_list(folder: OpenFolder, namespace: str) -> list[str]:
@@ -172,7 +175,7 @@ _TOPIC = {"topic": str}
 _PARTITIONS = {"topic": str, "partitions": int}
 _NAMESPACE = {"namespace": str}
 VERBS = {
-    "topics.get_list": Verb(get_list, _NAMESPACE, reads=True),
+    "topics.get_list": Verb(get_list, {"namespace": str, "include_system_topic": bool}, reads=True),
     "topics.get_partitioned_topic_list": Verb(get_partitioned_topic_list, _NAMESPACE, reads=True),
     "topics.create_non_partitioned_topic": Verb(create_non_partitioned_topic, _TOPIC),
     "topics.create_partitioned_topic": Verb(create_partitioned_topic, _PARTITIONS),
