@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pulsarx.admin.namespaces import Namespaces
 from pulsarx.admin.schemas import Schemas
+from pulsarx.admin.tenants import Tenants
 from pulsarx.admin.topics import Topics
 
 TYPE_CHECKING = False
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from pulsarx.admin.channel import Channel
 
-__all__ = ["Admin", "Namespaces", "Schemas", "Topics"]
+__all__ = ["Admin", "Namespaces", "Schemas", "Tenants", "Topics"]
 
 
 class Admin:
@@ -23,6 +24,7 @@ class Admin:
 
     def __init__(self, channel: Channel) -> None:
         """Use `Client.admin` or `at`."""
+        self.tenants = Tenants(channel)
         self.namespaces = Namespaces(channel)
         self.schemas = Schemas(channel)
         self.topics = Topics(channel)

@@ -311,6 +311,7 @@ class Session:
                 raise errors.OperationNotSupported(f"access mode {mode} of a producer")
             check_producer(self._broker, values["topic"], _declared(values))
             topic = self._topic(values["topic"])
+            topic.check_may_publish()
 
             def make(name: str) -> SessionProducer:
                 return SessionProducer(topic, name, self._server.completions)

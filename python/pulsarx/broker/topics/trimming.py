@@ -43,6 +43,7 @@ class Trimming:
         self._durable = durable
         self._everyone = everyone
         self._timer: Timer | None = None
+        self._closed = False
 
     def soon(self) -> None:
         """Trim in the background."""
@@ -52,6 +53,8 @@ class Trimming:
         """Remove ledgers that are not needed any more; returns their ids."""
         self._ledger.seal_again()
         with self._lock:
+            if self._closed:
+                return []
             policies = self._runtime.policies.of_topic(self._topic)
             subscriptions = self._durable()
             # A topic without a subscription keeps its messages unless a policy says otherwise:
@@ -95,5 +98,6 @@ class Trimming:
 
     def close(self) -> None:
         """Look no more. The topic's lock is held."""
+        self._closed = True
         if self._timer is not None:
             self._timer.cancel()
