@@ -231,9 +231,15 @@ def snapshot_path(runtime: BrokerRuntime, topic_id: int) -> str | None:
 
 def forget_snapshot(path: str, runtime: BrokerRuntime) -> None:
     """Of a topic without deduplication: it would tell duplicates of messages sent long ago."""
-    with suppress(FileNotFoundError):
+    if not os.path.exists(path):
+        return  # and so for most topics
+    try:
         runtime.directory.files.unlink(path)
         runtime.directory.files.flush_directory(os.path.dirname(path))
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise storage_error(f"remove {path}", error) from error
 
 
 def logger() -> Logger:

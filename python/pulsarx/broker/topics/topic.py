@@ -426,7 +426,7 @@ class Topic:
             end = (ledgers[-1].ledger_id, ledgers[-1].message_count)
             for subscription in self.all_subscriptions():
                 subscription.acknowledge_before(end)
-            removed = self.ledger.remove([each.ledger_id for each in ledgers])
+            removed = self.trimming.remove([each.ledger_id for each in ledgers])
             for subscription in self.all_subscriptions():
                 subscription.ledger_changed()
         return removed

@@ -67,7 +67,7 @@ class Trimming:
             held_from = min(held_from, leased_from)
             removed = removable(self._ledger.ledgers(), held_from, policies.retention, now_ms)
             if removed:
-                removed = self._remove(removed)
+                removed = self.remove(removed)
             if removed:
                 life_log.debug("%s: trimmed ledgers %s", self._topic, removed)
                 for subscription in self._everyone():
@@ -75,7 +75,8 @@ class Trimming:
             self._look_again(policies.retention.time_minutes > 0 or leased_ms > 0)
             return removed
 
-    def _remove(self, ledger_ids: list[int]) -> list[int]:
+    def remove(self, ledger_ids: list[int]) -> list[int]:
+        """Remove sealed ledgers, as ManagedLedger.remove. The topic's lock is held."""
         try:
             self._before(ledger_ids)
         except errors.StorageFullError:
