@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from pulsarx.admin.brokers import Brokers
 from pulsarx.admin.namespaces import Namespaces
 from pulsarx.admin.tenants import Tenants
 from pulsarx.admin.topics import Topics
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from pulsarx.admin.channel import Channel
 
-__all__ = ["Admin", "Namespaces", "Tenants", "Topics"]
+__all__ = ["Admin", "Brokers", "Namespaces", "Tenants", "Topics"]
 
 
 class Admin:
@@ -23,6 +24,7 @@ class Admin:
 
     def __init__(self, channel: Channel) -> None:
         """Use `Client.admin` or `at`."""
+        self.brokers = Brokers(channel)
         self.tenants = Tenants(channel)
         self.namespaces = Namespaces(channel)
         self.topics = Topics(channel)

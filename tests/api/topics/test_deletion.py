@@ -377,6 +377,7 @@ def test_a_leased_topic_stays_unless_forced(open_client: OpenClient) -> None:
     assert len(inspection.ledger("t").ledgers()) < 3
 
 
+@pytest.mark.standard
 def test_a_topic_is_deleted_while_it_is_used(open_client: OpenClient, folder: Path) -> None:
     """Producers and consumers come, publish and receive in threads, and find the next topic when
     theirs is gone; no call hangs or fails otherwise, and no file is left."""
