@@ -20,7 +20,7 @@ from pulsarx.message_id import MessageId
 from pulsarx.options.consumer_policies import ConsumerKeySharedPolicy
 from pulsarx.server.session_consumer import SessionConsumer, position_of
 from pulsarx.server.session_producer import SessionProducer
-from pulsarx.topic_name import TopicName, check_subscription_name
+from pulsarx.topic_name import TopicName, check_is_for_users, check_subscription_name
 from pulsarx.wire import commands
 from pulsarx.wire.frames import FrameReader, frame_encode
 from pulsarx.wire.message_ids import id_data
@@ -254,7 +254,9 @@ class Session:
                 raise errors.OperationNotSupported(
                     f"access mode {values['access_mode']} of a producer is not supported yet"
                 )
+            check_is_for_users(TopicName.of(values["topic"]))
             topic = self._topic(values["topic"])
+            topic.check_may_publish()
 
             def make(name: str) -> SessionProducer:
                 return SessionProducer(topic, name, self._server.completions)
@@ -316,6 +318,7 @@ class Session:
         consumer_id = values["consumer_id"]
         if consumer_id in self._consumers:
             return None
+        check_is_for_users(TopicName.of(values["topic"]))
         topic = self._topic(values["topic"], values["force_topic_creation"])
         kind = _TYPES.get(values["type"])
         if kind is None:
