@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from pulsarx.admin.brokers import Brokers
 from pulsarx.admin.namespaces import Namespaces
 from pulsarx.admin.schemas import Schemas
 from pulsarx.admin.tenants import Tenants
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from pulsarx.admin.channel import Channel
 
-__all__ = ["Admin", "Namespaces", "Schemas", "Tenants", "Topics"]
+__all__ = ["Admin", "Brokers", "Namespaces", "Schemas", "Tenants", "Topics"]
 
 
 class Admin:
@@ -24,6 +25,7 @@ class Admin:
 
     def __init__(self, channel: Channel) -> None:
         """Use `Client.admin` or `at`."""
+        self.brokers = Brokers(channel)
         self.tenants = Tenants(channel)
         self.namespaces = Namespaces(channel)
         self.schemas = Schemas(channel)

@@ -138,7 +138,8 @@ class Topics(TopicSubscriptions, CreationPolicies, SchemaPolicies):
 
     def stats(self, topic: str) -> dict[str, Any]:
         """Entries, messages and bytes stored, ledgers, producers, and of each subscription its
-        type, its backlog in messages and entries, what is unacknowledged, the permits of each
+        type, its backlog in messages, entries and bytes, the age of the oldest message in it (-1:
+        there is none), what is unacknowledged, the permits of each
         consumer, and the keys held back. OperationNotSupported: it has partitions;
         see partitioned_stats."""
         found: dict[str, Any] = self._channel.perform("topics.stats", {"topic": topic})

@@ -229,6 +229,7 @@ def test_any_name_a_user_may_choose_has_files_of_its_own(
     assert client.admin.topics.get_list() == []
 
 
+@pytest.mark.standard
 def test_tenants_come_and_go_beside_topics(open_client: OpenClient) -> None:
     """A namespace is deleted while topics are created in it: each is there with its namespace, or
     neither is."""
@@ -254,7 +255,7 @@ def test_tenants_come_and_go_beside_topics(open_client: OpenClient) -> None:
     threads = [threading.Thread(target=publish) for _ in range(2)]
     for thread in threads:
         thread.start()
-    for _ in range(30):
+    for _ in range(8):
         client.admin.namespaces.create_namespace("acme/n")
         client.admin.namespaces.delete_namespace("acme/n", force=True)
         assert client.admin.topics.get_list("acme/n") == []

@@ -109,6 +109,7 @@ def test_partitions_are_meant_together(open_client: OpenClient) -> None:
 @pytest.mark.parametrize("kind", TYPES)
 def test_resetting_moves_the_consumers(open_client: OpenClient, kind: Any) -> None:
     client = open_client(broker_options=SMALL)
+    client.admin.namespaces.set_retention("public/default", -1, -1)  # nothing is trimmed
     consumer = client.subscribe("t", "s", kind)
     ids = filled(client)
     for message in consumer.receive_many(6, 1000):

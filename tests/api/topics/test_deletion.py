@@ -328,6 +328,35 @@ with pulsarx.Client(sys.argv[1], read_only=True) as client:
         assert child.end() == ["new", "1"]
 
 
+def test_a_reader_does_not_go_on_in_the_next_topic_of_the_name(
+    open_client: OpenClient, folder: Path
+) -> None:
+    owner = open_client(broker_options=SMALL)
+    used_topic(owner, count=9)
+    program = """
+import sys, pulsarx
+from pulsarx import MessageId, errors
+with pulsarx.Client(sys.argv[1], read_only=True) as client:
+    reader = client.create_reader("t", MessageId.earliest)
+    print(reader.read_next(1000).data().decode(), flush=True)
+    input()
+    found = []
+    try:
+        while True:
+            found.append(reader.read_next(10_000).data().decode())
+    except errors.TopicNotFound:
+        print(",".join(found), flush=True)
+    anew = client.create_reader("t", MessageId.earliest)
+    print(anew.read_next(10_000).data().decode())
+"""
+    with ChildProcess(program, folder) as child:
+        assert child.line() == "0"
+        owner.admin.topics.delete("t")
+        owner.create_producer("t").send(b"new")
+        child.tell()
+        assert child.end() == ["1,2", "new"]
+
+
 def test_another_process_deletes_through_the_owner(open_client: OpenClient, folder: Path) -> None:
     owner = open_client()
     used_topic(owner)
@@ -377,6 +406,7 @@ def test_a_leased_topic_stays_unless_forced(open_client: OpenClient) -> None:
     assert len(inspection.ledger("t").ledgers()) < 3
 
 
+@pytest.mark.standard
 def test_a_topic_is_deleted_while_it_is_used(open_client: OpenClient, folder: Path) -> None:
     """Producers and consumers come, publish and receive in threads, and find the next topic when
     theirs is gone; no call hangs or fails otherwise, and no file is left."""

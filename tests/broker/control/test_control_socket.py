@@ -402,6 +402,7 @@ def test_memory_has_no_socket() -> None:
 
 def test_every_verb_is_named() -> None:
     assert sorted(VERBS) == [
+        "brokers.get_storage_size",
         "leases.release", "leases.renew", "leases.set",
         "ledgers.attach", "ledgers.attach_list",
         "namespaces.create_namespace", "namespaces.delete_namespace",

@@ -8,8 +8,13 @@ from pulsarx._pycore.cursor.ack_tracker import AckTracker
 from pulsarx._pycore.cursor.cursor_store import CursorStore
 from pulsarx._pycore.ground.file_system import FileSystem
 from pulsarx.broker.folder.cursor_listing import cursor_place
-from pulsarx.broker.subscriptions.backlog import count_backlog, mark_delete_position
+from pulsarx.broker.subscriptions.backlog import (
+    backlog_extent,
+    count_backlog,
+    mark_delete_position,
+)
 from pulsarx.broker.subscriptions.topic_cursors import forget_prepared, sync_tracker
+from pulsarx.clock import system_clock
 from pulsarx.errors import StorageError
 
 TYPE_CHECKING = False
@@ -35,6 +40,7 @@ def cursor_statistics(
             "msg_backlog": messages,
             "backlog_entries": entries,
             "mark_delete_position": mark_delete_position(tracker.mark_delete(), ledgers),
+            **backlog_extent(tracker.mark_delete(), ledgers, system_clock().now_ms()),
         }
 
 

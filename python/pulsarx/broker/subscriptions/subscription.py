@@ -21,7 +21,11 @@ from pulsarx._pycore.cursor.ack_tracker import AckTracker
 from pulsarx._pycore.dispatch.subscription_core import LossLog, SubscriptionCore
 from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.message.entry_view import EntryContext
-from pulsarx.broker.subscriptions.backlog import count_backlog, mark_delete_position
+from pulsarx.broker.subscriptions.backlog import (
+    backlog_extent,
+    count_backlog,
+    mark_delete_position,
+)
 from pulsarx.broker.subscriptions.dispatchers import SELECTOR_NAMES, dispatch_kind, make_dispatcher
 from pulsarx.broker.subscriptions.topic_cursors import delete_tracker, sync_tracker
 from pulsarx.compression import decompress
@@ -293,6 +297,8 @@ class Subscription:
             "backlog_entries": entries,
             "mark_delete_position": mark_delete_position(self.mark_delete(), self.topic.ledger),
         }
+        now_ms = self.runtime.clock.now_ms()
+        found |= backlog_extent(self.mark_delete(), self.topic.ledger, now_ms)
         found |= self.dispatcher.statistics()
         return found
 

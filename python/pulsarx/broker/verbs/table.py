@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.broker.verbs import (
+    brokers,
     creation_policies,
     leases,
     ledgers,
@@ -33,6 +34,7 @@ VERBS: dict[str, Verb] = {
     **topics.VERBS,
     **topic_subscriptions.VERBS,
     **subscriptions.VERBS,
+    **brokers.VERBS,
     **tenants.VERBS,
     **namespaces.VERBS,
     **creation_policies.VERBS,
