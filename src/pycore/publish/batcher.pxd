@@ -71,8 +71,8 @@ cdef class Batcher:
     """
 
     cdef bint is_duplicate(self, uint64_t sequence_id) except -1
-    """Whether a message with this id is stored, or on its way. Not: it counts as pushed. Where there
-    are sequences alone. What the first one failed with is raised."""
+    """Whether a message with this id is stored, or on its way. Not: it counts as pushed. Where
+    there are sequences alone. What the first one failed with is raised."""
 
     cdef bint was_pushed(self, int64_t sequence_id) except -1
     cdef int begin(self, OpenBatch batch) except -1

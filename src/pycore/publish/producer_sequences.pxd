@@ -1,5 +1,5 @@
-"""How far the producers of a topic with deduplication have come: the highest sequence id of each, by
-which a message that is sent again is told from a new one.
+"""How far the producers of a topic with deduplication have come: the highest sequence id of each,
+by which a message that is sent again is told from a new one.
 
 A name belongs to one producer at a time, so its numbers are guarded by that producer's mutex. They
 may be read without it, for a snapshot: what is stored afterwards is read from the ledgers.
@@ -38,8 +38,8 @@ cdef class ProducerSequences:
     cdef bint failed                     # something that was pushed was not stored
 
     cdef int note_stored(self, int64_t last, list ids, bint more_follow, int64_t now_ms) except -1
-    """An entry is in the topic. ids: of its messages, or None: last alone. more_follow: batches that
-    belong to it are stored behind it."""
+    """An entry is in the topic. ids: of its messages, or None: last alone. more_follow: batches
+    that belong to it are stored behind it."""
 
     cdef int note_read(self, int64_t last, list ids, bint more_follow, int64_t now_ms) except -1
     """As note_stored, of an entry that was in the topic before."""

@@ -116,8 +116,8 @@ cdef class ProducerSequences:
 def read_sequences(LedgerTail tail not None, str topic_name not None, ledger_id, message,
                    dict known not None, EntryCounter counter not None, decompress,
                    limit) -> tuple:
-    """Read the entries from a position on and note their sequence ids in known, by the name of their
-    producer. decompress: (kind, data, uncompressed size, limit) -> bytes.
+    """Read the entries from a position on and note their sequence ids in known, by the name of
+    their producer. decompress: (kind, data, uncompressed size, limit) -> bytes.
 
     How many entries were read, and what could not be.
     """
