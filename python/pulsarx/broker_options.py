@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    Value = int | bool | str
+    Value = int | bool | str | tuple[str, ...]
 
 INT32_MAX = 2**31 - 1
 ENTRY_SIZE_MAX = 2**30
@@ -29,11 +29,12 @@ SCHEMA_STRATEGIES = (
 )
 # A topic's partitions are made in one commit; more make its file large and slow to read.
 PARTITION_COUNT_MAX = 10_000
+SUBSCRIPTION_TYPES = ("Exclusive", "Failover", "Shared", "Key_Shared")
 
 
 class BrokerOption:
     """A row of the table. lowest and highest: None where the type says it all; choices: of a
-    text."""
+    text, or of the texts in a list."""
 
     __slots__ = (
         "name",
@@ -75,6 +76,8 @@ class BrokerOption:
                     f"{self.name} must be {' or '.join(map(repr, self.choices))}, not {value!r}"
                 )
             return value
+        if self.type is tuple:
+            return check_choices(self.name, value, self.choices)
         if not isinstance(value, int) or isinstance(value, bool) != (self.type is bool):
             raise ValueError(
                 f"{self.name} must be {self.type.__name__}, not {type(value).__name__}: {value!r}"
@@ -86,6 +89,16 @@ class BrokerOption:
                 f"{self.name} must be from {self.lowest} to {self.highest}, not {value}"
             )
         return value
+
+
+def check_choices(name: str, value: object, choices: tuple[str, ...]) -> tuple[str, ...]:
+    """A list of some of the choices, at least one, in their order. ValueError."""
+    if not isinstance(value, (list, tuple, set, frozenset)) or not value:
+        raise ValueError(f"{name} must be a list of {', '.join(choices)}, not {value!r}")
+    for each in value:
+        if each not in choices:
+            raise ValueError(f"{name} must be of {', '.join(choices)}, not {each!r}")
+    return tuple(each for each in choices if each in value)
 
 
 # persisted: kept in the catalogue, so that a later start without the option finds the same value
@@ -105,6 +118,20 @@ _ROWS = (
      "How many partitions a partitioned topic created in this way has."),
     ("allow_auto_subscription_creation", True, None, None, False, True,
      "A consumer creates the subscription it names."),
+    ("max_num_partitions_per_partitioned_topic", 0, 0, PARTITION_COUNT_MAX, False, True,
+     "How many partitions a topic may be given; 0: no limit but the largest number there can be."),
+    ("max_topics_per_namespace", 0, 0, INT32_MAX, False, True,
+     "How many topics a namespace may have, each partition one; 0: without limit."),
+    ("max_producers_per_topic", 0, 0, INT32_MAX, False, True,
+     "How many producers a topic or partition may have; 0: without limit."),
+    ("max_consumers_per_topic", 0, 0, INT32_MAX, False, True,
+     "How many consumers, readers aside, a topic or partition may have; 0: without limit."),
+    ("max_consumers_per_subscription", 0, 0, INT32_MAX, False, True,
+     "How many consumers a subscription of a topic or partition may have; 0: without limit."),
+    ("max_subscriptions_per_topic", 0, 0, INT32_MAX, False, True,
+     "How many subscriptions a topic or partition may have; 0: without limit."),
+    ("subscription_types_enabled", SUBSCRIPTION_TYPES, None, None, False, True,
+     "Types of subscriptions that consumers may ask for.", SUBSCRIPTION_TYPES),
     ("default_retention_time_in_minutes", 0, -1, INT32_MAX, False, True,
      "How long acknowledged messages are kept; -1: for ever. 0 in time or size: not at all."),
     ("default_retention_size_in_mb", 0, -1, INT32_MAX, False, True,
@@ -169,6 +196,13 @@ class BrokerOptions:
     allow_auto_topic_creation_type: str
     default_num_partitions: int
     allow_auto_subscription_creation: bool
+    max_num_partitions_per_partitioned_topic: int
+    max_topics_per_namespace: int
+    max_producers_per_topic: int
+    max_consumers_per_topic: int
+    max_consumers_per_subscription: int
+    max_subscriptions_per_topic: int
+    subscription_types_enabled: tuple[str, ...]
     default_retention_time_in_minutes: int
     default_retention_size_in_mb: int
     retention_check_interval_in_seconds: int

@@ -27,7 +27,7 @@ from pulsarx.listening.listener_pool import ListenerPool
 from pulsarx.options.base import ClientOptions
 from pulsarx.options.not_yet import refuse_call
 from pulsarx.schema.schema import BytesSchema
-from pulsarx.topic_name import TopicName, check_subscription_name
+from pulsarx.topic_name import TopicName, check_is_for_users, check_subscription_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -435,12 +435,18 @@ class Client:
             from pulsarx.consuming.consumer_schema import ConsumerSchema
 
             schema = ConsumerSchema(self._broker, [options.topic], options.schema_info)
-        found = self._broker.topic(TopicName.of(options.topic), create=not self.read_only)
-        cursor = found.reader_cursor(options.schema)
-        position = reader_position(
-            found.ledger, options.start_message_id, options.start_message_id_inclusive
-        )
-        reader = Reader(cursor.attach(position), cursor, options, self._pool)
+        while True:
+            found = self._broker.topic(TopicName.of(options.topic), create=not self.read_only)
+            try:
+                cursor = found.reader_cursor(options.schema)
+                position = reader_position(
+                    found.ledger, options.start_message_id, options.start_message_id_inclusive
+                )
+                reader = Reader(cursor.attach(position), cursor, options, self._pool)
+                break
+            except errors.TopicNotFound:
+                if not found.is_gone:
+                    raise  # else it was found just before it went; look for it again
         if schema is not None:
             schema.register(self.read_only)
         self._adopt(reader)
@@ -667,15 +673,26 @@ def producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
 def _bare_producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.producer import Producer
-    from pulsarx.producing.producer_creation import come
+    from pulsarx.producing.producer_creation import wait_for_turn
 
-    found = broker.lookup(TopicName.of(options.topic))
-    if isinstance(found, Topic):
+    wanted = check_is_for_users(TopicName.of(options.topic))
+    while True:
+        found = broker.lookup(wanted)
+        if not isinstance(found, Topic):
+            break
+        topic = found
+        topic.check_may_publish()
 
-        def make(name: str) -> Producer:
-            return Producer(found, options, name)
+        def make(name: str, topic: Topic = topic) -> Producer:
+            return Producer(topic, options, name)
 
-        return (yield from come(found.producers, options.producer_name, make, options.access_mode))
+        try:
+            added = topic.producers.add(options.producer_name, make, int(options.access_mode))
+        except errors.TopicNotFound:
+            if not topic.is_gone:
+                raise  # else it was found just before it went; look for it again
+            continue
+        return (yield from wait_for_turn(topic.producers, added, make))
     from pulsarx.producing.partitioned_producer import PartitionedProducer
 
     name = options.producer_name or broker.runtime.next_producer_name()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx._pycore.message.message import Message
     from pulsarx.broker.broker import Broker
+    from pulsarx.broker.topics.reader_cursor import ReaderCursor
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.options.members import TableViewOptions
     from pulsarx.owner import MemberOwner
@@ -85,7 +86,7 @@ class TableView:
         cursor = topic.reader_cursor(self._options.schema)
         core = cursor.attach(topic.ledger.first_position())
         loop = ListenerLoop(self._pool, core, self._update, None)
-        made = _Partition(core, loop, topic.ledger.last_message_id())
+        made = _Partition(cursor, core, loop, topic.ledger.last_message_id())
         with self._lock:
             self._partitions.append(made)
             if self._is_live:
@@ -260,9 +261,12 @@ class TableView:
 class _Partition:
     """A topic that is read: the whole one, or a partition."""
 
-    __slots__ = ("core", "last", "loop")
+    __slots__ = ("core", "cursor", "last", "loop")
 
-    def __init__(self, core: ConsumerCore, loop: ListenerLoop, last: MessageId) -> None:
+    def __init__(
+        self, cursor: ReaderCursor, core: ConsumerCore, loop: ListenerLoop, last: MessageId
+    ) -> None:
+        self.cursor = cursor  # which its topic holds weakly, and closes with itself
         self.core = core
         self.loop = loop
         self.last = last  # when reading began; (-1, -1, -1, -1) where there was none

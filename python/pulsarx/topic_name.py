@@ -11,7 +11,7 @@ Source: Pulsar TopicName, NamespaceName, NamedEntity.
 
 from __future__ import annotations
 
-from pulsarx.errors import InvalidConfiguration, InvalidTopicName
+from pulsarx.errors import InvalidConfiguration, InvalidTopicName, NotAllowedError
 
 PARTITION_SUFFIX = "-partition-"
 _PARTITION_INDEX_MAX = 2**31 - 1
@@ -21,6 +21,16 @@ _ENTITY_CHARACTERS = frozenset(
     "-=:._0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 _RESERVED_SUBSCRIPTIONS = frozenset(("pulsar.dedup", "__compaction"))
+_SYSTEM_TOPICS = frozenset(
+    (
+        "__change_events",
+        "__transaction_buffer_snapshot",
+        "__transaction_buffer_snapshot_segments",
+        "__transaction_buffer_snapshot_indexes",
+    )
+)
+_PENDING_ACK_SUFFIX = "__transaction_pending_ack"
+_TOPICS_OF_THE_SYSTEM = frozenset(("transaction_coordinator_assign", "resource-usage"))
 _CACHED_MAX = 10_000
 
 
@@ -116,6 +126,35 @@ def check_entity_name(what: str, name: str) -> str:
         raise InvalidTopicName(f"the {what} is empty")
     if not _ENTITY_CHARACTERS.issuperset(name) or name in (".", ".."):
         raise InvalidTopicName(f"{what} {name!r}: only letters, digits and - = : . _ are allowed")
+    return name
+
+
+def check_namespace_name(name: str) -> str:
+    """`tenant/namespace`, if it is one; else InvalidTopicName."""
+    tenant, slash, local = name.partition("/")
+    if not slash:
+        raise InvalidTopicName(f"namespace {_shown(name)}: write tenant/namespace")
+    check_entity_name("tenant", tenant)
+    check_entity_name("namespace", local)
+    return name
+
+
+def is_system_topic(name: TopicName) -> bool:
+    """Whether a topic, or the one it is a partition of, is Pulsar's own. Source: SystemTopicNames,
+    HeartbeatNamespaces."""
+    local = name.partitioned_name.rpartition("/")[2]
+    if local in _SYSTEM_TOPICS or local.endswith(_PENDING_ACK_SUFFIX):
+        return True
+    if name.namespace_name == "pulsar/system":
+        return local in _TOPICS_OF_THE_SYSTEM or local.startswith("__transaction_log_")
+    return local == "healthcheck" and name.tenant == "pulsar"
+
+
+def check_is_for_users(name: TopicName) -> TopicName:
+    """NotAllowedError: the topic is the system's, and users neither create it, publish to it nor
+    subscribe to it."""
+    if is_system_topic(name):
+        raise NotAllowedError(f"{name} is a system topic, whose name is reserved; choose another")
     return name
 
 

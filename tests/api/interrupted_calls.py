@@ -691,6 +691,92 @@ def create_topics(w: World) -> Steps:
     assert topics.stats(f"plain{name}")["subscriptions"] == {}
 
 
+def create_and_delete(w: World) -> Steps:
+    admin = w.client.admin
+    tenant = f"tenant{w.payload().decode()}"
+    namespace = f"{tenant}/ns"
+    for verb in (
+        partial(admin.tenants.create_tenant, tenant),
+        partial(admin.namespaces.create_namespace, namespace),
+        partial(admin.topics.create_partitioned_topic, f"{namespace}/p", 2),
+    ):
+        outcome = yield verb
+        if outcome.interrupted:
+            try:
+                verb()
+            except errors.NotAllowedError:
+                pass  # it was done
+    topic = f"{namespace}/t"
+    yield partial(admin.tenants.update_tenant, tenant, ["role"])
+    yield partial(admin.tenants.get_tenant_info, tenant)
+    yield partial(admin.namespaces.set_auto_topic_creation, namespace, True)
+    with w.client.create_producer(topic) as producer:
+        producer.send(b"1")
+    producer = w.client.create_producer(topic)
+    for verb in (
+        partial(admin.topics.delete, topic, force=True),
+        partial(admin.topics.delete_partitioned_topic, f"{namespace}/p", force=True),
+        partial(admin.namespaces.delete_namespace, namespace, force=True),
+        partial(admin.tenants.delete_tenant, tenant, force=True),
+    ):
+        outcome = yield verb
+        if outcome.interrupted:
+            try:
+                verb()
+            except errors.TopicNotFound:
+                pass  # it was done
+    assert not producer.is_connected()
+    assert tenant not in admin.tenants.get_tenants()
+    yield admin.tenants.get_tenants
+
+
+def move_subscriptions(w: World) -> Steps:
+    topics = w.client.admin.topics
+    name = w.payload().decode()
+    topic = f"moved{name}"
+    producer = w.client.create_producer(topic)
+    ids = [producer.send(b"%d" % number) for number in range(50)]
+    create = partial(topics.create_subscription, topic, "s", ids[0])
+    outcome = yield create
+    if outcome.interrupted:
+        try:
+            create()
+        except errors.NotAllowedError:
+            pass  # it was done
+    consumer = w.client.subscribe(topic, "s", ConsumerType.Shared)
+    yield partial(topics.get_subscriptions, topic)
+    yield partial(topics.get_last_message_id, topic)
+    yield partial(topics.skip_messages, topic, "s", 3)
+    for verb, left in (
+        (partial(topics.reset_cursor, topic, "s", ids[10]), 40),
+        (partial(topics.unload, topic), 40),
+        (partial(topics.skip_all_messages, topic, "s"), 0),
+        (partial(topics.reset_cursor, topic, "s", 0), None),
+        (partial(topics.expire_messages, topic, "s", 0), 0),
+        (partial(topics.truncate, topic), 0),
+    ):
+        outcome = yield verb
+        if outcome.interrupted:
+            verb()
+        if left is not None:
+            assert len(topics.peek_messages(topic, "s", 100)) == left
+    yield partial(topics.peek_messages, topic, "s")
+    consumer.close()
+    yield partial(topics.set_auto_subscription_creation, topic, False)
+    for final in (
+        partial(topics.delete_subscription, topic, "s"),
+        partial(topics.terminate, topic),
+    ):
+        outcome = yield final
+        if outcome.interrupted:
+            try:
+                final()
+            except errors.SubscriptionNotFound:
+                pass  # it was done
+    assert topics.stats(topic)["terminated"]
+    yield w.client.admin.brokers.get_storage_size
+
+
 def administer(w: World) -> Steps:
     yield lambda: w.client.admin
     topics, namespaces = w.client.admin.topics, w.client.admin.namespaces
@@ -809,6 +895,8 @@ CALLS: dict[str, Callable[[World], Steps]] = {
     "create_topics": create_topics,
     "create_with_a_schema": create_with_a_schema,
     "administer_schemas": administer_schemas,
+    "create_and_delete": create_and_delete,
+    "move_subscriptions": move_subscriptions,
     "administer": administer,
     "administer_without_a_client": administer_without_a_client,
     "advance_a_clock": advance_a_clock,

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+from pulsarx.admin.brokers import Brokers
 from pulsarx.admin.namespaces import Namespaces
 from pulsarx.admin.schemas import Schemas
+from pulsarx.admin.tenants import Tenants
 from pulsarx.admin.topics import Topics
 
 TYPE_CHECKING = False
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
     from pulsarx.admin.channel import Channel
 
-__all__ = ["Admin", "Namespaces", "Schemas", "Topics"]
+__all__ = ["Admin", "Brokers", "Namespaces", "Schemas", "Tenants", "Topics"]
 
 
 class Admin:
@@ -23,6 +25,8 @@ class Admin:
 
     def __init__(self, channel: Channel) -> None:
         """Use `Client.admin` or `at`."""
+        self.brokers = Brokers(channel)
+        self.tenants = Tenants(channel)
         self.namespaces = Namespaces(channel)
         self.schemas = Schemas(channel)
         self.topics = Topics(channel)

@@ -1,15 +1,18 @@
-"""`client.admin.namespaces`: policies that hold for all topics of a namespace."""
+"""`client.admin.namespaces`: namespaces, and the policies that hold for all topics of one."""
 
 from __future__ import annotations
 
+from pulsarx.admin.creation_policies import CreationPolicies
 from pulsarx.admin.schema_policies import SchemaPolicies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pulsarx.admin.channel import Channel
 
 
-class Namespaces(SchemaPolicies):
+class Namespaces(CreationPolicies, SchemaPolicies):
     """Any thread may call. TopicNotFound: there is no such namespace."""
 
     _LEVEL = "namespace"
@@ -17,10 +20,56 @@ class Namespaces(SchemaPolicies):
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
 
+    def create_namespace(self, namespace: str) -> None:
+        """Create `tenant/namespace`. NotAllowedError: it exists. TopicNotFound: its tenant does
+        not. Durable on return."""
+        self._channel.perform("namespaces.create_namespace", {"namespace": namespace})
+
+    def delete_namespace(self, namespace: str, force: bool = False) -> None:
+        """Delete a namespace with its policies. NotAllowedError: it has topics.
+
+        force: they go too, in the same commit, and their producers, consumers and readers are
+        closed. Durable on return.
+        """
+        arguments = {"namespace": namespace, "force": bool(force)}
+        self._channel.perform("namespaces.delete_namespace", arguments)
+
     def get_namespaces(self, tenant: str = "public") -> list[str]:
-        """Names of the namespaces of a tenant, as `tenant/namespace`."""
+        """Names of the namespaces of a tenant, as `tenant/namespace`. TopicNotFound: there is no
+        such tenant."""
         found: list[str] = self._channel.perform("namespaces.get_namespaces", {"tenant": tenant})
         return found
+
+    def get_topics(self, namespace: str) -> list[str]:
+        """Full names of the topics of a namespace that hold messages: of a partitioned topic, its
+        partitions. Without system topics."""
+        arguments = {"namespace": namespace}
+        found: list[str] = self._channel.perform("namespaces.get_topics", arguments)
+        return found
+
+    def get_policies(self, namespace: str) -> dict[str, Any]:
+        """The policies that are set for the namespace, by name."""
+        arguments = {"namespace": namespace}
+        found: dict[str, Any] = self._channel.perform("namespaces.get_policies", arguments)
+        return found
+
+    def set_auto_topic_creation(
+        self, namespace: str, allowed: bool, type: str = "non-partitioned", partitions: int = 1
+    ) -> None:
+        """Whether a producer, consumer or reader creates the topic that it names, and of which
+        kind: `non-partitioned`, or `partitioned` with so many partitions. Where not it gets
+        TopicNotFound. Durable on return."""
+        value = {"allowed": allowed, "type": type, "partitions": partitions}
+        self._set_creation_policy(namespace, "auto_topic_creation", value)
+
+    def get_auto_topic_creation(self, namespace: str) -> dict[str, Any] | None:
+        """{"allowed", "type", "partitions"} as set for the namespace; None: nothing is."""
+        found: dict[str, Any] | None = self._get_creation_policy(namespace, "auto_topic_creation")
+        return found
+
+    def remove_auto_topic_creation(self, namespace: str) -> None:
+        """The broker's options hold again."""
+        self._set_creation_policy(namespace, "auto_topic_creation", None)
 
     def set_retention(self, namespace: str, time_minutes: int, size_mb: int) -> None:
         """Keep acknowledged messages: for time_minutes, up to size_mb MiB a topic, whichever is

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pulsarx.admin.creation_policies import CreationPolicies
 from pulsarx.admin.schema_policies import SchemaPolicies
+from pulsarx.admin.topic_subscriptions import TopicSubscriptions
+from pulsarx.message_id import MessageId
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,7 +14,7 @@ if TYPE_CHECKING:
     from pulsarx.admin.channel import Channel
 
 
-class Topics(SchemaPolicies):
+class Topics(TopicSubscriptions, CreationPolicies, SchemaPolicies):
     """Any thread may call. TopicNotFound: there is no such topic."""
 
     _LEVEL = "topic"
@@ -19,10 +22,16 @@ class Topics(SchemaPolicies):
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
 
-    def get_list(self, namespace: str = "public/default") -> list[str]:
+    def get_list(
+        self, namespace: str = "public/default", include_system_topic: bool = False
+    ) -> list[str]:
         """Full names of the topics of a namespace that hold messages: of a partitioned topic, its
         partitions."""
-        found: list[str] = self._channel.perform("topics.get_list", {"namespace": namespace})
+        arguments = {
+            "namespace": namespace,
+            "include_system_topic": bool(include_system_topic),
+        }
+        found: list[str] = self._channel.perform("topics.get_list", arguments)
         return found
 
     def get_partitioned_topic_list(self, namespace: str = "public/default") -> list[str]:
@@ -83,11 +92,54 @@ class Topics(SchemaPolicies):
         """Take back what was set here. Durable on return."""
         self._channel.perform("topics.remove_deduplication", {"topic": topic})
 
+    # Ending ---------------------------------------------------------------------------------------
+
+    def delete(self, topic: str, force: bool = False) -> None:
+        """Delete a topic without partitions: its messages, subscriptions and policies.
+
+        NotAllowedError: producers, consumers or readers are attached, or a job reads it under a
+        lease; or it has partitions, or is one. force: they are closed, the job fails. Messages that
+        were received stay readable. A topic created with its name later is another one, whose
+        consumers are those that come then, and those of a pattern. Durable on return.
+        """
+        self._channel.perform("topics.delete", {"topic": topic, "force": bool(force)})
+
+    def delete_partitioned_topic(self, topic: str, force: bool = False) -> None:
+        """As delete, of a partitioned topic with all partitions, in one commit."""
+        arguments = {"topic": topic, "force": bool(force)}
+        self._channel.perform("topics.delete_partitioned_topic", arguments)
+
+    def terminate(self, topic: str) -> MessageId:
+        """Let a topic take no more messages, for good; the id of its last one. Producers get
+        TopicTerminated, consumers and readers get what is there. OperationNotSupported: it has
+        partitions. Durable on return."""
+        found = self._channel.perform("topics.terminate", {"topic": topic})
+        last: MessageId = MessageId.from_text(found)
+        return last
+
+    def truncate(self, topic: str) -> None:
+        """Remove what a topic holds, or each of its partitions: it is acknowledged on every
+        subscription, whatever retention says. Ledgers that a job reads under a lease stay as long
+        as that. What is published meanwhile stays. Durable on return."""
+        self._channel.perform("topics.truncate", {"topic": topic})
+
+    def unload(self, topic: str) -> None:
+        """Seal the open ledger of a topic, or of each of its partitions, and write down the
+        positions. Its clients go on with it; without any its memory is freed."""
+        self._channel.perform("topics.unload", {"topic": topic})
+
+    def get_last_message_id(self, topic: str) -> MessageId:
+        """Of a topic without partitions; (-1,-1,-1,-1) when it is empty."""
+        found = self._channel.perform("topics.get_last_message_id", {"topic": topic})
+        last: MessageId = MessageId.from_text(found)
+        return last
+
     # Statistics -----------------------------------------------------------------------------------
 
     def stats(self, topic: str) -> dict[str, Any]:
         """Entries, messages and bytes stored, ledgers, producers, and of each subscription its
-        type, its backlog in messages and entries, what is unacknowledged, the permits of each
+        type, its backlog in messages, entries and bytes, the age of the oldest message in it (-1:
+        there is none), what is unacknowledged, the permits of each
         consumer, and the keys held back. OperationNotSupported: it has partitions;
         see partitioned_stats."""
         found: dict[str, Any] = self._channel.perform("topics.stats", {"topic": topic})

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 
 from pulsarx.broker import life_log
+from pulsarx.broker.attempt import attempt
 from pulsarx.broker.runtime import BrokerRuntime
 from pulsarx.errors import AlreadyClosed
 
@@ -77,6 +78,13 @@ class Broker:
         self._topics: TopicDirectory | None = None
         self.on_close: list[Callable[[], object]] = []  # steps before the topics close
         self._tell_opened(brief)
+        if self.catalogue.state.deletions:
+            self.post(self._finish_deletions)
+
+    def _finish_deletions(self) -> None:
+        from pulsarx.broker.topics.topic_deletion import finish_deletions
+
+        finish_deletions(self.runtime)
 
     def _tell_opened(self, brief: bool) -> None:
         if life_log.listener(life_log.INFO) is None:
@@ -166,12 +174,3 @@ class Broker:
         self.state.abandon()
         if self._topics is not None:
             self._topics.abandon()
-
-
-def attempt(step: Callable[[], object]) -> Exception | None:
-    """Run one step of closing; the next ones are tried even when it fails."""
-    try:
-        step()
-    except Exception as error:
-        return error
-    return None

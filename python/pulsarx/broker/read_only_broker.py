@@ -109,8 +109,9 @@ class ReadOnlyBroker:
     def _topic(self, name: TopicName) -> ReadOnlyTopic:
         with self._lock:
             full = str(name)
+            self.refresh_if_changed()
             found = self._topics.get(full)
-            if found is None:
+            if found is None or found.is_gone:
                 self.refresh()
                 record = self.catalogue.state.topics.get(full)
                 if record is None:

@@ -12,7 +12,8 @@ from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
-from pulsarx.broker.broker import Broker, attempt
+from pulsarx.broker.attempt import attempt
+from pulsarx.broker.broker import Broker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from pulsarx.consumer import Consumer
 from pulsarx.consuming.seek_position import check_seek_target
 from pulsarx.message_id import MessageId
 from pulsarx.schema.schema import T
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +62,16 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer[T]):
                 member.close_with_client()
                 return
             self.add(member)
+
+    def drop_topic(self, name: TopicName) -> None:
+        """Receive from a topic no more that was deleted, or from its partitions; their consumers
+        are closed. A call of the control plane."""
+        with self._growing:
+            for member in self.members():
+                topic = TopicName.of(member.topic())
+                if topic.partitioned_name == str(name) and not member.is_open:
+                    self.drop(member)
+            self.followers = [each for each in self.followers if each.follows() != name]
 
     def redeliver_unacknowledged_messages(self) -> None:
         if not self._left:

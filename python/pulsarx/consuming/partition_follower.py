@@ -34,6 +34,9 @@ class PartitionFollower:
         self._lock = threading.Lock()
         self._attached_count = 0
 
+    def follows(self) -> TopicName:
+        return self._topic.topic_name
+
     def start(self) -> None:
         """Attach the partitions there are, and watch for more. Raises what attaching raises."""
         self._topic.watch(self)

@@ -1,11 +1,12 @@
 """Attaches a consumer to the topics whose names match its pattern: those there are, and each that
-is created while it is open."""
+is created while it is open. Lets go of those that are deleted."""
 
 from __future__ import annotations
 
 import threading
 from functools import partial
 
+from pulsarx import errors
 from pulsarx.listening.listener_pool import log_exception
 
 TYPE_CHECKING = False
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pulsarx.topic_name import TopicName
 
     AttachAll = Callable[[list[Topic | PartitionedTopic], bool], object]
+    Drop = Callable[[TopicName], object]
 
 
 class PatternFollower:
@@ -30,23 +32,29 @@ class PatternFollower:
         pattern: TopicsPattern,
         broker: Broker,
         attach_all: AttachAll,
+        drop: Drop,
         period_seconds: int,
     ) -> None:
         """attach_all: called with topics, each once, and whether they came after the consumer did.
-        period_seconds: how soon a topic is tried again that could not be attached."""
+        drop: called with a topic that is deleted, whose consumers are closed. period_seconds: how
+        soon a topic is tried again that could not be attached."""
         self._pattern = pattern
         self._broker = broker
         self._attach_all = attach_all
+        self._drop = drop
         self._period_ms = max(period_seconds, 1) * 1000
         self._lock = (
             threading.Lock()
         )  # taken before any lock of the broker; attaching makes no topic
         self._attached: set[TopicName] = set()
 
+    def follows(self) -> None:
+        """None: no single topic."""
+
     def start(self) -> None:
         """Attach the topics there are, and watch for more. Raises what attaching raises."""
         with self._lock:
-            self._broker.topics.watch_creations(self)
+            self._broker.topics.watch(self)
             names = self._pattern.topics_of(self._broker)
             self._attach(names, False)
 
@@ -59,12 +67,27 @@ class PatternFollower:
             with self._lock:
                 if name not in self._attached:
                     self._attach([name], True)
+        except errors.TopicNotFound:
+            return  # deleted meanwhile
         except Exception:
             log_exception(
                 "%s: a consumer of the pattern %r was not attached; tried again in %d s",
                 name, self._pattern.text, self._period_ms // 1000,
             )  # fmt: skip
             self._broker.runtime.clock.call_after(self._period_ms, partial(self._try_again, name))
+
+    def deleted(self, name: TopicName) -> None:
+        """Let go of a topic that was deleted. One that has its name by now is attached, as one that
+        was created."""
+        if not self._pattern.matches(name):
+            return
+        with self._lock:
+            if name not in self._attached:
+                return
+            self._attached.discard(name)
+            self._drop(name)
+        if str(name) in self._broker.catalogue.state.topics:
+            self.created(name)
 
     def _try_again(self, name: TopicName) -> None:
         if self._broker.runtime.state.is_open:

@@ -6,6 +6,7 @@ import weakref
 from functools import partial
 
 from pulsarx import errors
+from pulsarx.broker.policies.creation import check_subscription_type
 from pulsarx.broker.subscriptions.subscribe_request import (
     ReceiverSettings,
     SubscribeRequest,
@@ -19,7 +20,7 @@ from pulsarx.consuming.partition_follower import PartitionFollower
 from pulsarx.consuming.topic_consumer import TopicConsumer
 from pulsarx.enumerations import InitialPosition, SubscriptionMode
 from pulsarx.options.redelivery_backoff import DELAY_MS_MAX, BoundedBackoff
-from pulsarx.topic_name import TopicName
+from pulsarx.topic_name import TopicName, check_is_for_users
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ def subscribe(
     if not isinstance(options.topic, (str, list)):
         return _subscribe_pattern(owner, broker, options, name, pool, options.topic)
     topics = options.topic if isinstance(options.topic, list) else [options.topic]
+    for each in topics:
+        check_is_for_users(TopicName.of(each))
     if options.schema_info is None:
         return _subscribe_named(owner, broker, options, name, pool, topics)
     from pulsarx.consuming.consumer_schema import ConsumerSchema
@@ -70,9 +73,8 @@ def _subscribe_named(
 ) -> Consumer:
     letters = _letters(owner, broker, options, name, topics)
     if isinstance(options.topic, str) and not options.retry_enable:
-        topic = broker.lookup(TopicName.of(options.topic))
-        if not isinstance(topic, PartitionedTopic):
-            consumer = _attach(topic, options, name, pool)
+        consumer = _subscribe_whole(broker, options.topic, options, name, pool)
+        if consumer is not None:
             if letters is not None:
                 consumer.letters = letters
                 letters.attach(consumer)
@@ -91,6 +93,21 @@ def _subscribe_named(
         several.take_back()
         raise
     return whole
+
+
+def _subscribe_whole(
+    broker: Broker, wanted: str, options: ConsumerOptions, name: str, pool: ListenerPool
+) -> TopicConsumer | None:
+    """The consumer of a topic without partitions; None: it has some."""
+    while True:
+        topic = broker.lookup(TopicName.of(wanted))
+        if isinstance(topic, PartitionedTopic):
+            return None
+        try:
+            return _attach(topic, options, name, pool)
+        except errors.TopicNotFound:
+            if not topic.is_gone:
+                raise  # else it was found just before it went; look for it again
 
 
 def _subscribe_pattern(
@@ -119,7 +136,7 @@ def _subscribe_pattern(
     several = _Several(broker, whole, options, name, pool)
     retries = _retry_topic(broker, letters)
     follower = PatternFollower(
-        pattern, broker, several.attach_checked, options.pattern_auto_discovery_period
+        pattern, broker, several.attach_checked, several.drop, options.pattern_auto_discovery_period
     )
     whole.followers.append(follower)
     try:
@@ -279,6 +296,12 @@ class _Several:
         self.attach_all(topics, is_new)
         schema.register()
 
+    def drop(self, name: TopicName) -> None:
+        """A topic was deleted."""
+        whole = self._whole()
+        if whole is not None:
+            whole.drop_topic(name)
+
     def attach_retries(self, topics: list[Topic | PartitionedTopic]) -> None:
         """Attach to the topic of the retry letters."""
         whole = self._whole()
@@ -340,6 +363,8 @@ class _Several:
                 taken.append(topic)
             missing = [each for each in whole_topics if name not in each.subscriptions]
             for topic in missing:
+                topic.check_not_gone()
+                check_subscription_type(topic.runtime, topic.name, type_name(part.consumer_type))
                 topic.check_subscription_creation(name)
             places = [(each, _start(each, part)()) for each in missing]
             if places:

@@ -4,6 +4,7 @@ Calls of the control plane."""
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.broker.policies.creation import topic_creation
 from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
 from pulsarx.topic_name import TopicName
 
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
 def make_letter_topic(broker: Broker, topic: str) -> None:
     """Make a letter topic without partitions, whatever other new topics get."""
     name = TopicName.of(topic)
-    allowed = broker.runtime.options.allow_auto_topic_creation
-    if str(name) in broker.catalogue.state.topics or not allowed:
+    if str(name) in broker.catalogue.state.topics:
+        return
+    if not topic_creation(broker.runtime, name).allowed:
         return  # if it may not be made, the producer that opens it raises
     try:
         broker.topics.create_non_partitioned_topic(name)

@@ -108,6 +108,7 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
 
     def _take(self, index: int, mode: ProducerAccessMode) -> Steps:
         topic = self._topic.partition(index)
+        topic.check_may_publish()
         made = yield from come(topic.producers, self._name, self._maker(topic), mode)
         with self._making:
             self._keep(index, made)
@@ -273,7 +274,7 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
     def require_open(self) -> None:
         """AlreadyClosed, or ForkedError."""
         self._state.require_open()
-        if not self.is_open:
+        if not self.is_open or self._topic.is_deleted:
             raise errors.AlreadyClosed(f"producer {self._name} on {self._topic.name}")
 
     def _partition_count(self) -> int:
@@ -301,6 +302,7 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
                 if each.publisher.fenced is not None:
                     each.require_open()  # says so
             topic = self._topic.partition(index)
+            topic.check_may_publish()
             mode = int(self._options.access_mode)
             added: Any = topic.producers.add(self._name, self._maker(topic), mode, owner=self)
             made: Producer = added
@@ -353,7 +355,8 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
 
     def is_connected(self) -> bool:
         """Tell whether it can still be used."""
-        return self.is_open and self._state.is_open and all(each.is_open for each in self._made())
+        there = self._state.is_open and not self._topic.is_deleted
+        return self.is_open and there and all(each.is_open for each in self._made())
 
     def flush(self) -> None:
         """As Producer.flush, of all partitions; raises what the first one failed with."""

@@ -41,6 +41,11 @@ def come(
 ) -> Steps:
     """The steps of adding one producer to a topic. Closed before their end, they leave nothing."""
     found = registry.add(name, make, int(access_mode))
+    return (yield from wait_for_turn(registry, found, make))
+
+
+def wait_for_turn(registry: ProducerRegistry, found: Any, make: Callable[[str], Any]) -> Steps:
+    """The steps behind `ProducerRegistry.add`, which gave what was found."""
     if not isinstance(found, WaitingProducer):
         return found
     try:

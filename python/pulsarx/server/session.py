@@ -24,7 +24,7 @@ from pulsarx.producing.producer_schema import check_producer, version_bytes
 from pulsarx.schema.auto_consume import AutoConsumeSchema
 from pulsarx.server.session_consumer import SessionConsumer, position_of
 from pulsarx.server.session_producer import SessionProducer
-from pulsarx.topic_name import TopicName, check_subscription_name
+from pulsarx.topic_name import TopicName, check_is_for_users, check_subscription_name
 from pulsarx.wire import commands
 from pulsarx.wire.frames import FrameReader, frame_encode
 from pulsarx.wire.message_ids import id_data
@@ -306,11 +306,13 @@ class Session:
         try:
             if producer_id in self._producers or producer_id in self._waiting:
                 raise errors.ProducerBusy(f"this connection has a producer {producer_id} already")
+            check_is_for_users(TopicName.of(values["topic"]))
             mode = values["access_mode"]
             if mode not in ProducerAccessMode.__members__.values():
                 raise errors.OperationNotSupported(f"access mode {mode} of a producer")
             check_producer(self._broker, values["topic"], _declared(values))
             topic = self._topic(values["topic"])
+            topic.check_may_publish()
 
             def make(name: str) -> SessionProducer:
                 return SessionProducer(topic, name, self._server.completions)
@@ -430,6 +432,7 @@ class Session:
         consumer_id = values["consumer_id"]
         if consumer_id in self._consumers:
             return None
+        check_is_for_users(TopicName.of(values["topic"]))
         info = schema_of(values["schema"])
         reads_any = info is not None and info.schema_type() == SchemaType.AUTO_CONSUME
         declared = None if reads_any else _declared(values)

@@ -1,12 +1,12 @@
 """The state of one subscription. With its mutex held, but for flush and dirty; see the pxd."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.ack_bits cimport (
-    ack_bits_add, ack_bits_count, ack_bits_group, ack_bits_has, ack_bits_hole_count,
-    ack_bits_memory_size, ack_bits_next_unacknowledged,
+    ack_bits_add, ack_bits_count, ack_bits_count_below, ack_bits_group, ack_bits_has,
+    ack_bits_hole_count, ack_bits_memory_size, ack_bits_next_unacknowledged,
 )
 from pulsarx._core.atomic cimport atomic_fence, atomic_load_u32, atomic_store_u32
 from pulsarx._core.cursor_record cimport (
@@ -229,6 +229,28 @@ cdef class AckTracker:
         For an open ledger acknowledged as a whole, only messages acknowledged individually count.
         """
         return ack_bits_count(&self.found(ledger_id).bits)
+
+    def unacknowledged_end(self, ledger_id: int, count: int, end: int) -> int:
+        """The lowest ordinal with so many unacknowledged messages of its ledger before it. Negative
+        where there are fewer in front of end: -1 - how many there are."""
+        cdef LedgerAcks* ledger = self.found(ledger_id)
+        cdef uint64_t wanted = count
+        cdef uint64_t low = 0
+        cdef uint64_t high = end
+        cdef uint64_t middle
+        cdef int64_t there
+        if ledger_id < self.c_state.acknowledged_below:
+            return -1
+        there = high - ack_bits_count_below(&ledger.bits, high)
+        if there < <int64_t>wanted:
+            return -1 - there
+        while low < high:
+            middle = low + (high - low) // 2
+            if middle - ack_bits_count_below(&ledger.bits, middle) < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
     def hole_count(self) -> int:
         """Runs of unacknowledged messages with an acknowledged one above, in the same ledger."""

@@ -523,6 +523,21 @@ cdef class Dispatcher:
             give_up(dead)
         return 0
 
+    def acknowledge_before(self, uint64_t ledger_id, uint64_t message) -> bool:
+        """Acknowledge everything before a message, for all consumers: what they have of it in their
+        queues is not delivered. False: all of it was acknowledged. Durable after a flush."""
+        cdef bint moved
+        mutex_lock(&self.core.mutex)
+        try:
+            moved = self.core.tracker.acknowledge_messages_through(ledger_id, message)
+            if moved:
+                self.acknowledged_through(ledger_id, message)
+                self.wakes = True
+        finally:
+            mutex_unlock(&self.core.mutex)
+            self.settle()
+        return moved
+
     def settled(self) -> None:
         """Do what was left to be done without the mutex."""
         self.settle()

@@ -42,6 +42,39 @@ def broker_calls() -> Iterator[list[str]]:
         sys.setprofile(before)
 
 
+def use_administration(client: pulsarx.Client) -> None:
+    """Tenants, namespaces, what ends topics and moves subscriptions."""
+    admin = client.admin
+    admin.tenants.create_tenant("acme")
+    admin.tenants.update_tenant("acme", ["role"])
+    admin.tenants.get_tenant_info(admin.tenants.get_tenants()[0])
+    admin.namespaces.create_namespace("acme/ns")
+    admin.namespaces.set_auto_topic_creation("acme/ns", True)
+    admin.namespaces.get_policies("acme/ns")
+    topic, topics = "acme/ns/t", admin.topics
+    producer = client.create_producer(topic)
+    producer.send(b"1")
+    topics.create_subscription(topic, "s", 0)
+    consumer = client.subscribe(topic, "s")
+    topics.peek_messages(topic, topics.get_subscriptions(topic)[0])
+    topics.skip_messages(topic, "s", 1)
+    topics.skip_all_messages(topic, "s")
+    topics.reset_cursor(topic, "s", topics.get_last_message_id(topic))
+    topics.expire_messages(topic, "s", 0)
+    topics.set_auto_subscription_creation(topic, False)
+    topics.get_auto_subscription_creation(topic)
+    topics.unload(topic)
+    topics.truncate(topic)
+    topics.terminate(topic)
+    topics.delete_subscription(topic, "s", force=True)
+    topics.delete(topic, force=True)
+    consumer.close()
+    admin.namespaces.get_topics("acme/ns")
+    admin.namespaces.delete_namespace("acme/ns")
+    admin.tenants.delete_tenant("acme", force=True)
+    admin.brokers.get_storage_size()
+
+
 def use_all(client: pulsarx.Client, clock: pulsarx.ManualClock) -> None:
     """Every public call but those of fixtures."""
     topics = client.admin.topics
@@ -53,6 +86,7 @@ def use_all(client: pulsarx.Client, clock: pulsarx.ManualClock) -> None:
     topics.get_partitioned_topic_metadata("p")
     client.get_topic_partitions("p")
     client.admin.namespaces.get_namespaces("public")
+    use_administration(client)
     for topic in ("t", "p"):
         client.subscribe(topic, "keeps", initial_position=InitialPosition.Earliest).close()
         producer = client.create_producer(topic)

@@ -17,6 +17,28 @@ def open_epoch(epoch: int) -> Operation:
     return {"op": "open_epoch", "epoch": epoch}
 
 
+def create_tenant(tenant: str, properties: dict[str, Any]) -> Operation:
+    return {"op": "create_tenant", "tenant": tenant, "properties": properties}
+
+
+def update_tenant(tenant: str, properties: dict[str, Any]) -> Operation:
+    """properties: all of them; others go."""
+    return {"op": "update_tenant", "tenant": tenant, "properties": properties}
+
+
+def delete_tenant(tenant: str) -> Operation:
+    return {"op": "delete_tenant", "tenant": tenant}
+
+
+def create_namespace(namespace: str) -> Operation:
+    return {"op": "create_namespace", "namespace": namespace}
+
+
+def delete_namespace(namespace: str) -> Operation:
+    """Its policies go with it."""
+    return {"op": "delete_namespace", "namespace": namespace}
+
+
 def set_namespace_policy(namespace: str, policy: str, value: object) -> Operation:
     """value: what JSON can say; None takes the policy away."""
     return {
@@ -28,7 +50,7 @@ def set_namespace_policy(namespace: str, policy: str, value: object) -> Operatio
 
 
 def set_topic_policy(topic: str, policy: str, value: object) -> Operation:
-    """value: what JSON can say; None takes the policy away."""
+    """As set_namespace_policy, of one topic."""
     return {"op": "set_topic_policy", "topic": topic, "policy": policy, "value": value}
 
 
@@ -45,6 +67,20 @@ def set_partition_count(topic: str, partition_count: int) -> Operation:
 def set_topic_epoch(topic: str, epoch: int) -> Operation:
     """The topic was taken by one producer alone."""
     return {"op": "set_topic_epoch", "topic": topic, "epoch": epoch}
+
+
+def delete_topic(topic: str) -> Operation:
+    """Its ledgers, subscriptions and policies go with it."""
+    return {"op": "delete_topic", "topic": topic}
+
+
+def forget_deletions(topic_ids: list[int]) -> Operation:
+    """The files of deleted topics, by the ids they had, are gone."""
+    return {"op": "forget_deletions", "topic_ids": topic_ids}
+
+
+def terminate_topic(topic: str) -> Operation:
+    return {"op": "terminate_topic", "topic": topic}
 
 
 def add_ledger(topic: str, ledger_id: int, uuid: str, slot: int) -> Operation:

@@ -13,6 +13,7 @@ from pulsarx.broker.catalogue.state import (
     LEDGER_PREPARED,
     LEDGER_SEALED,
     CatalogueState,
+    DeletionRecord,
     LeaseRecord,
     LedgerRecord,
     SchemaRecord,
@@ -35,19 +36,20 @@ class CatalogueDraft:
 
     __slots__ = (
         "state", "epoch", "tenants", "namespaces", "topics", "used_ids", "transactions", "leases",
-        "schemas", "changes_policies",
+        "schemas", "deletions", "changes_policies",
     )  # fmt: skip
 
     def __init__(self, state: CatalogueState) -> None:
         self.state = state
         self.epoch = state.epoch
-        self.tenants: dict[str, dict[str, Any]] = {}
-        self.namespaces: dict[str, dict[str, Any]] = {}
-        self.topics: dict[str, TopicRecord | None] = {}  # None: deleted
+        self.tenants: dict[str, dict[str, Any] | None] = {}  # None: deleted
+        self.namespaces: dict[str, dict[str, Any] | None] = {}
+        self.topics: dict[str, TopicRecord | None] = {}
         self.used_ids: set[int] = set()
         self.transactions: dict[str, TransactionRecord | None] = {}  # None: forgotten
         self.leases: dict[str, LeaseRecord | None] = {}
         self.schemas: dict[str, tuple[SchemaRecord, ...] | None] = {}  # None: with their topic
+        self.deletions: dict[int, DeletionRecord | None] = {}  # None: the files are gone
         self.changes_policies = False
 
     def apply(self, operations: list[Operation]) -> None:
@@ -70,12 +72,13 @@ class CatalogueDraft:
     def publish(self, number: int, checksum: int) -> None:
         """Put the changes into the state, as the commit of this number."""
         state = self.state
-        state.tenants.update(self.tenants)
-        state.namespaces.update(self.namespaces)
+        _publish_into(state.tenants, self.tenants)
+        _publish_into(state.namespaces, self.namespaces)
         _publish_into(state.topics, self.topics)
         _publish_into(state.transactions, self.transactions)
         _publish_into(state.leases, self.leases)
         _publish_into(state.schemas, self.schemas)
+        _publish_into(state.deletions, self.deletions)
         state.epoch = self.epoch
         if self.changes_policies:
             state.policies_number = number
@@ -103,7 +106,7 @@ class CatalogueDraft:
         return taken_id
 
 
-def _publish_into(known: dict[str, Any], changes: dict[str, Any]) -> None:
+def _publish_into(known: dict[Any, Any], changes: dict[Any, Any]) -> None:
     for name, record in changes.items():
         if record is None:
             known.pop(name, None)
@@ -207,15 +210,38 @@ def _open_epoch(draft: CatalogueDraft, fields: Operation) -> None:
 
 def _create_tenant(draft: CatalogueDraft, fields: Operation) -> None:
     tenant = fields["tenant"]
-    if tenant in draft.tenants or tenant in draft.state.tenants:
+    if _tenant(draft, tenant) is not None:
         raise CatalogueError(f"tenant {tenant} exists already")
     draft.tenants[tenant] = fields["properties"]
 
 
+def _tenant(draft: CatalogueDraft, name: str) -> dict[str, Any] | None:
+    return draft.tenants[name] if name in draft.tenants else draft.state.tenants.get(name)
+
+
+def _update_tenant(draft: CatalogueDraft, fields: Operation) -> None:
+    if _tenant(draft, fields["tenant"]) is None:
+        raise CatalogueError(f"there is no tenant {fields['tenant']}")
+    draft.tenants[fields["tenant"]] = fields["properties"]
+
+
+def _delete_tenant(draft: CatalogueDraft, fields: Operation) -> None:
+    tenant = fields["tenant"]
+    if _tenant(draft, tenant) is None:
+        raise CatalogueError(f"there is no tenant {tenant}")
+    for name in [*draft.state.namespaces, *draft.namespaces]:
+        if name.startswith(f"{tenant}/") and _namespace_if_any(draft, name) is not None:
+            raise CatalogueError(f"tenant {tenant} has namespace {name}")
+    draft.tenants[tenant] = None
+
+
+def _namespace_if_any(draft: CatalogueDraft, name: str) -> dict[str, Any] | None:
+    known = draft.namespaces if name in draft.namespaces else draft.state.namespaces
+    return known.get(name)
+
+
 def _namespace(draft: CatalogueDraft, name: str) -> dict[str, Any]:
-    found = draft.namespaces.get(name)
-    if found is None:
-        found = draft.state.namespaces.get(name)
+    found = _namespace_if_any(draft, name)
     if found is None:
         raise CatalogueError(f"there is no namespace {name}")
     return found
@@ -226,11 +252,21 @@ def _create_namespace(draft: CatalogueDraft, fields: Operation) -> None:
     tenant, _, local = name.partition("/")
     if not local or "/" in local:
         raise CatalogueError(f"{name!r} is no namespace; it is tenant/namespace")
-    if tenant not in draft.tenants and tenant not in draft.state.tenants:
+    if _tenant(draft, tenant) is None:
         raise CatalogueError(f"namespace {name}: there is no tenant {tenant}")
-    if name in draft.namespaces or name in draft.state.namespaces:
+    if _namespace_if_any(draft, name) is not None:
         raise CatalogueError(f"namespace {name} exists already")
     draft.namespaces[name] = fields["policies"]
+
+
+def _delete_namespace(draft: CatalogueDraft, fields: Operation) -> None:
+    name = fields["namespace"]
+    _namespace(draft, name)
+    for topic in [*draft.state.topics, *draft.topics]:
+        if topic.partition("://")[2].startswith(f"{name}/") and draft.topic_if_any(topic):
+            raise CatalogueError(f"namespace {name} has topic {topic}")
+    draft.namespaces[name] = None
+    draft.changes_policies = True
 
 
 def _policies_with(policies: dict[str, Any], fields: Operation) -> dict[str, Any]:
@@ -290,14 +326,43 @@ def _set_partition_count(draft: CatalogueDraft, fields: Operation) -> None:
 
 
 def _delete_topic(draft: CatalogueDraft, fields: Operation) -> None:
-    name = draft.topic(fields["topic"]).name
-    draft.topics[name] = None
-    if name in draft.schemas or name in draft.state.schemas:
-        draft.schemas[name] = None
+    """Its files are still to be removed: a record says so until they are. Leases on it end: a topic
+    that gets its name later is another one."""
+    topic = draft.topic(fields["topic"])
+    draft.topics[topic.name] = None
+    if topic.name in draft.schemas or topic.name in draft.state.schemas:
+        draft.schemas[topic.name] = None
+    # A prepared one too. Without any of them there may be sequences of its producers.
+    ledgers = [[ledger.ledger_id, ledger.uuid] for ledger in topic.ledgers]
+    cursor_ids = [each.cursor_id for each in topic.subscriptions.values()]
+    if ledgers or cursor_ids or topic.removed_ledger_id:
+        draft.deletions[topic.topic_id] = DeletionRecord(
+            topic.topic_id, topic.name, ledgers, cursor_ids
+        )
+    for job in {*draft.state.leases, *draft.leases}:
+        lease = draft.leases[job] if job in draft.leases else draft.state.leases[job]
+        if lease is not None and topic.name in lease.ledgers:
+            left = {name: runs for name, runs in lease.ledgers.items() if name != topic.name}
+            draft.leases[job] = LeaseRecord(job, lease.expires_ms, left)
+    draft.changes_policies = True
+
+
+def _forget_deletions(draft: CatalogueDraft, fields: Operation) -> None:
+    for topic_id in fields["topic_ids"]:
+        draft.deletions[topic_id] = None
+
+
+def _terminate_topic(draft: CatalogueDraft, fields: Operation) -> None:
+    topic = draft.topic(fields["topic"])
+    if topic.partition_count:
+        raise CatalogueError(f"topic {topic.name} is partitioned; its partitions are terminated")
+    topic.terminated = True
 
 
 def _check_comes_last(topic: TopicRecord, ledger_id: int) -> None:
     """Readers go from one ledger to the next by its id."""
+    if topic.terminated:
+        raise CatalogueError(f"topic {topic.name} is terminated and gets no ledger {ledger_id}")
     if not topic.ledgers:
         return
     last = topic.ledgers[-1]
@@ -526,7 +591,10 @@ OPERATIONS: dict[
 ] = {
     "open_epoch": (_open_epoch, {"epoch": "id"}, {}),
     "create_tenant": (_create_tenant, {"tenant": "text"}, {"properties": ("object", {})}),
+    "update_tenant": (_update_tenant, {"tenant": "text", "properties": "object"}, {}),
+    "delete_tenant": (_delete_tenant, {"tenant": "text"}, {}),
     "create_namespace": (_create_namespace, {"namespace": "text"}, {"policies": ("object", {})}),
+    "delete_namespace": (_delete_namespace, {"namespace": "text"}, {}),
     "set_namespace_policy": (_set_namespace_policy, {"namespace": "text", **_POLICY}, {}),
     "set_topic_policy": (_set_topic_policy, {"topic": "text", **_POLICY}, {}),
     "create_topic": (
@@ -537,6 +605,9 @@ OPERATIONS: dict[
     "set_partition_count": (_set_partition_count, {"topic": "text", "partition_count": "id"}, {}),
     "set_topic_epoch": (_set_topic_epoch, {"topic": "text", "epoch": "count"}, {}),
     "delete_topic": (_delete_topic, {"topic": "text"}, {}),
+    # topic_ids: of deleted topics whose files are gone.
+    "forget_deletions": (_forget_deletions, {"topic_ids": "ids"}, {}),
+    "terminate_topic": (_terminate_topic, {"topic": "text"}, {}),
     "add_ledger": (
         _add_ledger,
         {"topic": "text", "ledger_id": "id", "uuid": "text"},

@@ -100,7 +100,7 @@ class TopicRecord:
 
     __slots__ = (
         "topic_id", "name", "partition_count", "properties", "policies",
-        "ledgers", "subscriptions", "removed_ledger_id", "removed_messages", "epoch",
+        "ledgers", "subscriptions", "removed_ledger_id", "removed_messages", "epoch", "terminated",
     )  # fmt: skip
 
     def __init__(
@@ -116,6 +116,7 @@ class TopicRecord:
         self.removed_ledger_id = 0  # the last one with messages that is gone; 0: none is
         self.removed_messages = 0  # how many it had
         self.epoch = -1  # of the last producer that had the topic to itself; -1: none had
+        self.terminated = False  # it takes no more messages
 
     def copy(self) -> TopicRecord:
         made = TopicRecord(self.topic_id, self.name, self.partition_count, self.properties)
@@ -125,10 +126,11 @@ class TopicRecord:
         made.removed_ledger_id = self.removed_ledger_id
         made.removed_messages = self.removed_messages
         made.epoch = self.epoch
+        made.terminated = self.terminated
         return made
 
     def row(self) -> list[Any]:
-        """Itself as JSON keeps it."""
+        """Itself as JSON keeps it, but for `terminated`, which the state keeps."""
         ledgers = [ledger.row() for ledger in self.ledgers]
         subscriptions = [subscription.row() for subscription in self.subscriptions.values()]
         head = [self.topic_id, self.name, self.partition_count, self.properties, self.policies]
@@ -230,12 +232,38 @@ class SchemaRecord:
         return f"SchemaRecord(version={self.version}, type_name={self.type_name!r})"
 
 
+class DeletionRecord:
+    """Files of a deleted topic that may still be there. Immutable by habit."""
+
+    __slots__ = ("topic_id", "topic", "ledgers", "cursor_ids")
+
+    def __init__(
+        self, topic_id: int, topic: str, ledgers: list[list[Any]], cursor_ids: list[int]
+    ) -> None:
+        self.topic_id = topic_id
+        self.topic = topic
+        self.ledgers = ledgers  # id and uuid of each
+        self.cursor_ids = cursor_ids
+
+    def row(self) -> list[Any]:
+        return [getattr(self, name) for name in self.__slots__]
+
+    def __repr__(self) -> str:
+        return f"DeletionRecord(topic_id={self.topic_id}, topic={self.topic!r})"
+
+
+def _needs_3(topic: TopicRecord) -> bool:
+    """Whether it takes version 3 of a checkpoint to express it."""
+    prepared = bool(topic.ledgers) and topic.ledgers[-1].state == LEDGER_PREPARED
+    return topic.terminated or topic.epoch >= 0 or prepared
+
+
 class CatalogueState:
     """Everything after one commit. The catalogue's lock guards changes; any thread may read."""
 
     __slots__ = (
         "number", "checksum", "epoch", "next_id", "tenants", "namespaces", "topics",
-        "transactions", "leases", "schemas", "policies_number",
+        "transactions", "leases", "schemas", "deletions", "policies_number",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -250,6 +278,7 @@ class CatalogueState:
         self.transactions: dict[str, TransactionRecord] = {}  # by application
         self.leases: dict[str, LeaseRecord] = {}  # by job
         self.schemas: dict[str, tuple[SchemaRecord, ...]] = {}  # by topic, in order of versions
+        self.deletions: dict[int, DeletionRecord] = {}  # by the id that the topic had
 
     def leased_from(self, topic: str, now_ms: int) -> tuple[int, int]:
         """The lowest ledger id of a topic that a job reads, and when the last lease on the topic
@@ -263,7 +292,7 @@ class CatalogueState:
         return lowest, expires_ms
 
     def document(self) -> dict[str, Any]:
-        """Itself as JSON keeps it. Versions that do not know transactions, leases or schemas must
+        """Itself as JSON keeps it. Versions that do not know transactions, leases, schemas ... must
         not read a document that has some: `needs_version`."""
         document: dict[str, Any] = {
             "number": self.number,
@@ -281,15 +310,17 @@ class CatalogueState:
             document["schemas"] = {
                 topic: [each.row() for each in records] for topic, records in self.schemas.items()
             }
+        terminated = [topic.name for topic in self.topics.values() if topic.terminated]
+        if terminated:
+            document["terminated"] = terminated
+        if self.deletions:
+            document["deletions"] = [each.row() for each in self.deletions.values()]
         return document
 
     @property
     def needs_version(self) -> int:
         """The version of its checkpoint: the first one that can express it."""
-        if self.schemas or any(
-            topic.epoch >= 0 or (topic.ledgers and topic.ledgers[-1].state == LEDGER_PREPARED)
-            for topic in self.topics.values()
-        ):
+        if self.schemas or self.deletions or any(_needs_3(each) for each in self.topics.values()):
             return 3
         removed = any(topic.removed_ledger_id for topic in self.topics.values())
         return 2 if removed or self.transactions or self.leases else 1
@@ -314,6 +345,9 @@ class CatalogueState:
             topic: tuple(SchemaRecord(*row) for row in rows)
             for topic, rows in document.get("schemas", {}).items()
         }
+        made.deletions = {row[0]: DeletionRecord(*row) for row in document.get("deletions", ())}
+        for name in document.get("terminated", ()):
+            made.topics[name].terminated = True
         return made
 
     def __eq__(self, other: object) -> bool:

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx._pycore.ledger.ledger_tail import LedgerSpan
     from pulsarx.broker.catalogue.catalogue import Catalogue
-    from pulsarx.broker.catalogue.state import LedgerRecord
+    from pulsarx.broker.catalogue.state import LedgerRecord, TopicRecord
 
 Position = tuple[int, int]
 LATEST = (1 << 63) - 1
@@ -54,6 +54,9 @@ class LedgerList:
         self.name = name
         self.partition: int = TopicName.of(name).partition_index
         self.catalogue = catalogue
+        record = catalogue.state.topics.get(name)
+        # Of the topic that has the name now; a later one of that name is another topic.
+        self.topic_id: int = 0 if record is None else record.topic_id
         # Made with the first reader: most topics of a folder are idle.
         self._spans: dict[int, weakref.ref[LedgerSpan]] | None = None
         self._spans_max = 16  # before those without a reader are forgotten
@@ -72,13 +75,19 @@ class LedgerList:
         )  # fmt: skip
 
     def ledgers(self) -> list[LedgerRecord]:
-        """The ledgers as the catalogue has them now, oldest first; the list never changes."""
-        record = self.catalogue.state.topics.get(self.name)
+        """The ledgers as the catalogue has them now, oldest first; the list never changes. None
+        once the topic is deleted."""
+        record = self.record()
         return [] if record is None else record.ledgers
 
     def ledger_ids(self) -> list[int]:
         """The ids of the ledgers, and of one that is prepared to be the next."""
         return [each.ledger_id for each in self.ledgers()]
+
+    def record(self) -> TopicRecord | None:
+        """The topic as the catalogue has it now; None: it is deleted."""
+        record = self.catalogue.state.topics.get(self.name)
+        return None if record is None or record.topic_id != self.topic_id else record
 
     def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
         """LedgerTrimmed: the topic has it no more."""

@@ -3,11 +3,13 @@
 state      holds                                        left by
 IDLE       no ledger is open                            open_writer (first publish)
 OPEN       tail.writer takes entries                    the tail asks (prepare), roll_over, attach,
-                                                        close
+                                                        terminate, close
 PREPARED   tail.writer takes entries, and an empty      a publisher that finds the ledger full
            ledger behind it is ready                    (to OPEN, natively; settle_left follows),
-                                                        attach, close
+                                                        attach, terminate, close
+TERMINATED no ledger is open, and none will be          -
 CLOSED     every ledger is sealed                       -
+DELETED    the catalogue knows none of them             -
 
 A prepared ledger is durable and named in the catalogue, and no reader is told of it. It belongs to
 the list from the moment a publisher has switched to it and the full one in front of it will not be
@@ -26,6 +28,7 @@ from pulsarx._pycore.ledger.ledger_recovery import LedgerRecovery, seal_recovere
 from pulsarx._pycore.ledger.ledger_tail import LedgerSpan, LedgerTail, fence, published_counts
 from pulsarx._pycore.ledger.ledger_writer import LedgerWriter
 from pulsarx.broker import life_log
+from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.state import LEDGER_PREPARED
 from pulsarx.broker.ledgers.ledger_list import (
@@ -73,6 +76,7 @@ class ManagedLedger(LedgerList):
         # ledgers() for the list of the catalogue it was made of, with the last one or without
         self._shown: tuple[list[LedgerRecord], bool, list[LedgerRecord]] = ([], False, [])
         self._closed = False
+        self._deleted = False
         self._held: set[int] = set()  # why they are not trimmed was said
         # A prepared one too, which may hold entries: its owner died before it could say so.
         for ledger in super().ledgers():
@@ -166,8 +170,104 @@ class ManagedLedger(LedgerList):
             self._switching = False
 
     def _check_open(self) -> None:
+        """Refuse to begin a ledger, and whatever else changes the list."""
+        if self._deleted:
+            raise errors.TopicNotFound(f"{self.name}: it was deleted")
         if self._closed:
             raise errors.AlreadyClosed(f"topic {self.name}")
+        if self.is_terminated:
+            raise errors.TopicTerminated(f"{self.name} is terminated and takes no more messages")
+
+    # Ending ---------------------------------------------------------------------------------------
+
+    @property
+    def is_terminated(self) -> bool:
+        """Whether it takes no more messages."""
+        record = self.record()
+        return record is not None and record.terminated
+
+    def terminate(self) -> None:
+        """Take no more messages, for good. What was published before stays. Durable on return."""
+        with self.lock:
+            if self.is_terminated:
+                return
+            self.begin_attach()
+            try:
+                self._commit([changes.terminate_topic(self.name)])
+            finally:
+                self.end_attach()
+
+    def cut(self) -> int:
+        """Seal the open ledger now, so that the next message goes to a new one. The id of the last
+        ledger that was there then, 0: there was none."""
+        with self.lock:
+            self._check_not_closed()
+            terminated = self.is_terminated
+            if not terminated:
+                self.begin_attach()
+            writer, self._cut = self._cut, None
+            self._switching = False
+            ledgers = self.ledgers()
+        self.runtime.roll_overs.wait()  # for what was left for a prepared ledger before
+        if writer is not None:
+            self._seal_later(writer)
+        return ledgers[-1].ledger_id if ledgers else 0
+
+    def _check_not_closed(self) -> None:
+        try:
+            self._check_open()
+        except errors.TopicTerminated:
+            pass
+
+    def begin_deletion(self) -> None:
+        """Append to no ledger any more, until `end_deletion`. The lock is held all the while."""
+        self._check_not_closed()
+        self._check_not_switching()
+        if self._unused is None:
+            self._unused = self.tail.take_prepared()  # no publisher switches to it from here on
+        writer = self.tail.writer
+        if writer is not None:
+            fence(writer)
+            if writer.before is not None and self.runtime.durability != "os":
+                # Without a writer the ledger in front of it is taken to have ended.
+                attempt(writer.flush)
+            self.tail.switch(None)
+        self._cut = writer
+        self._switching = True
+
+    def end_deletion(self, deleted: bool) -> None:
+        """deleted: the catalogue knows none of the ledgers any more. Else the next publish opens
+        one."""
+        writer, self._cut = self._cut, None
+        self._switching = False
+        if not deleted:
+            if writer is not None:
+                # Before readers may go on to the next ledger: what fails here its senders are told.
+                attempt(writer.flush)
+                self._settled_id = max(self._settled_id, writer.ledger_id)
+                self.runtime.background.post(partial(self._seal_later, writer))
+            return
+        self._closed = self._deleted = True
+        self._unused = None
+        if self.tail.flush is not None:
+            self.tail.flush.close()
+        writers = list(self._writers.values())
+        self._writers.clear()
+        self._in_memory.clear()
+        self._unsealed.clear()
+        self.tail.wake()
+        # Behind the seals that go on there.
+        self.runtime.background.post(partial(self._let_go, writers))
+
+    def _let_go(self, writers: list[LedgerWriter]) -> None:
+        """The topic is deleted: close its ledgers. Messages that wait to be confirmed are flushed
+        first, for they were stored."""
+        for writer in writers:
+            if self.runtime.durability != "os":
+                attempt(writer.flush)
+            self.tail.detach(writer)
+            writer.close()
+            self.runtime.ends.release(writer.slot)
 
     # Preparing ------------------------------------------------------------------------------------
 
@@ -316,10 +416,13 @@ class ManagedLedger(LedgerList):
             # Not under the lock: sealing flushes, and publishers must be able to roll over.
             operations = self._seal(writer)
             with self.lock:
+                if writer.ledger_id not in self._writers:
+                    return  # the topic was deleted meanwhile
                 self._commit(operations)
                 self._release(writer)
         except BaseException:
-            self._unsealed.append(writer)
+            if not self._deleted:
+                self._unsealed.append(writer)
             raise
         self._on_change(writer.ledger_id)
 

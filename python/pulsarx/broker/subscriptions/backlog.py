@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.state import LedgerRecord
     from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
 
+HEADER_SIZE = 4096  # of a ledger file
 NOTHING = (-1, -1)  # as Pulsar's earliest position
 
 
@@ -51,6 +52,42 @@ def _open_counts(
         # One that is not sealed yet and lies behind the position has no count of its own.
         return 0, 0
     return entries, max(messages - acknowledged, 0)
+
+
+def backlog_extent(position: Position, ledger_list: LedgerList, now_ms: int) -> dict[str, int]:
+    """Bytes of the entries from the first unacknowledged message on, and for how many seconds that
+    one is there; 0 and -1: there is none.
+
+    position: (ledger id, ordinal) of the first message that is not acknowledged. What is
+    acknowledged behind it counts, as in Pulsar. A ledger that cannot be read counts as a whole.
+    """
+    size, oldest_ms = 0, -1
+    for ledger in ledger_list.ledgers():
+        if ledger.ledger_id < position[0]:
+            continue
+        ordinal = position[1] if ledger.ledger_id == position[0] else 0
+        messages = ledger_list.published_counts(ledger)[1]
+        if ordinal >= messages:
+            continue
+        begin, publish_ms = _place_of(ledger_list, ledger, ordinal)
+        size += max(ledger_list.size_of(ledger) - begin, 0)
+        if oldest_ms < 0:
+            oldest_ms = publish_ms
+    age = -1 if oldest_ms < 0 else max(now_ms - oldest_ms, 0) // 1000
+    return {"backlog_size": size, "oldest_backlog_message_age_seconds": age}
+
+
+def _place_of(ledger_list: LedgerList, ledger: LedgerRecord, ordinal: int) -> tuple[int, int]:
+    """Offset and publish time of the entry that holds a message, or of the next one."""
+    try:
+        span = ledger_list.span(ledger)
+        offset = span.file.find_message(ordinal, span.end)
+        frame = span.file.frame(offset, span.end)
+    except (LedgerTrimmed, CorruptDataError):
+        return HEADER_SIZE, ledger.first_publish_ms
+    if frame is None:
+        return HEADER_SIZE, ledger.first_publish_ms
+    return int(offset), int(frame["publish_time_ms"])
 
 
 def mark_delete_position(position: Position, ledger_list: LedgerList) -> Position:

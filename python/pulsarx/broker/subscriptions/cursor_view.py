@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 from pulsarx._pycore.cursor.ack_tracker import AckTracker
 from pulsarx._pycore.cursor.cursor_store import CursorStore
 from pulsarx._pycore.ground.file_system import FileSystem
 from pulsarx.broker.folder.cursor_listing import cursor_place
-from pulsarx.broker.subscriptions.backlog import count_backlog, mark_delete_position
+from pulsarx.broker.subscriptions.backlog import (
+    backlog_extent,
+    count_backlog,
+    mark_delete_position,
+)
 from pulsarx.broker.subscriptions.topic_cursors import forget_prepared, sync_tracker
+from pulsarx.clock import system_clock
 from pulsarx.errors import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from pulsarx.broker.catalogue.state import SubscriptionRecord
@@ -26,18 +34,28 @@ def cursor_statistics(
 ) -> dict[str, Any]:
     """What a subscription has left. Nothing is written. What its owner acknowledges meanwhile may
     be counted or not."""
+    with opened_cursor(folder, ledgers, record) as tracker:
+        entries, messages = count_backlog(tracker, ledgers)
+        return {
+            "msg_backlog": messages,
+            "backlog_entries": entries,
+            "mark_delete_position": mark_delete_position(tracker.mark_delete(), ledgers),
+            **backlog_extent(tracker.mark_delete(), ledgers, system_clock().now_ms()),
+        }
+
+
+@contextmanager
+def opened_cursor(
+    folder: FolderView, ledgers: LedgerList, record: SubscriptionRecord
+) -> Iterator[AckTracker]:
+    """The cursor as its file has it, for the block."""
     tracker = _read_cursor(folder, record)
     try:
         forget_prepared(tracker, ledgers)
         sync_tracker(tracker, ledgers, None)  # its owner says what did not survive
         if _is_new(tracker) and record.initial_ledger_id in tracker.ledger_ids:
             tracker.reset(record.initial_ledger_id, record.initial_message)
-        entries, messages = count_backlog(tracker, ledgers)
-        return {
-            "msg_backlog": messages,
-            "backlog_entries": entries,
-            "mark_delete_position": mark_delete_position(tracker.mark_delete(), ledgers),
-        }
+        yield tracker
     finally:
         tracker.close()
 

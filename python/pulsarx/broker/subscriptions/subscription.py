@@ -21,7 +21,11 @@ from pulsarx._pycore.cursor.ack_tracker import AckTracker
 from pulsarx._pycore.dispatch.subscription_core import LossLog, SubscriptionCore
 from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.message.entry_view import EntryContext
-from pulsarx.broker.subscriptions.backlog import count_backlog, mark_delete_position
+from pulsarx.broker.subscriptions.backlog import (
+    backlog_extent,
+    count_backlog,
+    mark_delete_position,
+)
 from pulsarx.broker.subscriptions.dispatchers import SELECTOR_NAMES, dispatch_kind, make_dispatcher
 from pulsarx.broker.subscriptions.topic_cursors import delete_tracker, sync_tracker
 from pulsarx.compression import decompress
@@ -95,6 +99,7 @@ class Subscription:
         ConsumerAssignError: sticky ranges that overlap with another's.
         """
         self.detach_forgotten()
+        self._check_limit()
         self._take_type(request)
         context = EntryContext(
             self.topic.name,
@@ -121,6 +126,14 @@ class Subscription:
         """Whether a consumer is attached that wants one kind of payloads, be it bytes."""
         self.detach_forgotten()
         return any(each not in self._read_any for each in self._consumers)
+
+    def _check_limit(self) -> None:
+        limit = self.runtime.options.max_consumers_per_subscription
+        if limit and len(self._consumers) >= limit:
+            raise errors.ConsumerBusy(
+                f"subscription {self.name} of {self.topic.name} has {limit} consumers, which is "
+                "max_consumers_per_subscription"
+            )
 
     def _take_type(self, request: SubscribeRequest) -> None:
         options = self.runtime.options
@@ -186,27 +199,49 @@ class Subscription:
                 self.topic.ledger.tail.wake()
 
     def acknowledge_before(self, position: Position) -> bool:
-        """Acknowledge everything before the position, durably; False: it was before.
+        """Acknowledge everything before the position, durably; False: it was before. Consumers that
+        have some of it in their queues do not receive it.
 
-        For a subscription without consumers. NotAllowedError: a position the topic has not.
+        NotAllowedError: a position the topic has not.
         """
         ledger_id, ordinal = position
-        record = self.runtime.catalogue.state.topics[self.topic.name]
+        record = self.topic.ledger.record()
+        if self.removed or record is None:
+            raise errors.SubscriptionNotFound(f"subscription {self.name} of {self.topic.name}")
         # Messages that retention removed need no acknowledgement.
         gone = (record.removed_ledger_id, record.removed_messages)
         if position <= self.mark_delete() or position <= gone:
             return False
-        if self.removed or not 0 <= ordinal <= self.topic.ledger.messages_in(ledger_id):
+        if not 0 <= ordinal <= self.topic.ledger.messages_in(ledger_id):
             raise errors.NotAllowedError(
                 f"{self.topic.name} has no message {ordinal} in ledger {ledger_id}"
             )
 
-        def acknowledge() -> bool:
-            moved = bool(self.tracker.acknowledge_messages_through(ledger_id, ordinal))
-            self.tracker.flush()
-            return moved
+        moved = bool(self.dispatcher.acknowledge_before(ledger_id, ordinal))
+        self.tracker.flush()
+        return moved
 
-        return bool(self.core.locked(acknowledge))
+    def position_behind(self, count: int) -> Position:
+        """The position that has so many messages before it that are not acknowledged; the end of
+        the topic where it has fewer."""
+        ledgers = self.topic.ledger
+
+        def find() -> Position:
+            left = count
+            known = set(self.tracker.ledger_ids)
+            at, _ = self.tracker.mark_delete()
+            for ledger in ledgers.ledgers():
+                if ledger.ledger_id < at or ledger.ledger_id not in known:
+                    continue
+                end = ledgers.published_counts(ledger)[1]
+                found = self.tracker.unacknowledged_end(ledger.ledger_id, left, end)
+                if found >= 0:
+                    return ledger.ledger_id, found
+                left += found + 1
+            return ledgers.end_position()
+
+        position: Position = self.core.locked(find)
+        return position
 
     def ledger_changed(self) -> None:
         """A ledger was added, sealed or removed."""
@@ -262,6 +297,8 @@ class Subscription:
             "backlog_entries": entries,
             "mark_delete_position": mark_delete_position(self.mark_delete(), self.topic.ledger),
         }
+        now_ms = self.runtime.clock.now_ms()
+        found |= backlog_extent(self.mark_delete(), self.topic.ledger, now_ms)
         found |= self.dispatcher.statistics()
         return found
 
@@ -287,15 +324,17 @@ class Subscription:
             else:
                 self.topic.drop_non_durable(self)
 
-    def remove(self) -> None:
-        """Unsubscribe: the position is gone, messages are no longer held for it."""
+    def remove(self) -> bool:
+        """Unsubscribe: the position is gone, messages are no longer held for it. False: a file
+        stays, which the log says."""
         self.removed = True
         self.flush.close()
         self.core.stop()
         for consumer in self.consumers():
             consumer.shut()
         self.dispatcher.release()
-        self.core.locked(partial(delete_tracker, self.tracker, self.topic.name, self.name))
+        delete = partial(delete_tracker, self.tracker, self.topic.name, self.name)
+        return bool(self.core.locked(delete))
 
     def close(self) -> None:
         self.flush.close()

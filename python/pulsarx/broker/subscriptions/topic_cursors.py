@@ -156,15 +156,17 @@ def sync_tracker(tracker: AckTracker, ledger_list: LedgerList, name: str | None)
     return clamped
 
 
-def delete_tracker(tracker: AckTracker, topic: str, name: str) -> None:
+def delete_tracker(tracker: AckTracker, topic: str, name: str) -> bool:
     """Remove the files of a cursor that the catalogue does not name (any more). Those that the disk
-    refuses to remove are told in the log."""
+    refuses to remove are told in the log; False then."""
     try:
         tracker.delete()
+        return True
     except errors.StorageError as error:
         logger().warning(
             "%s: cursor files of subscription %s, which is gone, stay: %s", topic, name, error
         )
+        return False
 
 
 def logger() -> logging.Logger:

@@ -39,6 +39,7 @@ class PartitionedTopic:
         self.name: str = record.name
         self.partition_count: int = record.partition_count
         self.holder_name = ""
+        self.is_deleted = False
         self._watchers = WeakList()  # with grown(partition count)
         self._holder: weakref.ref[Any] | None = None
 

@@ -67,6 +67,8 @@ class ProducerRegistry:
         self._entries: dict[str, _Entry] = {}
         self._holder: _Entry | WaitingProducer | Reservation | None = None
         self._waiting: deque[WaitingProducer] = deque()
+        self._coming = 0  # which are being made
+        self._is_closed = False
 
     # Coming ---------------------------------------------------------------------------------------
 
@@ -84,14 +86,15 @@ class ProducerRegistry:
 
         epoch: that it had the topic with before. owner: for whom a new partition is reserved,
         because it has the others to itself.
-        ProducerBusy: the name is taken, or another producer has the topic to itself.
-        ProducerFenced: it cannot have the topic to itself.
+        ProducerBusy: the name is taken, another producer has the topic to itself, or it has as many
+        as it may. ProducerFenced: it cannot have the topic to itself. TopicNotFound: the topic is
+        being deleted.
         """
         if self._is_being_closed():
             self._runtime.background.wait()
         if name is None:
             name = self._runtime.next_producer_name()
-        with self._access:
+        with self._access, self._counted():
             if access_mode == SHARED:
                 self._check_shared()
             elif owner is not None:
@@ -109,21 +112,35 @@ class ProducerRegistry:
                 self._check_epoch(epoch)
                 return self._take(name, make, access_mode, epoch, fencing=True)
             self._check_name(name)
+            self._check_limit()
             epoch_is_taken = access_mode == SHARED or self._is_reserved_for(owner)
             return self._take(name, make, access_mode, epoch, epoch_is_taken=epoch_is_taken)
 
     def promoted(self, waiting: WaitingProducer, make: Callable[[str], Producer]) -> Producer:
         """Make the producer whose turn it is. Raises why it is not its turn any more."""
-        with self._access:
-            with self._lock:
-                if waiting.failure is not None:
-                    raise waiting.failure
+        with self._access, self._counted(waiting):
             try:
                 self._check_name(waiting.name)
                 return self._take(waiting.name, make, waiting.access_mode, waiting.epoch)
             except BaseException:
                 self.withdraw(waiting)
                 raise
+
+    @contextmanager
+    def _counted(self, waiting: WaitingProducer | None = None) -> Iterator[None]:
+        """A producer comes in the block, and counts as one that is there. waiting: whose turn it
+        is; raises why it is not."""
+        with self._lock:
+            if waiting is not None and waiting.failure is not None:
+                raise waiting.failure
+            if self._is_closed:
+                raise errors.TopicNotFound(f"{self._topic}: it was deleted")
+            self._coming += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._coming -= 1
 
     def withdraw(self, waiting: WaitingProducer) -> None:
         """Its caller waits no longer: it leaves the queue, or gives the topic back. Idempotent."""
@@ -207,6 +224,21 @@ class ProducerRegistry:
                     f"another name"
                 )
 
+    def _check_limit(self) -> None:
+        """ProducerBusy: the topic has as many producers as it may."""
+        limit = self._runtime.options.max_producers_per_topic
+        with self._lock:
+            if limit and self._open_count() >= limit:
+                raise errors.ProducerBusy(
+                    f"create a producer on {self._topic}: it has {limit}, which is "
+                    "max_producers_per_topic"
+                )
+
+    def _open_count(self) -> int:
+        """Open producers, but for those whose users dropped them. The lock is held."""
+        found = [entry.producer() for entry in self._entries.values()]
+        return sum(bool(each and each.is_open and not each.is_forgotten) for each in found)
+
     def _fence_all(self, name: str) -> None:
         """Shut everybody who waits or publishes: when this returns, nothing of them is stored any
         more."""
@@ -245,7 +277,16 @@ class ProducerRegistry:
         if epoch is None:
             epoch = 0 if current is None else current + 1
         if epoch != current:
-            self._runtime.catalogue.commit([changes.set_topic_epoch(self._topic, epoch)])
+            taken = changes.set_topic_epoch(self._topic, epoch)
+
+            def operations(_: object) -> list[dict[str, Any]]:
+                # A deletion closes the registry before it commits: its topic, or another one that
+                # has its name by then, is not taken.
+                if self._is_closed:
+                    raise errors.TopicNotFound(f"{self._topic}: it was deleted")
+                return [taken]
+
+            self._runtime.catalogue.commit(operations)
 
     # Reserving ------------------------------------------------------------------------------------
 
@@ -303,6 +344,8 @@ class ProducerRegistry:
 
     def _promote_next(self) -> None:
         """The lock is held."""
+        if self._is_closed:
+            return
         if self._holder is None and not self._entries and self._waiting:
             waiting = self._waiting.popleft()
             self._holder = waiting
@@ -335,6 +378,45 @@ class ProducerRegistry:
         """Of those that are there, and of those that are being closed."""
         with self._lock:
             return set(self._entries)
+
+    # Deleting -------------------------------------------------------------------------------------
+
+    def close_to_newcomers(self, force: bool) -> int:
+        """Make no producer any more, if there is none, or force; how many there are, with those
+        that come or wait. The topic is being deleted."""
+        with self._lock:
+            self._drop_void_reservation()
+            there = self._open_count() + self._coming + len(self._waiting)
+            if isinstance(self._holder, (WaitingProducer, Reservation)):
+                there += 1
+            self._is_closed = force or not there
+        return there
+
+    def open_to_newcomers(self) -> None:
+        """The topic was not deleted after all."""
+        with self._lock:
+            self._is_closed = False
+            self._promote_next()
+
+    def end(self) -> list[Producer]:
+        """The topic is deleted: tell those who wait for it; the producers that are to be shut. What
+        was coming has come when this returns."""
+        with self.unchanged() as producers, self._lock:
+            waiting = list(self._waiting)
+            self._waiting.clear()
+            if isinstance(self._holder, WaitingProducer):
+                waiting.append(self._holder)
+            self._holder = None
+            for each in waiting:
+                each.change(ENDED, errors.TopicNotFound(f"{self._topic}: it was deleted"))
+            return [each for each in producers.values() if each.is_open]
+
+    def wait_for_forgotten(self) -> None:
+        """Wait until producers that their users dropped are closed."""
+        if self._is_being_closed():
+            self._runtime.background.wait()
+
+    # Looking --------------------------------------------------------------------------------------
 
     def open_producers(self) -> list[Producer]:
         return list(self._open().values())

@@ -37,6 +37,11 @@ class ReadOnlyTopic:
         removed = record is not None and record.removed_ledger_id
         return not removed and not self.ledger.entry_count()
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether its owner has deleted it, as far as it was read."""
+        return self.ledger.record() is None
+
     def reader_cursor(self, schema: object) -> ReaderCursor:
         made = ReaderCursor(self, schema)
         self._reader_cursors.add(made)
@@ -66,7 +71,7 @@ class ReadOnlyTopic:
         from pulsarx.broker.subscriptions.cursor_view import cursor_statistics
 
         self.broker.refresh()
-        record = self.broker.catalogue.state.topics.get(self.name)
+        record = self.ledger.record()
         subscriptions = {} if record is None else record.subscriptions
         return {
             name: {"type": each.type, "is_durable": True}

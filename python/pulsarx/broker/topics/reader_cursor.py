@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 
+from pulsarx import errors
 from pulsarx._pycore.consume.consumer_core import ConsumerCore
 from pulsarx._pycore.consume.consumer_host import ConsumerHost
 from pulsarx._pycore.dispatch.receiver import Receiver
@@ -25,6 +26,7 @@ class ReaderCursor:
     def __init__(self, topic: TopicView, schema: object) -> None:
         self.topic = topic
         self._reader: weakref.ref[ConsumerCore] | None = None
+        self._ended = False
         self._context = EntryContext(
             topic.name, schema, topic.tail, decompress, WriterSchemas(topic)
         )
@@ -37,13 +39,28 @@ class ReaderCursor:
         )
 
     def attach(self, position: Position) -> ConsumerCore:
-        """Begin to read at a position."""
+        """Begin to read at a position. TopicNotFound: the topic was deleted meanwhile."""
         receiver = Receiver(self.dispatcher, self._context, "", None)
         self.dispatcher.join(receiver)
         self.dispatcher.move(*position)
         reader = ConsumerCore(receiver, ConsumerHost(self.topic.ledger))
         self._reader = weakref.ref(reader)
+        if self._ended:
+            raise errors.TopicNotFound(f"{self.topic.name}: it was deleted")
         return reader
+
+    @property
+    def is_attached(self) -> bool:
+        """Whether a reader is there, and open."""
+        reader = self._reader() if self._reader is not None else None
+        return reader is not None and reader.is_open
+
+    def end(self) -> None:
+        """Close the reader, whose topic is deleted."""
+        self._ended = True
+        reader = self._reader() if self._reader is not None else None
+        if reader is not None:
+            reader.shut()
 
     def abandon(self) -> None:
         """In a forked child: refuse further calls."""

@@ -10,8 +10,9 @@ if TYPE_CHECKING:
 
 
 def topic_statistics(topic: TopicView) -> dict[str, Any]:
-    """storage_size: bytes of the ledgers up to their published ends. A read-only topic has no live
-    counts: None there."""
+    """storage_size: bytes of the ledgers up to their published ends. backlog_size and
+    oldest_backlog_message_age_seconds: the greatest of the durable subscriptions. A read-only topic
+    has no live counts: None there."""
     ledgers = []
     for ledger in topic.ledger.ledgers():
         entries, messages = topic.ledger.published_counts(ledger)
@@ -25,16 +26,24 @@ def topic_statistics(topic: TopicView) -> dict[str, Any]:
                 "size": size,
             }
         )
+    subscriptions = topic.subscription_statistics()
+    durable = [each for each in subscriptions.values() if each["is_durable"]]
+    record = topic.ledger.record()
     return {
         "topic": topic.name,
+        "terminated": record is not None and record.terminated,
         "storage_size": sum(each["size"] for each in ledgers),
+        "backlog_size": max((each["backlog_size"] for each in durable), default=0),
+        "oldest_backlog_message_age_seconds": max(
+            (each["oldest_backlog_message_age_seconds"] for each in durable), default=-1
+        ),
         "entries": sum(each["entries"] for each in ledgers),
         "messages": sum(each["messages"] for each in ledgers),
         "ledgers": ledgers,
         "topic_epoch": topic.epoch,
         "deduplication_status": topic.deduplication_status,
         "publishers": topic.publisher_statistics(),
-        "subscriptions": topic.subscription_statistics(),
+        "subscriptions": subscriptions,
     }
 
 
@@ -49,6 +58,10 @@ def partitioned_statistics(name: str, partitions: list[dict[str, Any]]) -> dict[
         "topic": name,
         "metadata": {"partitions": len(partitions)},
         "storage_size": sum(each["storage_size"] for each in partitions),
+        "backlog_size": sum(each["backlog_size"] for each in partitions),
+        "oldest_backlog_message_age_seconds": max(
+            each["oldest_backlog_message_age_seconds"] for each in partitions
+        ),
         "entries": sum(each["entries"] for each in partitions),
         "messages": sum(each["messages"] for each in partitions),
         "publishers": _publishers(partitions),
@@ -70,9 +83,12 @@ def _publishers(partitions: list[dict[str, Any]]) -> list[dict[str, Any]] | None
 
 
 def _add(total: dict[str, Any], figures: dict[str, Any]) -> None:
-    """Add numbers; texts and flags are those of the first partition, positions are left out."""
+    """Add numbers; texts and flags are those of the first partition, ages are the greatest,
+    positions are left out."""
     for name, value in figures.items():
-        if isinstance(value, (bool, str)):
+        if name == "oldest_backlog_message_age_seconds":
+            total[name] = max(total.get(name, -1), value)
+        elif isinstance(value, (bool, str)):
             total.setdefault(name, value)
         elif isinstance(value, int | float):
             total[name] = total.get(name, 0) + value

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 
 from pulsarx import errors
 from pulsarx._pycore.ground.weak_list import WeakList
+from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
+from pulsarx.broker.policies.creation import check_subscription_type, may_create_subscription
 from pulsarx.broker.topics.deduplication import Deduplication, forget_snapshot, snapshot_path
 from pulsarx.broker.topics.producer_registry import ProducerRegistry
 from pulsarx.broker.topics.trimming import Trimming
@@ -42,6 +45,7 @@ class Topic:
         self.subscriptions: dict[str, Subscription] = {}
         self._non_durable: dict[str, Subscription] = {}
         self._reader_cursors: WeakList | None = None  # made with the first
+        self._is_gone = False
         self.producers = ProducerRegistry(self.name, runtime)
         self.ledger = ManagedLedger(runtime, self.name, self._ledger_changed)
         self.trimming = Trimming(
@@ -63,6 +67,21 @@ class Topic:
         for each in record.subscriptions.values():
             tracker = self._cursors().open(each)
             self.subscriptions[each.name] = self._subscription(each.name, each, tracker)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it was deleted, or unloaded: what has its name by now is another object."""
+        return self._is_gone
+
+    def check_not_gone(self) -> None:
+        """TopicNotFound: it went since its caller found it."""
+        if self._is_gone:
+            raise errors.TopicNotFound(f"{self.name}: it was deleted")
+
+    def check_may_publish(self) -> None:
+        """TopicTerminated: it takes no more messages."""
+        if self.ledger.is_terminated:
+            raise errors.TopicTerminated(f"{self.name} is terminated and takes no more messages")
 
     @property
     def tail(self) -> LedgerTail:
@@ -98,6 +117,9 @@ class Topic:
         """Attach a consumer to a subscription, which is made when it does not exist."""
         with self.lock:
             self.runtime.state.require_open()  # else this consumer would never be closed
+            self.check_not_gone()
+            check_subscription_type(self.runtime, self.name, request.type_name)
+            self._check_consumer_limit()
             name = request.subscription_name
             if request.durable:
                 subscription = self.subscriptions.get(name)
@@ -125,13 +147,30 @@ class Topic:
 
     def check_subscription_creation(self, name: str) -> None:
         """SubscriptionNotFound: a consumer may not create what it names."""
-        if not self.runtime.options.allow_auto_subscription_creation:
+        if not may_create_subscription(self.runtime, self.name):
             raise errors.SubscriptionNotFound(
                 f"subscription {name} of {self.name}, and allow_auto_subscription_creation is off"
             )
 
+    def _check_consumer_limit(self) -> None:
+        limit = self.runtime.options.max_consumers_per_topic
+        if limit and self.consumer_count() >= limit:
+            raise errors.ConsumerBusy(
+                f"subscribe to {self.name}: it has {limit} consumers, which is "
+                "max_consumers_per_topic"
+            )
+
+    def _check_subscription_limit(self, name: str) -> None:
+        limit = self.runtime.options.max_subscriptions_per_topic
+        if limit and len(self.all_subscriptions()) >= limit:
+            raise errors.NotAllowedError(
+                f"create subscription {name} of {self.name}: it has {limit}, which is "
+                "max_subscriptions_per_topic"
+            )
+
     def _create_non_durable(self, name: str, position: Position) -> Subscription:
         """A subscription that nothing on disk knows and that holds no ledger."""
+        self._check_subscription_limit(name)
         tracker = self._cursors().create_non_durable(name, position)
         made = self._non_durable[name] = self._subscription(name, None, tracker)
         made.ledger_changed()  # as in create_subscription
@@ -160,12 +199,14 @@ class Topic:
     ) -> Subscription:
         """Make a durable subscription that begins at a position. Durable on return."""
         with self.lock:
+            self.check_not_gone()
             places = [(self, position)]
             return create_subscriptions(self.runtime.catalogue, places, name, type_name)[0]
 
     def begin_subscription(self, name: str, position: Position, type_name: str) -> NewSubscription:
         """Make the cursor of a subscription that is not in the catalogue yet. With the lock, which
         is held until it is."""
+        self._check_subscription_limit(name)
         ledger_id, ordinal = position
         cursor_id = self.runtime.allocate_cursor_id()
         creation = changes.create_subscription(
@@ -214,6 +255,7 @@ class Topic:
 
         made = ReaderCursor(self, schema)
         with self.lock:
+            self.check_not_gone()
             if self._reader_cursors is None:
                 self._reader_cursors = WeakList()
             self._reader_cursors.add(made)
@@ -258,6 +300,8 @@ class Topic:
     def apply_policies(self) -> None:
         """Have what was set be in force, for the producers that are there too."""
         with self.producers.unchanged() as producers:
+            if self._is_gone:
+                return
             wanted = self.runtime.policies.of_topic(self.name).deduplication
             if wanted == (self.deduplication is not None):
                 return
@@ -312,6 +356,88 @@ class Topic:
             found[name if name not in found else f"{name} (non-durable)"] = figures
         return found
 
+    # Deleting -------------------------------------------------------------------------------------
+
+    def readers(self) -> list[ReaderCursor]:
+        """Those that are attached."""
+        cursors = [] if self._reader_cursors is None else self._reader_cursors.members()
+        return [each for each in cursors if each.is_attached]
+
+    def consumer_count(self) -> int:
+        """Consumers that are attached to any subscription, without readers."""
+        for each in self.all_subscriptions():
+            each.detach_forgotten()
+        return sum(len(each.consumers()) for each in self.all_subscriptions())
+
+    def close_to_newcomers(self, force: bool) -> None:
+        """Nobody attaches any more: it is about to be deleted. The lock is held.
+
+        NotAllowedError: producers, consumers or readers are attached, and it is not forced.
+        """
+        consumers, readers = self.consumer_count(), len(self.readers())
+        producers = self.producers.close_to_newcomers(force or bool(consumers or readers))
+        if not force and (producers or consumers or readers):
+            self.producers.open_to_newcomers()
+            raise errors.NotAllowedError(
+                f"delete {self.name}: {producers} producers, {consumers} consumers and {readers} "
+                "readers are attached; close them, or delete it with force=True, which does"
+            )
+        self._is_gone = True
+
+    def open_to_newcomers(self) -> None:
+        """It was not deleted after all. The lock is held."""
+        self._is_gone = False
+        self.producers.open_to_newcomers()
+
+    def end(self) -> bool:
+        """It is deleted: close what is attached and remove its cursors. False: a file of one
+        stays."""
+        # Not under the lock: callbacks of what is still on its way may want it.
+        for producer in self.producers.end():
+            attempt(producer.shut)  # what it had not sent its callbacks and senders are told
+        with self.lock:
+            self.trimming.close()
+            for cursor in [] if self._reader_cursors is None else self._reader_cursors.members():
+                cursor.end()
+            removed = [each.remove() for each in self.all_subscriptions()]
+            self.subscriptions.clear()
+            self._non_durable.clear()
+        if self.deduplication is not None:
+            self.deduplication.forget()
+        return all(removed)
+
+    # Emptying -------------------------------------------------------------------------------------
+
+    def truncate(self) -> list[int]:
+        """Acknowledge on every subscription what is there, and remove it, whatever retention says;
+        the ids of the ledgers that went. A leased one stays, with those behind it. What is
+        published meanwhile stays."""
+        last_id = self.ledger.cut()
+        self.runtime.background.wait()  # for ledgers that are just being sealed
+        with self.lock:
+            self.check_not_gone()
+            ledgers = [
+                each
+                for each in self.ledger.ledgers()
+                if each.ledger_id <= last_id and each.state == "sealed"
+            ]
+            if not ledgers:
+                return []
+            end = (ledgers[-1].ledger_id, ledgers[-1].message_count)
+            for subscription in self.all_subscriptions():
+                subscription.acknowledge_before(end)
+            removed = self.trimming.remove([each.ledger_id for each in ledgers])
+            for subscription in self.all_subscriptions():
+                subscription.ledger_changed()
+        return removed
+
+    def rest(self) -> None:
+        """Seal the open ledger and write the positions down, as closing does."""
+        self.ledger.cut()
+        with self.lock:
+            for subscription in self.subscriptions.values():
+                subscription.tracker.flush()
+
     # Life -----------------------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -351,6 +477,42 @@ class NewSubscription:
         self.name = name
         self.creation = creation
         self.tracker = tracker
+
+
+def locked_in_order(topics: list[Topic]) -> ExitStack:
+    """A block with the locks of topics, in the order of their names, so that no two ever wait for
+    each other. TopicNotFound: one of them has gone."""
+    with ExitStack() as stack:
+        for topic in sorted(topics, key=lambda each: each.name):
+            stack.enter_context(topic.lock)
+            topic.check_not_gone()
+        return stack.pop_all()
+
+
+def delete_subscriptions(topics: list[Topic], name: str, force: bool) -> None:
+    """Delete a durable subscription of all topics that have it, in one commit.
+
+    NotAllowedError: consumers are attached, and it is not forced. SubscriptionNotFound: none has
+    it."""
+    with locked_in_order(topics):
+        there = [topic for topic in topics if name in topic.subscriptions]
+        if not there:
+            raise errors.SubscriptionNotFound(f"subscription {name} of {topics[0].name}")
+        for topic in there:
+            subscription = topic.subscriptions[name]
+            subscription.detach_forgotten()
+            if subscription.consumers() and not force:
+                raise errors.NotAllowedError(
+                    f"delete subscription {name} of {topic.name}: "
+                    f"{len(subscription.consumers())} consumers are attached; close them, or "
+                    "delete it with force=True, which does"
+                )
+        commit = there[0].runtime.catalogue.commit
+        commit([changes.remove_subscription(topic.name, name) for topic in there])
+        for topic in there:
+            topic.subscriptions.pop(name).remove()
+    for topic in there:
+        topic.trim_soon()
 
 
 def create_subscriptions(

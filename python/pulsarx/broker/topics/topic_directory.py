@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import ExitStack
 
 from pulsarx import errors
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.catalogue import changes
+from pulsarx.broker.policies.creation import topic_creation
 from pulsarx.broker.topics.deduplication import forget_snapshot, snapshot_path
 from pulsarx.broker.topics.partitioned_topic import (
     PartitionedTopic,
@@ -19,14 +21,17 @@ from pulsarx.broker.topics.partitioned_topic import (
     partition_count_of,
 )
 from pulsarx.broker.topics.topic import Topic
+from pulsarx.broker.topics.topic_deletion import TopicDeletion, topics_of_namespace
+from pulsarx.topic_name import TopicName, check_is_for_users, is_system_topic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
-    from pulsarx.broker.catalogue.state import TopicRecord
+    from pulsarx.broker.catalogue.operations import Operation
+    from pulsarx.broker.catalogue.state import CatalogueState, TopicRecord
     from pulsarx.broker.runtime import BrokerRuntime
-    from pulsarx.topic_name import TopicName
 
 
 class TopicDirectory:
@@ -37,11 +42,12 @@ class TopicDirectory:
         self._lock = threading.RLock()
         self._topics: dict[str, Topic] = {}
         self._partitioned: dict[str, PartitionedTopic] = {}
-        self._followers = WeakList()  # with created(name)
+        self._followers = WeakList()  # with created(name) and deleted(name)
 
-    def watch_creations(self, follower: Any) -> None:
+    def watch(self, follower: Any) -> None:
         """Call follower.created(name) after each creation of a topic, with or without partitions,
-        before its creator goes on and without a lock. It is held weakly: it may simply go."""
+        before its creator goes on and without a lock; and follower.deleted(name) after each
+        deletion. It is held weakly: it may simply go."""
         with self._lock:
             self._followers.add(follower)
 
@@ -126,18 +132,18 @@ class TopicDirectory:
         """Create a topic that a client named, of the kind that the options say. With the lock;
         created: gets its name, to be announced without it."""
         self._check_namespace(name)
-        options = self._runtime.options
         if create:
+            check_is_for_users(name)
             check_may_be_created(self._runtime.catalogue.state, name)
-        if not create or not options.allow_auto_topic_creation:
+        policy = topic_creation(self._runtime, name)
+        if not create or not policy.allowed:
             raise errors.TopicNotFound(
                 f"{name}, and allow_auto_topic_creation is off" if create else str(name)
             )
-        kind = options.allow_auto_topic_creation_type
         flush = self._runtime.durability == "sync"
-        if kind == "partitioned" and name.partition_index < 0:
-            check_partition_count(options.default_num_partitions, name)
-            self._create_with_partitions(name, options.default_num_partitions, flush)
+        if policy.kind == "partitioned" and name.partition_index < 0:
+            check_partition_count(policy.partitions, name)
+            self._create_with_partitions(name, policy.partitions, flush)
         else:
             self._create_whole(name, flush)
         if self._runtime.durability == "interval":
@@ -156,8 +162,8 @@ class TopicDirectory:
     def create_non_partitioned_topic(self, name: TopicName, *, flush: bool = True) -> None:
         """NotAllowedError: it exists, or has the name of a partition. TopicNotFound: its topic
         has no such partition. flush: see Catalogue.commit."""
-        self._check_namespace(name)
         with self._lock:
+            self._check_namespace(name)
             self._create_whole(name, flush)
         self._announce([name])
 
@@ -165,23 +171,53 @@ class TopicDirectory:
         catalogue = self._runtime.catalogue
         if str(name) in catalogue.state.topics:
             raise errors.NotAllowedError(f"create {name}: it exists already")
+        check_is_for_users(name)
         check_may_be_created(catalogue.state, name)
+        self._check_topic_limit(name, 1)
         made = changes.create_topic(str(name), catalogue.allocate_id())
         catalogue.commit([made], flush=flush)
+
+    def _check_topic_limit(self, name: TopicName, count: int) -> None:
+        """NotAllowedError: with so many topics more its namespace has too many."""
+        limit = self._runtime.options.max_topics_per_namespace
+        if not limit or is_system_topic(name):
+            return
+        state = self._runtime.catalogue.state
+        there = sum(
+            not state.topics[each].partition_count and not is_system_topic(TopicName.of(each))
+            for each in topics_of_namespace(state, name.namespace_name)
+        )
+        if there + count > limit:
+            raise errors.NotAllowedError(
+                f"create {name}: {name.namespace_name} has {there} topics; with {count} more it "
+                f"would have more than max_topics_per_namespace, {limit}"
+            )
+
+    def _check_partition_limit(self, name: TopicName, count: int) -> None:
+        limit = self._runtime.options.max_num_partitions_per_partitioned_topic
+        if 0 < limit < count:
+            raise errors.NotAllowedError(
+                f"{name} with {count} partitions: max_num_partitions_per_partitioned_topic is "
+                f"{limit}"
+            )
 
     def create_partitioned_topic(
         self, name: TopicName, partition_count: int, *, flush: bool = True
     ) -> None:
         """Create it with its partitions, all or nothing. NotAllowedError: it exists."""
         check_partition_count(partition_count, name)
-        self._check_namespace(name)
         with self._lock:
+            self._check_namespace(name)
             self._create_with_partitions(name, partition_count, flush)
         self._announce([name])
 
     def _create_with_partitions(
         self, name: TopicName, partition_count: int, flush: bool = True
     ) -> None:
+        check_is_for_users(name)
+        self._check_partition_limit(name, partition_count)
+        if str(name) not in self._runtime.catalogue.state.topics:
+            self._check_topic_limit(name, partition_count)
         catalogue = self._runtime.catalogue
         catalogue.commit(creation(catalogue, name, partition_count), flush=flush)
 
@@ -190,8 +226,8 @@ class TopicDirectory:
         partitions it has, and whether it was created."""
         if partition_count:
             check_partition_count(partition_count, name)
-        self._check_namespace(name)
         with self._lock:
+            self._check_namespace(name)
             created = str(name) not in self._runtime.catalogue.state.topics
             if created and partition_count:
                 self._create_with_partitions(name, partition_count)
@@ -202,6 +238,79 @@ class TopicDirectory:
             self._announce([name])
         return found, created
 
+    # Deleting -------------------------------------------------------------------------------------
+
+    def delete(
+        self,
+        select: Callable[[CatalogueState], list[str]],
+        force: bool,
+        more: Callable[[CatalogueState], list[Operation]] = lambda _: [],
+    ) -> None:
+        """Delete topics with all that is in them, all or none, in one commit. Durable on return.
+
+        select: their full names, partitions and partitioned topics alike. more: operations that
+        follow in the same commit.
+        NotAllowedError: a topic is in use, and force is not set, which closes its users.
+        """
+        while True:
+            self._runtime.state.require_open()
+            names = select(self._runtime.catalogue.state)
+            try:
+                topics = self._opened_for_deletion(names)
+            except errors.TopicNotFound:
+                if select(self._runtime.catalogue.state) == names:
+                    raise
+                continue  # another deletion was faster
+            deletion = TopicDeletion(self._runtime, names, topics, force)
+            with ExitStack() as stack:
+                # In the order of their names, so that no two ever wait for each other.
+                for topic in topics:
+                    stack.enter_context(topic.lock)
+                stack.enter_context(self._lock)
+                if select(self._runtime.catalogue.state) != names:
+                    continue
+                if any(self._topics.get(topic.name) is not topic for topic in topics):
+                    continue
+                deletion.commit(more(self._runtime.catalogue.state))
+                for name in names:
+                    self._topics.pop(name, None)
+                    partitioned = self._partitioned.pop(name, None)
+                    if partitioned is not None:
+                        partitioned.is_deleted = True
+            break
+        deletion.finish()
+        for gone in map(TopicName.of, names):
+            if gone.partition_index < 0:
+                for follower in self._followers.members():
+                    follower.deleted(gone)
+
+    def _opened_for_deletion(self, names: list[str]) -> list[Topic]:
+        """Those of them that hold messages, by name."""
+        state = self._runtime.catalogue.state
+        whole = [each for each in names if not partition_count_of(state, TopicName.of(each))]
+        topics = [self.existing(TopicName.of(name)) for name in sorted(whole)]
+        for topic in topics:
+            topic.producers.wait_for_forgotten()
+        return topics
+
+    def unload(self, name: TopicName) -> None:
+        """Seal what is open and write positions down; where nobody is attached, free its memory.
+        It is opened again when it is next named."""
+        topic = self.existing(name)
+        topic.producers.wait_for_forgotten()
+        topic.rest()
+        with topic.lock, self._lock:
+            if self._topics.get(topic.name) is not topic:
+                return
+            try:
+                topic.close_to_newcomers(False)
+            except errors.NotAllowedError:
+                return
+            del self._topics[topic.name]
+            topic.close()
+
+    # Growing --------------------------------------------------------------------------------------
+
     def update_partitioned_topic(self, name: TopicName, partition_count: int) -> None:
         """Give it more partitions. NotAllowedError: they would become fewer."""
         check_partition_count(partition_count, name)
@@ -210,8 +319,13 @@ class TopicDirectory:
         first = topic.partition(0)
         # The first lock keeps the subscriptions as they are; it always comes before this one.
         with first.lock, self._lock:
+            if topic.is_deleted:
+                raise errors.TopicNotFound(f"there is no partitioned topic {name}")
             record = catalogue.state.topics[topic.name]
             holder = topic.holder()
+            if partition_count > record.partition_count:
+                self._check_partition_limit(name, partition_count)
+                self._check_topic_limit(name, partition_count - record.partition_count)
             operations = growth(
                 catalogue,
                 record,

@@ -43,6 +43,7 @@ class Trimming:
         self._durable = durable
         self._everyone = everyone
         self._timer: Timer | None = None
+        self._closed = False
 
     def soon(self) -> None:
         """Trim in the background."""
@@ -52,6 +53,8 @@ class Trimming:
         """Remove ledgers that are not needed any more; returns their ids."""
         self._ledger.seal_again()
         with self._lock:
+            if self._closed:
+                return []
             policies = self._runtime.policies.of_topic(self._topic)
             subscriptions = self._durable()
             # A topic without a subscription keeps its messages unless a policy says otherwise:
@@ -64,7 +67,7 @@ class Trimming:
             held_from = min(held_from, leased_from)
             removed = removable(self._ledger.ledgers(), held_from, policies.retention, now_ms)
             if removed:
-                removed = self._remove(removed)
+                removed = self.remove(removed)
             if removed:
                 life_log.debug("%s: trimmed ledgers %s", self._topic, removed)
                 for subscription in self._everyone():
@@ -72,7 +75,8 @@ class Trimming:
             self._look_again(policies.retention.time_minutes > 0 or leased_ms > 0)
             return removed
 
-    def _remove(self, ledger_ids: list[int]) -> list[int]:
+    def remove(self, ledger_ids: list[int]) -> list[int]:
+        """Remove sealed ledgers, as ManagedLedger.remove. The topic's lock is held."""
         try:
             self._before(ledger_ids)
         except errors.StorageFullError:
@@ -95,5 +99,6 @@ class Trimming:
 
     def close(self) -> None:
         """Look no more. The topic's lock is held."""
+        self._closed = True
         if self._timer is not None:
             self._timer.cancel()

@@ -1,20 +1,87 @@
-"""Verbs about namespaces: which there are, and the policies that hold for their topics."""
+"""Verbs about namespaces: creating and deleting them, the policies that hold for their topics."""
 
 from __future__ import annotations
 
+from pulsarx import errors
+from pulsarx.broker.catalogue import changes
 from pulsarx.broker.policies.retention import RetentionPolicy
+from pulsarx.broker.topics.topic_deletion import topics_of_namespace
+from pulsarx.broker.verbs.tenants import namespaces_of, require_tenant
 from pulsarx.broker.verbs.verb import Verb
+from pulsarx.topic_name import TopicName, check_namespace_name, is_system_topic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pulsarx.broker.broker import Broker
+    from pulsarx.broker.catalogue.operations import Operation
+    from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.faces import OpenFolder
 
 
+def create_namespace(broker: Broker, namespace: str) -> None:
+    """NotAllowedError: it exists. TopicNotFound: its tenant does not."""
+    check_namespace_name(namespace)
+
+    def operations(state: CatalogueState) -> list[Operation]:
+        require_tenant(state, namespace.partition("/")[0])
+        if namespace in state.namespaces:
+            raise errors.NotAllowedError(f"create namespace {namespace}: it exists already")
+        return [changes.create_namespace(namespace)]
+
+    broker.catalogue.commit(operations)
+
+
+def delete_namespace(broker: Broker, namespace: str, force: bool) -> None:
+    """NotAllowedError: it has topics that are not the system's, and it is not forced."""
+
+    def select(state: CatalogueState) -> list[str]:
+        _require_namespace(state, namespace)
+        found = topics_of_namespace(state, namespace)
+        of_users = [name for name in found if not is_system_topic(TopicName.of(name))]
+        if of_users and not force:
+            raise errors.NotAllowedError(
+                f"delete namespace {namespace}: it has {len(of_users)} topics, {of_users[0]} for "
+                "one; delete them, or the namespace with force=True"
+            )
+        return found
+
+    broker.topics.delete(select, force, lambda _: [changes.delete_namespace(namespace)])
+
+
+def _require_namespace(state: CatalogueState, namespace: str) -> dict[str, Any]:
+    found = state.namespaces.get(namespace)
+    if found is None:
+        raise errors.TopicNotFound(f"there is no namespace {namespace}")
+    return found
+
+
 def get_namespaces(folder: OpenFolder, tenant: str) -> list[str]:
+    """TopicNotFound: there is no such tenant."""
     folder.refresh()
-    namespaces = folder.catalogue.state.namespaces
-    return sorted(name for name in list(namespaces) if name.startswith(f"{tenant}/"))
+    require_tenant(folder.catalogue.state, tenant)
+    return namespaces_of(folder.catalogue.state, tenant)
+
+
+def get_topics(folder: OpenFolder, namespace: str) -> list[str]:
+    """Topics that hold messages: of a partitioned topic, its partitions. Not the system's."""
+    folder.refresh()
+    state = folder.catalogue.state
+    _require_namespace(state, namespace)
+    return sorted(
+        name
+        for name, record in list(state.topics.items())
+        if name.partition("://")[2].startswith(f"{namespace}/")
+        and not record.partition_count
+        and not is_system_topic(TopicName.of(name))
+    )
+
+
+def get_policies(folder: OpenFolder, namespace: str) -> dict[str, Any]:
+    """What is set for the namespace, by the name of the policy."""
+    folder.refresh()
+    return dict(_require_namespace(folder.catalogue.state, namespace))
 
 
 def set_retention(broker: Broker, namespace: str, time_minutes: int, size_mb: int) -> None:
@@ -55,6 +122,10 @@ def remove_deduplication(broker: Broker, namespace: str) -> None:
 
 _NAMESPACE = {"namespace": str}
 VERBS = {
+    "namespaces.create_namespace": Verb(create_namespace, _NAMESPACE),
+    "namespaces.delete_namespace": Verb(delete_namespace, {"namespace": str, "force": bool}),
+    "namespaces.get_topics": Verb(get_topics, _NAMESPACE, reads=True),
+    "namespaces.get_policies": Verb(get_policies, _NAMESPACE, reads=True),
     "namespaces.get_namespaces": Verb(get_namespaces, {"tenant": str}, reads=True),
     "namespaces.set_retention": Verb(
         set_retention, {"namespace": str, "time_minutes": int, "size_mb": int}

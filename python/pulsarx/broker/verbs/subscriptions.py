@@ -26,7 +26,7 @@ def create(broker: Broker, topics: list[Any], name: str, position: str) -> Argum
     if position not in ("earliest", "latest"):
         raise ValueError(f"subscriptions.create: position {position!r:.100}: earliest or latest")
     created, found = 0, {}
-    for each in [one for topic in topics for one in _topics_of(broker, topic)]:
+    for each in [one for topic in topics for one in topics_of(broker, topic)]:
         with each.lock:
             if name in each.subscriptions:
                 found[each.name] = list(each.subscriptions[name].mark_delete())
@@ -38,7 +38,7 @@ def create(broker: Broker, topics: list[Any], name: str, position: str) -> Argum
     return {"created": created, "found": found}
 
 
-def _topics_of(broker: Broker, topic: object) -> list[Topic]:
+def topics_of(broker: Broker, topic: object) -> list[Topic]:
     """The topic, or all its partitions. TopicNotFound, ValueError."""
     if not isinstance(topic, str):
         raise ValueError(f"{topic!r:.100} is no name of a topic")

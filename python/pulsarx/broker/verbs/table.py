@@ -8,7 +8,18 @@ here.
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker.verbs import leases, ledgers, namespaces, schemas, subscriptions, topics
+from pulsarx.broker.verbs import (
+    brokers,
+    creation_policies,
+    leases,
+    ledgers,
+    namespaces,
+    schemas,
+    subscriptions,
+    tenants,
+    topic_subscriptions,
+    topics,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,12 +28,16 @@ if TYPE_CHECKING:
     from pulsarx.broker.faces import OpenFolder
     from pulsarx.broker.verbs.verb import Verb
 
-_NAME_SIZE_MAX = 1000
+_NAME_SIZE_MAX = 32_767  # of a topic's full name
 
 VERBS: dict[str, Verb] = {
     **topics.VERBS,
+    **topic_subscriptions.VERBS,
     **subscriptions.VERBS,
+    **brokers.VERBS,
+    **tenants.VERBS,
     **namespaces.VERBS,
+    **creation_policies.VERBS,
     **ledgers.VERBS,
     **leases.VERBS,
     **schemas.VERBS,

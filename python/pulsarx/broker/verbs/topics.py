@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
+from pulsarx.broker.verbs.subscriptions import topics_of
 from pulsarx.broker.verbs.verb import Verb
-from pulsarx.topic_name import TopicName
+from pulsarx.topic_name import TopicName, is_system_topic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.broker import Broker
+    from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.faces import OpenFolder
 
     Arguments = dict[str, Any]
 
 
-def get_list(folder: OpenFolder, namespace: str) -> list[str]:
+def get_list(folder: OpenFolder, namespace: str, include_system_topic: bool) -> list[str]:
     """Topics that hold messages: of a partitioned topic, its partitions."""
-    return _names(folder, namespace, partitioned=False)
+    names = _names(folder, namespace, partitioned=False)
+    if include_system_topic:
+        return names
+    return [name for name in names if not is_system_topic(TopicName.of(name))]
 
 
 def get_partitioned_topic_list(folder: OpenFolder, namespace: str) -> list[str]:
@@ -81,7 +86,72 @@ def remove_deduplication(broker: Broker, topic: str) -> None:
     broker.topics.apply_policies()
 
 
+# Ending -------------------------------------------------------------------------------------------
+
+
+def delete(broker: Broker, topic: str, force: bool) -> None:
+    """NotAllowedError: it has partitions, or is one; or it is in use, and it is not forced."""
+    name = TopicName.of(topic)
+    full = str(name)
+
+    def select(state: CatalogueState) -> list[str]:
+        if full not in state.topics:
+            raise errors.TopicNotFound(full)
+        if partition_count_of(state, name):
+            raise errors.NotAllowedError(
+                f"delete {full}: it has partitions; call delete_partitioned_topic"
+            )
+        if partition_count_of(state, TopicName.of(name.partitioned_name)) > name.partition_index:
+            if name.partition_index >= 0:
+                raise errors.NotAllowedError(
+                    f"delete {full}: it is a partition of {name.partitioned_name}; partitions are "
+                    "deleted together, by delete_partitioned_topic"
+                )
+        return [full]
+
+    broker.topics.delete(select, force)
+
+
+def delete_partitioned_topic(broker: Broker, topic: str, force: bool) -> None:
+    """With its partitions, all or nothing. NotAllowedError: one of them is in use, and it is not
+    forced."""
+    name = TopicName.of(topic)
+
+    def select(state: CatalogueState) -> list[str]:
+        count = partition_count_of(state, name)
+        if not count:
+            raise errors.TopicNotFound(f"there is no partitioned topic {name}")
+        return [str(name), *partition_names(name, count)]
+
+    broker.topics.delete(select, force)
+
+
+def terminate(broker: Broker, topic: str) -> str:
+    """The id of the last message, as text. OperationNotSupported: it has partitions."""
+    found = broker.topic(TopicName.of(topic), create=False)
+    found.ledger.terminate()
+    return found.ledger.last_message_id().to_text()
+
+
+def truncate(broker: Broker, topic: str) -> None:
+    """Of a partitioned topic, each partition."""
+    for each in topics_of(broker, topic):
+        each.truncate()
+
+
+def unload(broker: Broker, topic: str) -> None:
+    """Of a partitioned topic, each partition."""
+    for each in topics_of(broker, topic):
+        broker.topics.unload(TopicName.of(each.name))
+
+
 # Looking ------------------------------------------------------------------------------------------
+
+
+def get_last_message_id(folder: OpenFolder, topic: str) -> str:
+    """As text. OperationNotSupported: it has partitions."""
+    name = _existing(folder, topic)
+    return folder.topic(name, create=False).ledger.last_message_id().to_text()
 
 
 def get_partitioned_topic_metadata(folder: OpenFolder, topic: str) -> dict[str, int]:
@@ -125,7 +195,7 @@ _TOPIC = {"topic": str}
 _PARTITIONS = {"topic": str, "partitions": int}
 _NAMESPACE = {"namespace": str}
 VERBS = {
-    "topics.get_list": Verb(get_list, _NAMESPACE, reads=True),
+    "topics.get_list": Verb(get_list, {"namespace": str, "include_system_topic": bool}, reads=True),
     "topics.get_partitioned_topic_list": Verb(get_partitioned_topic_list, _NAMESPACE, reads=True),
     "topics.create_non_partitioned_topic": Verb(create_non_partitioned_topic, _TOPIC),
     "topics.create_partitioned_topic": Verb(create_partitioned_topic, _PARTITIONS),
@@ -137,6 +207,14 @@ VERBS = {
     "topics.get_partitioned_topic_metadata": Verb(
         get_partitioned_topic_metadata, _TOPIC, reads=True
     ),
+    "topics.delete": Verb(delete, {"topic": str, "force": bool}),
+    "topics.delete_partitioned_topic": Verb(
+        delete_partitioned_topic, {"topic": str, "force": bool}
+    ),
+    "topics.terminate": Verb(terminate, _TOPIC),
+    "topics.truncate": Verb(truncate, _TOPIC),
+    "topics.unload": Verb(unload, _TOPIC),
+    "topics.get_last_message_id": Verb(get_last_message_id, _TOPIC, reads=True),
     "topics.stats": Verb(stats, _TOPIC, reads=True),
     "topics.partitioned_stats": Verb(partitioned_stats, _TOPIC, reads=True),
 }

@@ -1,0 +1,79 @@
+"""Reads messages of a subscription that are not acknowledged, and leaves them as they are."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.schema import BytesSchema
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx._pycore.message.message import Message
+    from pulsarx.broker.faces import TopicView
+    from pulsarx.broker.ledgers.ledger_list import Position
+
+SIZE_MAX = 16 << 20  # bytes of one answer; more than a request may have
+
+
+def peek(
+    topic: TopicView,
+    start: Position,
+    is_acknowledged: Callable[[int, int], bool],
+    count: int,
+) -> list[dict[str, Any]]:
+    """The next messages from start on that are not acknowledged, up to count, as JSON says them.
+
+    is_acknowledged: of a ledger id and an ordinal in it. Damaged messages are passed over, which
+    the log says. NotAllowedError: they are too large together.
+    """
+    cursor = topic.reader_cursor(BytesSchema())
+    reader = cursor.attach(start)
+    found: list[dict[str, Any]] = []
+    size = 0
+    try:
+        while len(found) < count:
+            try:
+                message = reader.take_now()
+            except errors.CorruptDataError as error:
+                if not getattr(error, "logged", False):
+                    logger().error("%s: peek: %s", topic.name, error)
+                continue
+            if message is None:
+                break
+            ledger_id, ordinal, _ = topic.ledger.locate(message.message_id())
+            if is_acknowledged(ledger_id, ordinal):
+                continue
+            size += len(message.data())
+            if size > SIZE_MAX:
+                raise errors.NotAllowedError(
+                    f"peek {count} messages of {topic.name}: the first {len(found) + 1} have more "
+                    f"than {SIZE_MAX} bytes; ask for {len(found)} at most"
+                )
+            found.append(_described(message))
+    finally:
+        reader.shut()
+    return found
+
+
+def _described(message: Message) -> dict[str, Any]:
+    from base64 import b64encode
+
+    null = message.has_null_value()
+    return {
+        "message_id": message.message_id().to_text(),
+        "data": None if null else b64encode(message.data()).decode(),
+        "properties": message.properties(),
+        "partition_key": message.partition_key(),
+        "ordering_key": message.ordering_key(),
+        "publish_timestamp": message.publish_timestamp(),
+        "event_timestamp": message.event_timestamp(),
+        "producer_name": message.producer_name(),
+    }
+
+
+def logger() -> Any:
+    import logging
+
+    return logging.getLogger("pulsarx")

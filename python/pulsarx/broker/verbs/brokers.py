@@ -1,0 +1,35 @@
+"""Verbs about the broker of a folder as a whole."""
+
+from __future__ import annotations
+
+import os
+
+from pulsarx.broker.verbs.verb import Verb
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pulsarx.broker.faces import OpenFolder
+
+PARTS = ("ledgers", "cursors", "catalogue", "staging", "orphans")
+
+
+def get_storage_size(folder: OpenFolder) -> dict[str, int]:
+    """Bytes that the files of the folder take on the device, by what they are, and of all; zeros in
+    memory."""
+    path = folder.directory.path
+    found = {part: _size_below(f"{path}/{part}") for part in PARTS}
+    return {**found, "total": sum(found.values())}
+
+
+def _size_below(path: str) -> int:
+    total = 0
+    for place, _, names in os.walk(path):
+        for name in names:
+            try:
+                total += os.lstat(f"{place}/{name}").st_blocks * 512
+            except FileNotFoundError:
+                pass  # removed meanwhile
+    return total
+
+
+VERBS = {"brokers.get_storage_size": Verb(get_storage_size, {}, reads=True)}

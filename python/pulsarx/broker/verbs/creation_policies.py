@@ -1,0 +1,58 @@
+"""Verbs about the policies of `policies/creation`, of a namespace or a topic."""
+
+from __future__ import annotations
+
+from pulsarx.broker.policies.creation import NAMESPACE_POLICIES, TOPIC_POLICIES
+from pulsarx.broker.verbs.verb import Verb
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.faces import OpenFolder
+
+
+def set_namespace_policy(broker: Broker, namespace: str, policy: dict[str, Any]) -> None:
+    """policy: its name and its value; None takes it away."""
+    name, value = _checked(NAMESPACE_POLICIES, policy)
+    broker.policies.set_namespace_policy(namespace, name, value)
+
+
+def set_topic_policy(broker: Broker, topic: str, policy: dict[str, Any]) -> None:
+    """As set_namespace_policy, of a topic, or the partitioned one it is a partition of."""
+    name, value = _checked(TOPIC_POLICIES, policy)
+    broker.policies.set_topic_policy(TopicName.of(topic).partitioned_name, name, value)
+
+
+def _checked(
+    known: dict[str, Callable[[object], object]], policy: dict[str, Any]
+) -> tuple[str, object]:
+    if len(policy) != 1 or not known.keys() >= policy.keys():
+        raise ValueError(f"{policy!r:.200} is none of the policies {', '.join(known)}")
+    [(name, value)] = policy.items()
+    return name, None if value is None else known[name](value)
+
+
+def get_namespace_policy(folder: OpenFolder, namespace: str, name: str) -> object:
+    """None: the namespace does not set it."""
+    folder.refresh()
+    return folder.policies.namespace_policy(namespace, name)
+
+
+def get_topic_policy(folder: OpenFolder, topic: str, name: str) -> object:
+    """None: the topic does not set it."""
+    folder.refresh()
+    return folder.policies.topic_policy(TopicName.of(topic).partitioned_name, name)
+
+
+VERBS = {
+    "namespaces.set_policy": Verb(set_namespace_policy, {"namespace": str, "policy": dict}),
+    "namespaces.get_policy": Verb(
+        get_namespace_policy, {"namespace": str, "name": str}, reads=True
+    ),
+    "topics.set_policy": Verb(set_topic_policy, {"topic": str, "policy": dict}),
+    "topics.get_policy": Verb(get_topic_policy, {"topic": str, "name": str}, reads=True),
+}

@@ -1,0 +1,193 @@
+"""Verbs about the subscriptions of one topic: creating and deleting them, moving their positions,
+looking at what they have to acknowledge. On a partitioned topic they are done on each partition."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pulsarx import errors
+from pulsarx._pycore.message.message_id import MessageId
+from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
+from pulsarx.broker.topics.topic import create_subscriptions, delete_subscriptions, locked_in_order
+from pulsarx.broker.verbs.subscriptions import topics_of
+from pulsarx.broker.verbs.verb import Verb
+from pulsarx.topic_name import TopicName, check_subscription_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.catalogue.state import SubscriptionRecord
+    from pulsarx.broker.faces import OpenFolder
+    from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
+    from pulsarx.broker.subscriptions.subscription import Subscription
+    from pulsarx.broker.topics.topic import Topic
+
+PEEK_MAX = 1000
+
+
+def create_subscription(broker: Broker, topic: str, name: str, position: dict[str, Any]) -> None:
+    """position: see `_find`. NotAllowedError: it exists, on a partition for one."""
+    check_subscription_name(name)
+    topics = topics_of(broker, topic)
+    _check_position(position, topics)
+    with locked_in_order(topics):
+        for each in topics:
+            if name in each.subscriptions:
+                raise errors.NotAllowedError(
+                    f"create subscription {name} of {each.name}: it exists already"
+                )
+        places = [(each, _find(each.ledger, position)) for each in topics]
+        create_subscriptions(broker.catalogue, places, name, "Exclusive")
+
+
+def delete_subscription(broker: Broker, topic: str, name: str, force: bool) -> None:
+    """NotAllowedError: consumers are attached, and it is not forced."""
+    delete_subscriptions(topics_of(broker, topic), name, force)
+
+
+def get_subscriptions(folder: OpenFolder, topic: str) -> list[str]:
+    """Names of the durable ones; of a partitioned topic, those of any partition."""
+    folder.refresh()
+    state = folder.catalogue.state
+    found: set[str] = set()
+    for each in _names_of(folder, topic):
+        record = state.topics.get(each)
+        found.update(() if record is None else record.subscriptions)
+    return sorted(found)
+
+
+def _names_of(folder: OpenFolder, topic: str) -> list[str]:
+    """The topic, or its partitions. TopicNotFound."""
+    state = folder.catalogue.state
+    name = TopicName.of(topic)
+    if str(name) not in state.topics:
+        raise errors.TopicNotFound(str(name))
+    count = partition_count_of(state, name)
+    return partition_names(name, count) if count else [str(name)]
+
+
+# Moving -------------------------------------------------------------------------------------------
+
+
+def reset_cursor(broker: Broker, topic: str, name: str, position: dict[str, Any]) -> None:
+    """position: see `_find`."""
+    topics = topics_of(broker, topic)
+    _check_position(position, topics)
+    for each, subscription in _subscriptions(topics, name):
+        subscription.seek(partial(_find, each.ledger, position))
+        each.trim_soon()
+
+
+def skip_all_messages(broker: Broker, topic: str, name: str) -> None:
+    for each, subscription in _subscriptions(topics_of(broker, topic), name):
+        _acknowledge_before(each, subscription, each.ledger.end_position())
+
+
+def skip_messages(broker: Broker, topic: str, name: str, count: int) -> None:
+    """OperationNotSupported: the topic has partitions."""
+    if count < 0:
+        raise ValueError(f"skip_messages: {count} messages; it must be 0 or more")
+    found = broker.topic(TopicName.of(topic), create=False)
+    for each, subscription in _subscriptions([found], name):
+        _acknowledge_before(each, subscription, subscription.position_behind(count))
+
+
+def expire_messages(broker: Broker, topic: str, name: str, seconds: int) -> None:
+    """Acknowledge what is older, up to the first message that is not."""
+    if seconds < 0:
+        raise ValueError(f"expire_messages: {seconds} seconds; it must be 0 or more")
+    before_ms = broker.runtime.clock.now_ms() - seconds * 1000
+    for each, subscription in _subscriptions(topics_of(broker, topic), name):
+        _acknowledge_before(each, subscription, each.ledger.position_at_time(before_ms))
+
+
+def _acknowledge_before(topic: Topic, subscription: Subscription, position: Position) -> None:
+    if position[0]:  # else the topic has no ledger
+        subscription.ledger_changed()  # it may be in a ledger that came a moment ago
+        if subscription.acknowledge_before(position):
+            topic.trim_soon()
+
+
+def _subscriptions(topics: list[Topic], name: str) -> list[tuple[Topic, Subscription]]:
+    """SubscriptionNotFound: a topic does not have it, or none of several."""
+    found = []
+    for topic in topics:
+        with topic.lock:
+            subscription = topic.subscriptions.get(name)
+        if subscription is not None:
+            found.append((topic, subscription))
+    if not found:
+        raise errors.SubscriptionNotFound(f"subscription {name} of {topics[0].name}")
+    return found
+
+
+def _check_position(position: dict[str, Any], topics: list[Topic]) -> None:
+    kind = set(position)
+    if kind == {"publish_time_ms"} and position["publish_time_ms"].__class__ is int:
+        return
+    if kind != {"message_id"} or not isinstance(position["message_id"], str):
+        raise ValueError(f"{position!r:.200} is no position in a topic")
+    message_id = MessageId.from_text(position["message_id"])
+    if len(topics) > 1 and message_id not in (MessageId.earliest, MessageId.latest):
+        raise errors.OperationNotSupported(
+            f"{message_id} is on one of {len(topics)} partitions; name that partition as the "
+            "topic, or give a time"
+        )
+
+
+def _find(ledger: LedgerList, position: dict[str, Any]) -> Position:
+    """{"message_id": text}: at that message; {"publish_time_ms": n}: the first published then."""
+    if "publish_time_ms" in position:
+        return ledger.position_at_time(position["publish_time_ms"])
+    return ledger.position_of(MessageId.from_text(position["message_id"]), True)
+
+
+# Looking ------------------------------------------------------------------------------------------
+
+
+def peek_messages(folder: OpenFolder, topic: str, name: str, count: int) -> list[dict[str, Any]]:
+    """OperationNotSupported: the topic has partitions."""
+    from pulsarx.broker.subscriptions.peek import peek
+
+    if not 1 <= count <= PEEK_MAX:
+        raise ValueError(f"peek_messages: {count} messages; it must be from 1 to {PEEK_MAX}")
+    folder.refresh()
+    found = folder.topic(TopicName.of(topic), create=False)
+    record = folder.catalogue.state.topics[found.name].subscriptions.get(name)
+    if record is None:
+        raise errors.SubscriptionNotFound(f"subscription {name} of {found.name}")
+    if folder.read_only:
+        return _peek_beside_owner(folder, found, record, count)
+    [(owned, subscription)] = _subscriptions([found], name)  # type: ignore[list-item]
+
+    def is_acknowledged(*place: int) -> bool:
+        look = partial(subscription.tracker.is_message_acknowledged, *place)
+        return bool(subscription.core.locked(look))
+
+    return peek(owned, subscription.mark_delete(), is_acknowledged, count)
+
+
+def _peek_beside_owner(
+    folder: Any, topic: Any, record: SubscriptionRecord, count: int
+) -> list[dict[str, Any]]:
+    from pulsarx.broker.subscriptions.cursor_view import opened_cursor
+    from pulsarx.broker.subscriptions.peek import peek
+
+    with opened_cursor(folder, topic.ledger, record) as tracker:
+        return peek(topic, tracker.mark_delete(), tracker.is_message_acknowledged, count)
+
+
+_OF_TOPIC = {"topic": str}
+_OF_SUBSCRIPTION = {"topic": str, "name": str}
+VERBS = {
+    "topics.create_subscription": Verb(create_subscription, {**_OF_SUBSCRIPTION, "position": dict}),
+    "topics.delete_subscription": Verb(delete_subscription, {**_OF_SUBSCRIPTION, "force": bool}),
+    "topics.get_subscriptions": Verb(get_subscriptions, _OF_TOPIC, reads=True),
+    "topics.reset_cursor": Verb(reset_cursor, {**_OF_SUBSCRIPTION, "position": dict}),
+    "topics.skip_all_messages": Verb(skip_all_messages, _OF_SUBSCRIPTION),
+    "topics.skip_messages": Verb(skip_messages, {**_OF_SUBSCRIPTION, "count": int}),
+    "topics.expire_messages": Verb(expire_messages, {**_OF_SUBSCRIPTION, "seconds": int}),
+    "topics.peek_messages": Verb(peek_messages, {**_OF_SUBSCRIPTION, "count": int}, reads=True),
+}

@@ -1,0 +1,194 @@
+"""Facts about terminating, truncating and unloading topics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from topic_reading import OpenClient, Told, payloads, whole_topic
+
+import pulsarx
+from pulsarx import ConsumerType, InitialPosition, MessageId, Result, errors
+
+SMALL = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=3)
+
+
+def test_a_terminated_topic_takes_no_more(open_client: OpenClient) -> None:
+    client = open_client(broker_options=SMALL)
+    producer = client.create_producer("t")
+    consumer = client.subscribe("t", "s")
+    ids = [producer.send(b"%d" % number) for number in range(5)]
+    assert client.admin.topics.terminate("t") == ids[-1]
+    with pytest.raises(errors.TopicTerminated):
+        producer.send(b"5")
+    told = Told()
+    producer.send_async(b"6", told)
+    producer.flush()
+    assert [result for result, _ in told.results] == [Result.TopicTerminated]
+    with pytest.raises(errors.TopicTerminated):
+        client.create_producer("t")
+    assert payloads(consumer) == [b"%d" % number for number in range(5)]
+    with pytest.raises(errors.Timeout):
+        consumer.receive(1)
+    later = client.subscribe("t", "later", initial_position=InitialPosition.Earliest)
+    assert len(payloads(later)) == 5
+    reader = client.create_reader("t", MessageId.earliest)
+    while reader.has_message_available():
+        last = reader.read_next(1000)
+    assert last.message_id() == ids[-1]
+
+
+def test_terminating_twice_gives_the_same_id(open_client: OpenClient) -> None:
+    with open_client() as client:
+        last = client.create_producer("t").send(b"1")
+        assert client.admin.topics.terminate("t") == last
+        assert client.admin.topics.terminate("t") == last
+    client = open_client()
+    assert client.admin.topics.terminate("t") == last
+    with pytest.raises(errors.TopicTerminated):
+        client.create_producer("t")
+    assert whole_topic(client) == [b"1"]
+
+
+def test_a_checkpoint_keeps_that_a_topic_is_terminated(open_client: OpenClient) -> None:
+    from pulsarx.testing import inspect
+
+    with open_client() as client:
+        client.create_producer("t").send(b"1")
+        client.admin.topics.terminate("t")
+        inspect(client).broker.catalogue.checkpoint()
+        inspect(client).broker.catalogue.checkpoint()
+    with pytest.raises(errors.TopicTerminated):
+        open_client().create_producer("t")
+
+
+def test_an_empty_topic_can_be_terminated(open_client: OpenClient) -> None:
+    client = open_client()
+    producer = client.create_producer("t")
+    assert client.admin.topics.terminate("t") == MessageId.earliest
+    with pytest.raises(errors.TopicTerminated):
+        producer.send(b"1")
+
+
+def test_an_open_batch_is_refused_with_its_topic(open_client: OpenClient) -> None:
+    client = open_client()
+    producer = client.create_producer(
+        "t", batching_enabled=True, batching_max_publish_delay_ms=60_000
+    )
+    producer.send_async(b"1", None)
+    producer.flush()
+    told = Told()
+    producer.send_async(b"2", told)
+    client.admin.topics.terminate("t")
+    with pytest.raises(errors.TopicTerminated):
+        producer.close()
+    from pulsarx.testing import inspect
+
+    inspect(client).broker.runtime.completions.jobs.wait()
+    assert [result for result, _ in told.results] == [Result.TopicTerminated]
+    assert whole_topic(client) == [b"1"]
+
+
+def test_partitions_are_terminated_one_by_one(open_client: OpenClient) -> None:
+    client = open_client()
+    client.admin.topics.create_partitioned_topic("p", 2)
+    producer = client.create_producer("p")
+    with pytest.raises(errors.OperationNotSupported):
+        client.admin.topics.terminate("p")
+    client.admin.topics.terminate("p-partition-1")
+    outcomes = set()
+    for number in range(4):
+        try:
+            producer.send(b"%d" % number)
+            outcomes.add("sent")
+        except errors.TopicTerminated:
+            outcomes.add("refused")
+    assert outcomes == {"sent", "refused"}
+    with pytest.raises(errors.TopicTerminated):
+        client.create_producer("p")
+
+
+def test_a_terminated_topic_can_be_deleted_and_born_again(open_client: OpenClient) -> None:
+    client = open_client()
+    client.create_producer("t").close()
+    client.admin.topics.terminate("t")
+    client.admin.topics.delete("t")
+    client.create_producer("t").send(b"1")
+    assert whole_topic(client) == [b"1"]
+
+
+@pytest.mark.parametrize("kind", list(ConsumerType.__members__.values()), ids=str)
+def test_truncating_removes_what_is_there(open_client: OpenClient, kind: Any) -> None:
+    client = open_client(broker_options=SMALL)
+    client.admin.namespaces.set_retention("public/default", -1, -1)
+    consumer = client.subscribe("t", "s", kind)
+    client.subscribe("t", "other").close()
+    producer = client.create_producer("t")
+    for number in range(10):
+        producer.send(b"%d" % number, partition_key="k")
+    taken = consumer.receive(1000)
+    client.admin.topics.truncate("t")
+    stats = client.admin.topics.stats("t")
+    assert (stats["messages"], stats["storage_size"]) == (0, 0)
+    assert [each["msg_backlog"] for each in stats["subscriptions"].values()] == [0, 0]
+    assert taken.data() == b"0"
+    producer.send(b"new", partition_key="k")
+    assert payloads(consumer) == [b"new"]
+    assert whole_topic(client) == [b"new"]
+
+
+def test_truncating_an_empty_topic_does_nothing(open_client: OpenClient) -> None:
+    client = open_client()
+    client.admin.topics.create_partitioned_topic("p", 2)
+    client.admin.topics.truncate("p")
+    client.create_producer("p").send(b"1")
+    client.admin.topics.truncate("p")
+    assert client.admin.topics.partitioned_stats("p")["messages"] == 0
+
+
+def test_a_terminated_topic_can_be_truncated(open_client: OpenClient) -> None:
+    client = open_client()
+    client.create_producer("t").send(b"1")
+    client.admin.topics.terminate("t")
+    client.admin.topics.truncate("t")
+    assert whole_topic(client) == []
+    with pytest.raises(errors.TopicTerminated):
+        client.create_producer("t")
+
+
+def test_clients_go_on_with_a_topic_that_is_unloaded(open_client: OpenClient) -> None:
+    client = open_client()
+    producer = client.create_producer("t")
+    consumer = client.subscribe("t", "s")
+    producer.send(b"0")
+    first = consumer.receive(1000)
+    client.admin.topics.unload("t")
+    assert producer.send(b"1").ledger_id() > first.message_id().ledger_id()
+    assert consumer.receive(1000).data() == b"1"
+    assert whole_topic(client) == [b"0", b"1"]
+
+
+def test_a_topic_without_clients_leaves_memory_when_it_is_unloaded(
+    open_client: OpenClient,
+) -> None:
+    from pulsarx.testing import inspect
+
+    client = open_client()
+    client.subscribe("t", "s").close()
+    client.create_producer("t").send(b"0")
+    client.admin.topics.unload("t")
+    assert inspect(client).broker.topics.open_topics() == []
+    assert client.subscribe("t", "s").receive(1000).data() == b"0"
+    assert whole_topic(client) == [b"0"]
+
+
+def test_the_last_message_id_is_told(open_client: OpenClient) -> None:
+    client = open_client()
+    topics = client.admin.topics
+    with pytest.raises(errors.TopicNotFound):
+        topics.get_last_message_id("t")
+    producer = client.create_producer("t", batching_enabled=True)
+    assert topics.get_last_message_id("t") == MessageId.earliest
+    producer.send_async(b"1", None)
+    last = producer.send(b"2")
+    assert topics.get_last_message_id("t") == last
