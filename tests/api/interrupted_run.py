@@ -56,6 +56,7 @@ class Run:
         self.doing = ""
 
     def run(self) -> None:
+        self.load()
         self.interrupts.start()
         self.world = self.new_world()
         if isinstance(self.interrupts, LineInterrupts):
@@ -79,6 +80,23 @@ class Run:
                 interrupts.left = number
                 if self.total >= self.wanted or not self.perform(name):
                     break
+
+    def load(self) -> None:
+        """Perform all calls once, uninterrupted: an import runs callbacks of weak references, in
+        which Python loses what a handler raises."""
+        world = World(self.folder / "load")
+        for name in self.calls:
+            steps = CALLS[name](world)
+            try:
+                step: Any = next(steps)
+                while True:
+                    is_left = isinstance(step, Waiting)
+                    value = None if is_left else step()
+                    step = steps.send(Outcome(is_left, value))
+            except StopIteration:
+                world.count += 1
+        world.clocked.shutdown()
+        world.client.shutdown()
 
     def new_world(self) -> World:
         self.worlds += 1

@@ -432,6 +432,7 @@ cdef class Batcher:
 
     cdef int drain(self, bint at_last) except -1:
         """flush, also while closing; at_last: what cannot be published now never will be."""
+        cdef object refused = None
         mutex_lock(&self.publisher.mutex)
         self.caller_waits = True
         try:
@@ -440,10 +441,15 @@ cdef class Batcher:
             if at_last and isinstance(error, Exception):
                 self.give_up_open(error, True)
             self.publisher.nobody_waits()
-            raise
+            if not isinstance(error, Exception) or isinstance(error, errors.Interrupted):
+                raise
+            refused = error
         finally:
             self.caller_waits = False
             mutex_unlock(&self.publisher.mutex)
+        if refused is not None:
+            self.publisher.drain()           # callbacks are told before the caller is
+            raise refused
         failed = self.publisher.flush()
         if failed is not None:
             self.failure = failed            # told by the next flush, if this one is interrupted

@@ -67,9 +67,10 @@ def test_roll_over_and_trimming_are_told_at_debug(
     consumer.acknowledge_cumulative(ids[-1])
     inspect(client).settle()
     rolled = [each for each in told(caplog, logging.DEBUG) if "rolled over" in each]
-    assert rolled[0] == (
+    # In either order: where nothing is prepared the publisher tells, else the lane.
+    assert (
         f"{topic}: rolled over from ledger {ledger_ids[0]}, 2 entries, to ledger {ledger_ids[1]}"
-    )
+    ) in rolled
     assert len(rolled) == 2
     trimmed = [each for each in told(caplog, logging.DEBUG) if "trimmed" in each]
     assert "".join(trimmed).count(str(ledger_ids[0])) >= 1
