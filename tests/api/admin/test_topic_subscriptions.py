@@ -309,5 +309,5 @@ def test_skipped_ledgers_are_trimmed(open_client: OpenClient) -> None:
     client.subscribe("t", "s").close()
     filled(client)
     client.admin.topics.skip_all_messages("t", "s")
-    inspect(client).broker.runtime.background.wait()
+    inspect(client).settle()
     assert len(client.admin.topics.stats("t")["ledgers"]) == 1
