@@ -178,7 +178,7 @@ def test_what_is_older_expires(clocked_client: pulsarx.Client) -> None:
     clock = pulsarx.ManualClock
     from pulsarx.testing import inspect
 
-    found = inspect(client).broker.runtime.clock
+    found = inspect(client).runtime.clock
     assert isinstance(found, clock)
     consumer = client.subscribe("t", "s", ConsumerType.Shared)
     producer = client.create_producer("t")

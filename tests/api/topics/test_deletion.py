@@ -388,7 +388,7 @@ def test_a_leased_topic_stays_unless_forced(open_client: OpenClient) -> None:
     client = open_client(broker_options=SMALL)
     used_topic(client)
     inspection = inspect(client)
-    inspection.broker.runtime.background.wait()  # for ledgers that are being sealed
+    inspection.settle()  # for ledgers that are being sealed
     ids = [each.ledger_id for each in inspection.ledger("t").ledgers() if each.state == "sealed"]
     from pulsarx.broker.verbs.table import perform
 
@@ -401,7 +401,7 @@ def test_a_leased_topic_stays_unless_forced(open_client: OpenClient) -> None:
     used_topic(client)
     consumer = client.subscribe("t", "s")
     consumer.acknowledge_cumulative(consumer.receive_many(10)[-1])
-    inspection.broker.runtime.background.wait()  # for ledgers that are being sealed
+    inspection.settle()  # for ledgers that are being sealed
     inspection.topic("t").trim()
     assert len(inspection.ledger("t").ledgers()) < 3
 

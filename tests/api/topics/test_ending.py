@@ -84,7 +84,7 @@ def test_an_open_batch_is_refused_with_its_topic(open_client: OpenClient) -> Non
         producer.close()
     from pulsarx.testing import inspect
 
-    inspect(client).broker.runtime.completions.jobs.wait()
+    inspect(client).settle()
     assert [result for result, _ in told.results] == [Result.TopicTerminated]
     assert whole_topic(client) == [b"1"]
 
