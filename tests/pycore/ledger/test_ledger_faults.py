@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from ledger_files import append, make_ledger
+from ledger_files import append, make_ledger, wait_until
 
 from pulsarx import errors
 from pulsarx._pycore.ground.file_system import FileSystem
@@ -164,15 +164,6 @@ def outcome(call: object, argument: int, outcomes: list[str]) -> None:
         outcomes.append("done")
     except errors.PulsarException as error:
         outcomes.append(type(error).__name__)
-
-
-def wait_until(condition: object) -> None:
-    pause = threading.Event()
-    for _ in range(2000):
-        if condition():  # type: ignore[operator]
-            return
-        pause.wait(0.005)
-    raise AssertionError("it never happened")
 
 
 def test_appends_go_on_while_a_flush_stalls(tmp_path: Path) -> None:
