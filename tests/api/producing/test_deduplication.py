@@ -519,7 +519,8 @@ def test_killed_at_any_moment_nothing_is_stored_twice_or_refused(
         assert len(found) == len(set(found)), "something is stored twice"
         assert set(range(confirmed + 1)) <= set(found)
     with pulsarx.Client(folder, broker_options=ON) as client:
-        producer = producer_of(client, "keys" if kind == "keys" else "batch")
+        kind = "keys" if kind == "keys" else "batch"
+        producer = producer_of(client, kind, block_if_queue_full=True)
         end = max(found) + 50
         for number in range(end):
             producer.send_async(
