@@ -21,10 +21,10 @@ def subscribe(client: pulsarx.Client, topic: str = "t", **options: Any) -> Any:
 
 
 def refuse(consumer: Any, clock: pulsarx.ManualClock) -> int:
-    """Refuse all that comes until nothing comes; how often something came."""
+    """Refuse all that comes; how often something came."""
     count = 0
-    while messages := consumer.receive_many(100, 0):
-        for message in messages:
+    for _ in range(5):
+        for message in consumer.receive_many(100, 0):
             count += 1
             consumer.negative_acknowledge(message)
         clock.advance(NACK_DELAY_SECONDS)
@@ -77,8 +77,8 @@ def test_messages_behind_a_dead_one_are_consumed(
     consumer = subscribe(clocked_client)
     publish(clocked_client, *numbers(6))
     consumed = []
-    while messages := consumer.receive_many(100, 0):
-        for message in messages:
+    for _ in range(5):
+        for message in consumer.receive_many(100, 0):
             if message.data() in (b"1", b"4"):
                 consumer.negative_acknowledge(message)
             else:

@@ -97,10 +97,19 @@ def test_an_async_send_returns_at_once_and_is_told_when_it_is_stored(folder: Pat
         producer = client.create_producer("t")
         producer.send(b"warm up")
         told = Told()
+
+        def send() -> None:
+            for payload in numbers(5):
+                producer.send_async(payload, told)
+
         with fault_plan() as plan:
             plan.stall("flush", sticky=True)
-            for payload in numbers(5):
-                producer.send_async(payload, told)  # returns while nothing can be flushed
+            sender = threading.Thread(target=send)
+            sender.start()
+            sender.join(20)
+            assert not sender.is_alive()  # while nothing can be flushed
+            while not plan.stalled():
+                pass
             assert told.results == []
             plan.release()
         producer.flush()
