@@ -128,8 +128,8 @@ def test_a_pattern_of_everything_is_a_whole_namespace(memory_client: pulsarx.Cli
 def test_a_retention_policy_is_that_of_all_topics_of_its_namespace(
     open_client: OpenClient,
 ) -> None:
-    """'All message retention and expiry are managed at the namespace level.' 'Without a retention
-    policy, all of the acknowledged messages would be deleted.'"""
+    """'a retention policy applied to all topics in a namespace', 'Without a retention policy, all
+    of the acknowledged messages would be deleted.'"""
     options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=5)
     client = open_client(broker_options=options)
     client.admin.namespaces.create_namespace("public/kept")
