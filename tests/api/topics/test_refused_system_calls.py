@@ -190,6 +190,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.standard
 def test_other_threads_go_on_while_a_file_is_opened(tmp_path: Path) -> None:
     """Ledgers, cursors and the ends were opened with the interpreter's lock in hand, so a slow file
     system stopped every thread of the process."""
