@@ -42,6 +42,7 @@ from pulsarx.wire.commands import (
 from pulsarx.wire.frames import FrameReader, frame_encode
 from pulsarx.wire.protobuf import WireError
 from pulsarx.wire.schemas import schema_of, schema_values
+from pulsarx.wire.server_errors import code_of
 
 Told = tuple[str, dict[str, Any], bytes]
 
@@ -250,6 +251,43 @@ def test_a_seek_closes_the_consumers_before_it_is_answered(peer: Peer) -> None:
     assert answer[0] == "SUCCESS"
     peer.subscribe()
     assert [each[2] for each in peer.say("FLOW", consumer_id=0, permits=10)] == [entry(b"b")]
+
+
+def test_who_is_attached_is_told_that_the_topic_is_deleted(peer: Peer) -> None:
+    """Producers were told nothing; consumers came again, and made the topic anew by that."""
+    import json
+
+    peer.produce(entry(b"a"))
+    peer.subscribe()
+    arguments = json.dumps({"topic": "t", "force": True})
+    told = peer.say("VERB", verb="topics.delete", arguments=arguments, request_id=7)
+    assert sorted(names(told)) == ["CLOSE_CONSUMER", "CLOSE_PRODUCER", "VERB_RESPONSE"]
+    assert {each[1]["request_id"] for each in told} == {FROM_BROKER, 7}
+    # Its client has not heard of it yet.
+    assert peer.send(entry(b"b")) == []
+    again = [*peer.say("PRODUCER", topic="t", producer_id=0, request_id=8), *peer.subscribe()]
+    gone = ("ERROR", code_of(errors.TopicNotFound("")))
+    assert [(name, values["error"]) for name, values, _ in again] == [gone, gone]
+    assert peer.server.broker.catalogue.state.topics == {}
+    # Who wants another topic of the name gets one.
+    assert names(peer.produce(entry(b"c"))) == ["SEND_RECEIPT"]
+    peer.subscribe()
+    assert [each[2] for each in peer.say("FLOW", consumer_id=0, permits=10)] == [entry(b"c")]
+
+
+def test_a_deletion_is_told_behind_what_was_sent_before(peer: Peer) -> None:
+    import json
+
+    peer.say("PRODUCER", topic="t", producer_id=0, request_id=0)
+    arguments = json.dumps({"topic": "t", "force": True})
+    for number in (1, 2):
+        sent = frame_encode("SEND", {"producer_id": 0, "sequence_id": number}, entry(b"a", number))
+        peer.session.received(sent)
+    told = peer.say("VERB", verb="topics.delete", arguments=arguments, request_id=7)
+    assert [each for each in names(told) if each != "VERB_RESPONSE"] == [
+        "SEND_RECEIPT", "SEND_RECEIPT", "CLOSE_PRODUCER",
+    ]  # fmt: skip
+    assert names(peer.say("CLOSE_PRODUCER", producer_id=0, request_id=8)) == ["SUCCESS"]
 
 
 def test_a_non_durable_subscription_keeps_where_it_was_moved(peer: Peer) -> None:

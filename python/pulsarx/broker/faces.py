@@ -30,6 +30,9 @@ if TYPE_CHECKING:
         ledger: ManagedLedger
 
         @property
+        def is_gone(self) -> bool: ...
+
+        @property
         def schemas(self) -> SchemaRegistry: ...
 
         def trim(self) -> object:

@@ -151,7 +151,7 @@ class RemoteClient(Client):
 
 def _refuse_what_is_missing(options: ConsumerOptions) -> None:
     missing = {
-        "several topics": isinstance(options.topic, list),
+        "several topics": not isinstance(options.topic, str),  # a list, or a pattern
         "retry letters": options.retry_enable,
         "dead letters": options.dead_letter_policy is not None,
         "unacked_messages_timeout_ms": bool(options.unacked_messages_timeout_ms),

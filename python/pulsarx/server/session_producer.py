@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pulsarx import errors
 from pulsarx._pycore.publish.entry_intake import EntryIntake
 from pulsarx._pycore.publish.entry_publisher import LedgerPublisher
 from pulsarx.closing import attempt
@@ -27,12 +26,20 @@ class SessionProducer:
 
     is_forgotten = False  # its session keeps it
 
-    def __init__(self, topic: Topic, name: str, completions: CompletionQueue) -> None:
+    def __init__(
+        self,
+        topic: Topic,
+        name: str,
+        completions: CompletionQueue,
+        was_shut: Callable[[], object],
+    ) -> None:
+        """was_shut: called when the broker has shut it, or its session, in any thread."""
         runtime = topic.runtime
         self.name = name
         self.is_open = True
         self._topic = topic
         self._completions = completions
+        self._was_shut = was_shut
         self._intake = EntryIntake(
             LedgerPublisher(topic.name, topic.tail, completions, runtime.durability_code),
             decompress,
@@ -46,10 +53,10 @@ class SessionProducer:
 
     def publish(self, entry: bytes, told: Told) -> None:
         """Publish one entry; told(error or None, message id) is called in the order of the calls,
-        in the thread of callbacks."""
+        in the thread of callbacks; or never, when it was shut before: its client is told that."""
+        if not self.is_open:
+            return
         try:
-            if not self.is_open:
-                raise errors.AlreadyClosed(f"producer {self.name} on {self._topic.name}")
             self._intake.publish(entry, told)
         except Exception as raised:
             error = raised
@@ -60,9 +67,16 @@ class SessionProducer:
 
     def shut(self) -> None:
         """Return when everything that was sent is answered; refuse what comes now. Called by the
-        broker when it closes, too."""
+        broker too, when it closes or the topic is deleted."""
         self.is_open = False
-        self._intake.flush()
+        try:
+            self._intake.flush()
+        finally:
+            self._was_shut()
+
+    @property
+    def topic(self) -> Topic:
+        return self._topic
 
     def close(self) -> None:
         try:

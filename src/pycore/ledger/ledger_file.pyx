@@ -60,10 +60,13 @@ cdef class LedgerFile:
         entries are of this uuid can be read all the same: `headless`.
         """
         cdef bytes name = os.fsencode(path)
+        cdef const char* c_name = name
         cdef LedgerFile self
         cdef uint64_t size = 0
         cdef int fd = -1
-        cdef int error = file_open(name, FILE_READ, &fd)
+        cdef int error
+        with nogil:
+            error = file_open(c_name, FILE_READ, &fd)
         if error:
             raise_status(STATUS_IO, error, f"open ledger {ledger_id} at {path}")
         try:
@@ -112,11 +115,14 @@ cdef class LedgerFile:
 
     cdef uint64_t c_size_now(self) except? 0:
         cdef bytes name = os.fsencode(self.path)
+        cdef const char* c_name = name
         cdef int fd = -1
-        cdef int error = file_open(name, FILE_READ, &fd)
-        if error == 0:
-            error = file_size(fd, &self.c_file_size)
-            file_close(fd)
+        cdef int error
+        with nogil:
+            error = file_open(c_name, FILE_READ, &fd)
+            if error == 0:
+                error = file_size(fd, &self.c_file_size)
+                file_close(fd)
         if error:
             raise_status(STATUS_IO, error, f"open ledger {self.ledger_id} at {self.path}")
         return self.c_file_size

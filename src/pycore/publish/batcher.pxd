@@ -79,6 +79,7 @@ cdef class Batcher:
     there are sequences. What the first one failed with is raised."""
 
     cdef bint was_pushed(self, int64_t sequence_id) except -1
+    cdef int close_for_ids(self) except -1
     cdef int begin(self, OpenBatch batch) except -1
     """A batch gets its first message: its publish time, and the deadline by which it goes out."""
 

@@ -125,15 +125,15 @@ cdef class Batcher:
         catch_up: called first, with nothing of this producer on its way into the topic. resume: its
         own ids go on behind what was stored under its name.
         """
-        cdef OpenBatch batch
         cdef int64_t pushed = -1
         mutex_lock(&self.publisher.mutex)
         try:
+            if sequences is not None and self.keyed is not None:
+                self.close_for_ids()
             if catch_up is not None:
                 catch_up()
-            for batch in [self.open] if self.keyed is None else self.keyed.ready():
-                if batch.batch.message_count:
-                    pushed = max(pushed, <int64_t>batch.batch.last_sequence_id)
+            if self.open.batch.message_count:
+                pushed = <int64_t>self.open.batch.last_sequence_id
             if sequences is not None:
                 sequences.begin(pushed)
                 if resume and self.own_ids_are_new:
@@ -142,6 +142,17 @@ cdef class Batcher:
             self.sequences = sequences
         finally:
             mutex_unlock(&self.publisher.mutex)
+
+    cdef int close_for_ids(self) except -1:
+        """Publish batches by key that do not know the ids of their messages. What fails is told as
+        at their deadline."""
+        try:
+            self.close_open()
+        except Exception as error:
+            if self.open_count():
+                raise                        # not given up: nothing has changed
+            self.failure = error
+        return 0
 
     def resume_after(self, int64_t sequence_id) -> None:
         """What the broker knows of this name, where that is not in this process."""

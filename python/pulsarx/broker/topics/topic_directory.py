@@ -295,10 +295,13 @@ class TopicDirectory:
 
     def unload(self, name: TopicName) -> None:
         """Seal what is open and write positions down; where nobody is attached, free its memory.
-        It is opened again when it is next named."""
+        It is opened again when it is next named. Without a folder it stays: there is nowhere to
+        open it from."""
         topic = self.existing(name)
         topic.producers.wait_for_forgotten()
         topic.rest()
+        if not self._runtime.keeps_cursors:
+            return
         with topic.lock, self._lock:
             if self._topics.get(topic.name) is not topic:
                 return
