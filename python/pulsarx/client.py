@@ -475,6 +475,7 @@ class Client:
         return view
 
     def _create_table_view(self, options: TableViewOptions) -> TableView:
+        from pulsarx.broker.topics.topic_gone import TopicGone
         from pulsarx.table_view import TableView
 
         name = TopicName.of(options.topic)
@@ -483,16 +484,20 @@ class Client:
             from pulsarx.consuming.consumer_schema import ConsumerSchema
 
             schema = ConsumerSchema(self._owned(), [options.topic], options.schema_info)
-        view = TableView(str(name), options, self._pool)
-        try:
-            view.attach(self._owned(), name)
-            if schema is not None:
-                schema.register()
-        except BaseException:
-            give_back(view)
-            raise
-        self._adopt(view)
-        return view
+        while True:
+            view = TableView(str(name), options, self._pool)
+            try:
+                view.attach(self._owned(), name)
+                if schema is not None:
+                    schema.register()
+            except TopicGone:
+                give_back(view)  # it was found just before it went; look for it again
+                continue
+            except BaseException:
+                give_back(view)
+                raise
+            self._adopt(view)
+            return view
 
     def get_service_info(self) -> None:
         """Not supported yet."""

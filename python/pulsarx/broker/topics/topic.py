@@ -13,6 +13,7 @@ from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
 from pulsarx.broker.policies.creation import check_subscription_type, may_create_subscription
 from pulsarx.broker.topics.deduplication import Deduplication, forget_snapshot, snapshot_path
 from pulsarx.broker.topics.producer_registry import ProducerRegistry
+from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.topics.trimming import Trimming
 
 TYPE_CHECKING = False
@@ -74,9 +75,9 @@ class Topic:
         return self._is_gone
 
     def check_not_gone(self) -> None:
-        """TopicNotFound: it went since its caller found it."""
+        """TopicGone: it went since its caller found it."""
         if self._is_gone:
-            raise errors.TopicNotFound(f"{self.name}: it was deleted")
+            raise TopicGone(f"{self.name}: it was deleted")
 
     def check_may_publish(self) -> None:
         """TopicTerminated: it takes no more messages."""
@@ -96,6 +97,7 @@ class Topic:
         """Whether it has no producer and no consumer, but for those that read any schema, and never
         had an entry."""
         with self.lock:
+            self.check_not_gone()
             record = self.runtime.catalogue.state.topics[self.name]
             return not (
                 record.removed_ledger_id
@@ -180,7 +182,7 @@ class Topic:
         """Delete a subscription whose first consumer was refused, unless another consumer uses
         it."""
         with self.lock:
-            made = self.subscriptions.get(subscription.name) is subscription
+            made = not self._is_gone and (self.subscriptions.get(subscription.name) is subscription)
             if made and not subscription.consumers():
                 self.unsubscribe(subscription.name)
 
@@ -350,6 +352,7 @@ class Topic:
             try:
                 figures = each.statistics()
             except errors.AlreadyClosed:
+                self.check_not_gone()
                 if not each.removed:
                     raise
                 continue  # unsubscribed meanwhile
@@ -481,7 +484,7 @@ class NewSubscription:
 
 def locked_in_order(topics: list[Topic]) -> ExitStack:
     """A block with the locks of topics, in the order of their names, so that no two ever wait for
-    each other. TopicNotFound: one of them has gone."""
+    each other. TopicGone: one of them has gone."""
     with ExitStack() as stack:
         for topic in sorted(topics, key=lambda each: each.name):
             stack.enter_context(topic.lock)
