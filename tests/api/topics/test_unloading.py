@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ from topic_reading import OpenClient, numbers, payloads
 
 import pulsarx
 from pulsarx import InitialPosition, MessageId
+from pulsarx.broker.topics.producer_registry import ProducerRegistry
 from pulsarx.broker.topics.reader_cursor import ReaderCursor
+from pulsarx.producing.partitioned_producer import PartitionedProducer
 from pulsarx.testing import inspect
 
 EARLIEST = InitialPosition.Earliest
@@ -115,3 +118,37 @@ def test_what_is_asked_of_a_topic_just_before_it_is_unloaded_is_done(
         assert topics.get_subscriptions("t") == []
     else:
         assert len(payloads(client.subscribe("t", name))) == left.get(asked, 0)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_a_producer_gets_a_partition_that_is_unloaded_just_then(
+    open_client: OpenClient, monkeypatch: pytest.MonkeyPatch, lazy: bool
+) -> None:
+    """It was refused, or its message was, with TopicNotFound."""
+    client = open_client()
+    topics = client.admin.topics
+    topics.create_partitioned_topic("p", 1)
+    unload = partial(topics.unload, "p")
+    if not lazy:
+        before_the_next(monkeypatch, ProducerRegistry, "add", unload)
+    producer = client.create_producer("p", lazy_start_partitioned_producers=lazy)
+    if lazy:
+        topics.update_partitioned_topic("p", 2)
+        before_the_next(monkeypatch, ProducerRegistry, "add", unload)
+    ids = [producer.send(b"x") for _ in range(2)]
+    assert len(set(ids)) == 2
+    assert topics.partitioned_stats("p")["messages"] == 2
+
+
+def test_a_producer_makes_a_partitioned_topic_anew_that_is_deleted_just_then(
+    open_client: OpenClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was refused with TopicNotFound, though it makes a topic that is missing."""
+    client = open_client()
+    topics = client.admin.topics
+    topics.create_partitioned_topic("p", 2)
+    delete = partial(topics.delete_partitioned_topic, "p")
+    before_the_next(monkeypatch, PartitionedProducer, "open", delete)
+    client.create_producer("p").send(b"x")
+    assert topics.get_partitioned_topic_metadata("p") == {"partitions": 0}
+    assert topics.stats("p")["messages"] == 1
