@@ -328,3 +328,15 @@ def test_one_cursor_of_many_that_cannot_be_kept_leaves_none(
     producer = client.create_producer("many")
     ids = [producer.send(b"x") for _ in range(60)]
     assert {message.message_id() for message in drain(consumer)} == set(ids)
+
+
+def test_closing_flushes_no_cursor_in_which_nothing_was_acknowledged(
+    open_client: OpenClient,
+) -> None:
+    """It flushed each: a client of 10,000 idle topics took ten seconds to close."""
+    client = open_client()
+    client.admin.topics.create_partitioned_topic("many", 30)
+    client.subscribe("many", "s").close()
+    with fault_plan() as plan:
+        client.close()
+        assert plan.calls("flush") < 30
