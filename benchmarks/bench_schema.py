@@ -39,6 +39,8 @@ def records(schema: Any) -> tuple[type[Any], Any]:
         first = Item()
         items = schema.Array(Item())
         tags = schema.Array(schema.String())
+        counts = schema.Array(schema.Long())
+        marks = schema.Map(schema.Integer())
 
     order = Order(
         customer="Ada",
@@ -50,6 +52,8 @@ def records(schema: Any) -> tuple[type[Any], Any]:
         first=Item(sku="a", amount=1, price=2.0),
         items=[Item(sku=f"s{number}", amount=number, price=1.0) for number in range(5)],
         tags=["new", "urgent"],
+        counts=list(range(100)),
+        marks={f"mark {number}": number for number in range(20)},
     )
     return Order, order
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pulsarx.admin import Admin
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.read_only_broker import ReadOnlyBroker
+    from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
     from pulsarx.consumer import Consumer
     from pulsarx.message_id import MessageId
     from pulsarx.options.members import (
@@ -475,6 +476,7 @@ class Client:
         return view
 
     def _create_table_view(self, options: TableViewOptions) -> TableView:
+        from pulsarx.broker.topics.topic_gone import TopicGone
         from pulsarx.table_view import TableView
 
         name = TopicName.of(options.topic)
@@ -483,16 +485,20 @@ class Client:
             from pulsarx.consuming.consumer_schema import ConsumerSchema
 
             schema = ConsumerSchema(self._owned(), [options.topic], options.schema_info)
-        view = TableView(str(name), options, self._pool)
-        try:
-            view.attach(self._owned(), name)
-            if schema is not None:
-                schema.register()
-        except BaseException:
-            give_back(view)
-            raise
-        self._adopt(view)
-        return view
+        while True:
+            view = TableView(str(name), options, self._pool)
+            try:
+                view.attach(self._owned(), name)
+                if schema is not None:
+                    schema.register()
+            except TopicGone:
+                give_back(view)  # it was found just before it went; look for it again
+                continue
+            except BaseException:
+                give_back(view)
+                raise
+            self._adopt(view)
+            return view
 
     def get_service_info(self) -> None:
         """Not supported yet."""
@@ -672,6 +678,7 @@ def producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
 
 def _bare_producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
     from pulsarx.broker.topics.topic import Topic
+    from pulsarx.broker.topics.topic_gone import TopicGone
     from pulsarx.producer import Producer
     from pulsarx.producing.producer_creation import wait_for_turn
 
@@ -679,7 +686,10 @@ def _bare_producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
     while True:
         found = broker.lookup(wanted)
         if not isinstance(found, Topic):
-            break
+            try:
+                return (yield from _partitioned_producer_steps(broker, options, found))
+            except TopicGone:
+                continue  # it was found just before it went; look for it again
         topic = found
         topic.check_may_publish()
 
@@ -688,15 +698,18 @@ def _bare_producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
 
         try:
             added = topic.producers.add(options.producer_name, make, int(options.access_mode))
-        except errors.TopicNotFound:
-            if not topic.is_gone:
-                raise  # else it was found just before it went; look for it again
+        except TopicGone:
             continue
         return (yield from wait_for_turn(topic.producers, added, make))
+
+
+def _partitioned_producer_steps(
+    broker: Broker, options: ProducerOptions, topic: PartitionedTopic
+) -> Steps:
     from pulsarx.producing.partitioned_producer import PartitionedProducer
 
     name = options.producer_name or broker.runtime.next_producer_name()
-    made = PartitionedProducer(broker.runtime, found, options, name)
+    made = PartitionedProducer(broker.runtime, topic, options, name)
     yield from made.open()
     return made
 

@@ -7,7 +7,6 @@ applies what it reads, so updates and listeners never overlap.
 from __future__ import annotations
 
 import threading
-from functools import partial
 
 from pulsarx import errors
 from pulsarx._pycore.ground.condition import Condition
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.message.message import Message
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.topics.reader_cursor import ReaderCursor
+    from pulsarx.broker.topics.topic import Topic
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.options.members import TableViewOptions
     from pulsarx.owner import MemberOwner
@@ -70,19 +70,21 @@ class TableView:
     # Making ---------------------------------------------------------------------------------------
 
     def attach(self, broker: Broker, name: TopicName) -> None:
-        """Begin to read the topic, or each of its partitions. A call of the control plane."""
+        """Begin to read the topic, or each of its partitions. TopicGone: it was deleted meanwhile.
+        A call of the control plane."""
         from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
 
         found = broker.lookup(name)
         if isinstance(found, PartitionedTopic):
-            attach = partial(self._attach_one, broker)
-            self._follower = PartitionFollower(found, broker.runtime, attach)
+            self._follower = PartitionFollower(found, broker.runtime, self._attach_partition)
             self._follower.start()
         else:
-            self._attach_one(broker, name, False)
+            self._attach_one(found)
 
-    def _attach_one(self, broker: Broker, name: TopicName, _: bool) -> None:
-        topic = broker.topic(name)
+    def _attach_partition(self, partition: Topic, _: bool) -> None:
+        self._attach_one(partition)
+
+    def _attach_one(self, topic: Topic) -> None:
         cursor = topic.reader_cursor(self._options.schema)
         core = cursor.attach(topic.ledger.first_position())
         loop = ListenerLoop(self._pool, core, self._update, None)

@@ -221,6 +221,9 @@ def test_a_malformed_definition_of_a_pair_is_refused() -> None:
     for document in ({}, {"key": part}, {"key": part, "value": 5}, [part, part]):
         with pytest.raises(ValueError, match="no definition of a KEY_VALUE schema"):
             identity_of(info(SchemaType.KEY_VALUE, document))
+    for text in ("[" * 50_000, '{"key":' * 50_000):
+        with pytest.raises(ValueError, match="no definition of a KEY_VALUE schema"):
+            identity_of(SchemaInfo(SchemaType.KEY_VALUE, "", text))
     with pytest.raises(ValueError, match="KEY_VALUE schema inside"):
         identity_of(info(SchemaType.KEY_VALUE, {"key": part, "value": pair.as_document()}))
     broken = {"key": part, "value": {"type": "AVRO", "name": "", "schema": "{"}}
@@ -257,3 +260,23 @@ def test_definitions_that_refer_too_deep_are_refused_and_do_not_kill() -> None:
         each.type.fields.reverse()  # the last one, which refers to all others, comes first
     with pytest.raises(ValueError, match="too deep to compare"):
         why_unreadable(one, other)
+
+
+def union(names: list[str], fields: list[Any]) -> AvroDefinition:
+    """A record with a union of records of these names."""
+    records = [{**R, "name": name, "fields": fields} for name in names]
+    return AvroDefinition(json.dumps({**R, "fields": [{"name": "u", "type": records}]}))
+
+
+def test_unions_of_thousands_of_records_are_compared_by_name_or_refused() -> None:
+    """Each was compared with each, for minutes, while nobody else could commit."""
+    before = [f"a{number}" for number in range(8000)]
+    field = {"name": "x", "type": "int"}
+    assert why_unreadable(union(before, [field]), union(before[::-1], [field])) is None
+    # Only the last one fits, which any of the others may be read as.
+    others = [f"b{number}" for number in range(8000)]
+    unlike = [{**R, "name": each, "fields": [{**field, "name": "y"}]} for each in others]
+    fits = {**R, "name": "last", "fields": [field]}
+    reader = AvroDefinition(json.dumps({**R, "fields": [{"name": "u", "type": [*unlike, fits]}]}))
+    with pytest.raises(ValueError, match="too large to compare"):
+        why_unreadable(union(before, [field]), reader)

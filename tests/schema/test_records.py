@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import pickle
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,7 @@ from record_classes import (
     Plain,
 )
 
+import pulsarx
 from pulsarx.schema import (
     Array,
     AvroSchema,
@@ -251,6 +255,41 @@ def test_every_truncation_of_avro_is_refused_and_so_is_what_is_left_over() -> No
 def test_a_value_out_of_bounds_is_refused_by_avro() -> None:
     with pytest.raises(ValueError, match=r"."):
         AvroSchema(Plain).encode(Plain(c=2**63))
+
+
+DEEP = """
+from pulsarx.schema import AvroSchema, SchemaInfo, SchemaType
+import json, sys
+definition = {"type": "record", "name": "a.Node", "fields": [
+    {"name": "next", "type": ["null", {
+        "type": "array", "items": {"type": "map", "values": "Node"}}]}
+]}
+schema = AvroSchema(None, definition)
+read = AvroSchema(None, {**definition, "doc": "another"}).decoder(schema.schema_info())
+value = {"next": None}
+for _ in range(5):
+    value = {"next": [{"a": value}]}
+assert schema.decode(schema.encode(value)) == read(schema.encode(value)) == value
+data = b"\x02\x02\x02\x02a" * 100_000
+for each in (schema.decode, read):
+    try:
+        each(data)
+    except ValueError as error:
+        assert "recursion" in str(error), error
+    else:
+        sys.exit(1)
+sys.stdout.write("refused")
+"""
+
+
+def test_data_nested_without_end_is_refused() -> None:
+    """A message of some kilobytes for a definition that refers to itself ended the process: the
+    native reader of fastavro went down until the stack was full."""
+    environment = dict(os.environ, PYTHONPATH=str(Path(pulsarx.__file__).parent.parent))
+    done = subprocess.run(
+        [sys.executable, "-c", DEEP], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "refused"), done.stderr
 
 
 def test_values_of_another_class_are_refused() -> None:

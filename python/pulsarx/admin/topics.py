@@ -26,7 +26,7 @@ class Topics(TopicSubscriptions, CreationPolicies, SchemaPolicies):
         self, namespace: str = "public/default", include_system_topic: bool = False
     ) -> list[str]:
         """Full names of the topics of a namespace that hold messages: of a partitioned topic, its
-        partitions."""
+        partitions. TopicNotFound: there is no such namespace."""
         arguments = {
             "namespace": namespace,
             "include_system_topic": bool(include_system_topic),
@@ -35,7 +35,7 @@ class Topics(TopicSubscriptions, CreationPolicies, SchemaPolicies):
         return found
 
     def get_partitioned_topic_list(self, namespace: str = "public/default") -> list[str]:
-        """Full names of the partitioned topics of a namespace."""
+        """Full names of the partitioned topics of a namespace. TopicNotFound: there is none."""
         arguments = {"namespace": namespace}
         found: list[str] = self._channel.perform("topics.get_partitioned_topic_list", arguments)
         return found

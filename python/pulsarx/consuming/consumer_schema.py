@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from pulsarx import errors
 from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
 from pulsarx.topic_name import TopicName
 
@@ -34,13 +35,17 @@ class ConsumerSchema:
 
     def _is_idle(self, topic: str) -> bool:
         name = TopicName.of(topic)
-        self._broker.refresh()
-        state = self._broker.catalogue.state
-        if topic not in state.topics:
-            return True
-        count = partition_count_of(state, name)
-        names = partition_names(name, count) if count else [topic]
-        return all(self._broker.topic(TopicName.of(each), create=False).is_idle() for each in names)
+        while True:
+            self._broker.refresh()
+            state = self._broker.catalogue.state
+            if topic not in state.topics:
+                return True
+            count = partition_count_of(state, name)
+            names = map(TopicName.of, partition_names(name, count) if count else [topic])
+            try:
+                return all(self._broker.topic(each, create=False).is_idle() for each in names)
+            except errors.TopicNotFound:
+                pass  # it was deleted, or unloaded, since it was found
 
     def register(self, read_only: bool = False) -> None:
         """Register it on the topics that were idle; a topic that has got a schema meanwhile is

@@ -8,6 +8,7 @@ import threading
 from pulsarx import errors
 from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx.closing import attempt
 from pulsarx.consumer import Consumer
 from pulsarx.consuming.seek_position import check_seek_target
 from pulsarx.message_id import MessageId
@@ -63,15 +64,35 @@ class MultiTopicsConsumer(MultiConsumerCore, Consumer[T]):
                 return
             self.add(member)
 
-    def drop_topic(self, name: TopicName) -> None:
+    def drop_topic(self, name: TopicName) -> bool:
         """Receive from a topic no more that was deleted, or from its partitions; their consumers
-        are closed. A call of the control plane."""
+        are closed. Whether it receives from another topic that has the name by now. A call of the
+        control plane."""
         with self._growing:
-            for member in self.members():
-                topic = TopicName.of(member.topic())
-                if topic.partitioned_name == str(name) and not member.is_open:
+            self.followers = [
+                each for each in self.followers if each.follows() != name or not each.is_over
+            ]
+            members = self._members_of(name)
+            for member in members:
+                if not member.is_open:
                     self.drop(member)
+            return any(each.is_open for each in members)
+
+    def leave_topic(self, name: TopicName) -> None:
+        """Receive from a topic, or from its partitions, no more. A call of the control plane."""
+        with self._growing:
             self.followers = [each for each in self.followers if each.follows() != name]
+            for member in self._members_of(name):
+                attempt(member.close_with_client)
+                self.drop(member)
+
+    def _members_of(self, name: TopicName) -> list[TopicConsumer]:
+        """Those of a topic, or of its partitions."""
+        return [
+            each
+            for each in self.members()
+            if TopicName.of(each.topic()).partitioned_name == str(name)
+        ]
 
     def redeliver_unacknowledged_messages(self) -> None:
         if not self._left:

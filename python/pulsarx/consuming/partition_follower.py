@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.listening.listener_pool import log_exception
 
 TYPE_CHECKING = False
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
+    from pulsarx.broker.topics.topic import Topic
     from pulsarx.topic_name import TopicName
 
 AGAIN_MS = 1000  # after attaching to a new partition failed
@@ -25,7 +27,7 @@ class PartitionFollower:
         self,
         topic: PartitionedTopic,
         runtime: BrokerRuntime,
-        attach: Callable[[TopicName, bool], object],
+        attach: Callable[[Topic, bool], object],
     ) -> None:
         """attach: called with each partition once, and whether it came after the consumer did."""
         self._topic = topic
@@ -37,8 +39,14 @@ class PartitionFollower:
     def follows(self) -> TopicName:
         return self._topic.topic_name
 
+    @property
+    def is_over(self) -> bool:
+        """Whether its topic was deleted."""
+        return self._topic.is_deleted
+
     def start(self) -> None:
-        """Attach the partitions there are, and watch for more. Raises what attaching raises."""
+        """Attach the partitions there are, and watch for more. Raises what attaching raises.
+        TopicGone: the topic was deleted meanwhile."""
         self._topic.watch(self)
         self._attach_up_to(self._topic.partition_count, False)
 
@@ -46,6 +54,8 @@ class PartitionFollower:
         """Attach new partitions. The topic calls it when it has grown; no lock is held."""
         try:
             self._attach_up_to(partition_count, True)
+        except TopicGone:
+            return  # deleted meanwhile
         except Exception:
             log_exception(
                 "%s: a consumer did not get its new partitions; tried again soon", self._topic.name
@@ -62,6 +72,10 @@ class PartitionFollower:
     def _attach_up_to(self, partition_count: int, is_new: bool) -> None:
         with self._lock:
             while self._attached_count < partition_count:
-                name = self._topic.topic_name.partition(self._attached_count)
-                self._attach(name, is_new)
+                try:
+                    self._attach(self._topic.partition(self._attached_count), is_new)
+                except TopicGone:
+                    if self._topic.is_deleted:
+                        raise
+                    continue  # unloaded just after it was found
                 self._attached_count += 1

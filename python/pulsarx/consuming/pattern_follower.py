@@ -8,6 +8,7 @@ from functools import partial
 
 from pulsarx import errors
 from pulsarx.listening.listener_pool import log_exception
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,10 +18,9 @@ if TYPE_CHECKING:
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.consuming.topics_pattern import TopicsPattern
-    from pulsarx.topic_name import TopicName
 
-    AttachAll = Callable[[list[Topic | PartitionedTopic], bool], object]
-    Drop = Callable[[TopicName], object]
+    AttachAll = Callable[[list[Topic | PartitionedTopic], bool], list[TopicName]]
+    Drop = Callable[[TopicName], bool]
 
 
 class PatternFollower:
@@ -35,9 +35,10 @@ class PatternFollower:
         drop: Drop,
         period_seconds: int,
     ) -> None:
-        """attach_all: called with topics, each once, and whether they came after the consumer did.
-        drop: called with a topic that is deleted, whose consumers are closed. period_seconds: how
-        soon a topic is tried again that could not be attached."""
+        """attach_all: called with topics and whether they came after the consumer did; answers the
+        names of those that went since they were found. drop: called with a topic that is deleted,
+        whose consumers are closed; answers whether the consumer has another one of that name by
+        now. period_seconds: how soon a topic is tried again that could not be attached."""
         self._pattern = pattern
         self._broker = broker
         self._attach_all = attach_all
@@ -47,6 +48,8 @@ class PatternFollower:
             threading.Lock()
         )  # taken before any lock of the broker; attaching makes no topic
         self._attached: set[TopicName] = set()
+
+    is_over = False
 
     def follows(self) -> None:
         """None: no single topic."""
@@ -67,8 +70,6 @@ class PatternFollower:
             with self._lock:
                 if name not in self._attached:
                     self._attach([name], True)
-        except errors.TopicNotFound:
-            return  # deleted meanwhile
         except Exception:
             log_exception(
                 "%s: a consumer of the pattern %r was not attached; tried again in %d s",
@@ -82,10 +83,9 @@ class PatternFollower:
         if not self._pattern.matches(name):
             return
         with self._lock:
-            if name not in self._attached:
+            if name not in self._attached or self._drop(name):
                 return
             self._attached.discard(name)
-            self._drop(name)
         if str(name) in self._broker.catalogue.state.topics:
             self.created(name)
 
@@ -94,6 +94,19 @@ class PatternFollower:
             self._broker.runtime.background.post(partial(self.created, name))
 
     def _attach(self, names: list[TopicName], is_new: bool) -> None:
-        find = self._broker.topics.lookup
-        self._attach_all([find(each, create=False) for each in names], is_new)
-        self._attached.update(names)
+        """Those that are deleted meanwhile are passed over."""
+        wanted = names
+        while wanted:
+            found = []
+            for name in wanted:
+                try:
+                    found.append(self._broker.topics.lookup(name, create=False))
+                except errors.TopicNotFound:
+                    pass
+            wanted = self._attach_all(found, is_new)
+            gone = set(wanted)
+            self._attached.update(name for name in map(_name_of, found) if name not in gone)
+
+
+def _name_of(topic: Topic | PartitionedTopic) -> TopicName:
+    return TopicName.of(topic.name)

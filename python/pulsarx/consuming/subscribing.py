@@ -14,6 +14,7 @@ from pulsarx.broker.subscriptions.subscribe_request import (
 )
 from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
 from pulsarx.broker.topics.topic import create_subscriptions
+from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.closing import attempt
 from pulsarx.consuming.multi_topics_consumer import MultiTopicsConsumer
 from pulsarx.consuming.partition_follower import PartitionFollower
@@ -87,8 +88,9 @@ def _subscribe_named(
     retries = _retry_topic(broker, letters)
     several.share(sum(map(_partition_count, [*wanted, *retries])))
     try:
-        several.attach_all(wanted)
-        several.attach_retries(retries)
+        while wanted:  # those that went just after they were found are looked for again
+            wanted = [broker.lookup(each) for each in several.attach_all(wanted)]
+        _attach_retries(broker, several, letters, retries)
     except BaseException:
         several.take_back()
         raise
@@ -105,9 +107,8 @@ def _subscribe_whole(
             return None
         try:
             return _attach(topic, options, name, pool)
-        except errors.TopicNotFound:
-            if not topic.is_gone:
-                raise  # else it was found just before it went; look for it again
+        except TopicGone:
+            pass  # it was found just before it went; look for it again
 
 
 def _subscribe_pattern(
@@ -141,7 +142,7 @@ def _subscribe_pattern(
     whole.followers.append(follower)
     try:
         follower.start()
-        several.attach_retries(retries)
+        _attach_retries(broker, several, letters, retries)
     except BaseException:
         several.take_back()
         raise
@@ -167,6 +168,24 @@ def _retry_topic(broker: Broker, letters: Letters | None) -> list[Topic | Partit
 
     make_letter_topic(broker, letters.rules.retry_letter_topic)
     return [broker.lookup(TopicName.of(letters.rules.retry_letter_topic))]
+
+
+def _attach_retries(
+    broker: Broker,
+    several: _Several,
+    letters: Letters | None,
+    retries: list[Topic | PartitionedTopic],
+) -> None:
+    while retries and several.attach_retries(retries):
+        retries = _retry_topic(broker, letters)  # it went just after it was found
+
+
+def _partitions_of(topic: PartitionedTopic) -> list[Topic]:
+    """None where it was deleted."""
+    try:
+        return [topic.partition(index) for index in range(topic.partition_count)]
+    except TopicGone:
+        return []
 
 
 def _partition_count(topic: Topic | PartitionedTopic) -> int:
@@ -263,61 +282,99 @@ class _Several:
         self._options = options
         self._name = name
         self._pool = pool
-        self._created: list[Subscription] = []  # made for the consumer, on any topic
+        # Made for the consumer, which is not attached to them yet; by the names of their topics.
+        self._created: dict[str, Subscription] = {}
         self.share(1)
 
     def share(self, topic_count: int) -> None:
         """Each of so many topics gets a part of the queue."""
         self._part = self._options.part_of(topic_count)
 
-    def attach_all(self, topics: list[Topic | PartitionedTopic], is_new: bool = False) -> None:
+    def attach_all(
+        self, topics: list[Topic | PartitionedTopic], is_new: bool = False
+    ) -> list[TopicName]:
         """Attach to the topics, which are held by nobody; their subscriptions are made in one
-        commit. is_new: they came after the consumer, which is to miss nothing of them."""
+        commit. is_new: they came after the consumer, which is to miss nothing of them; it stays
+        attached to none of them when one refuses it.
+
+        The names of those that went since they were found.
+        """
         whole = self._whole()
         if whole is None or whole.has_left:
-            return
+            return []
         if is_new:
             self.share(len(whole.members()) + sum(map(_partition_count, topics)))
         part = self._part.from_the_start() if is_new else self._part
-        self._create_missing(topics, part)
-        for topic in topics:
-            self._attach(whole, topic, part)
+        try:
+            self._create_missing(topics, part)
+            return [each for topic in topics for each in self._attach(whole, topic, part)]
+        except BaseException:
+            if is_new:
+                self._leave(topics)
+            raise
 
-    def attach_checked(self, topics: list[Topic | PartitionedTopic], is_new: bool = False) -> None:
+    def attach_checked(
+        self, topics: list[Topic | PartitionedTopic], is_new: bool = False
+    ) -> list[TopicName]:
         """As attach_all, of topics that a pattern has found: their schemas are compared with the
         consumer's."""
         if self._options.schema_info is None:
-            self.attach_all(topics, is_new)
-            return
+            return self.attach_all(topics, is_new)
         from pulsarx.consuming.consumer_schema import ConsumerSchema
 
         names = [each.name for each in topics]
         schema = ConsumerSchema(self._broker, names, self._options.schema_info)
-        self.attach_all(topics, is_new)
-        schema.register()
+        gone = self.attach_all(topics, is_new)
+        try:
+            schema.register()
+        except errors.TopicNotFound:
+            self._leave(topics)
+            return list(map(TopicName.of, names))
+        except BaseException:
+            if is_new:
+                self._leave(topics)
+            raise
+        return gone
 
-    def drop(self, name: TopicName) -> None:
-        """A topic was deleted."""
+    def drop(self, name: TopicName) -> bool:
+        """A topic was deleted. Whether the consumer has another one that has its name by now."""
         whole = self._whole()
-        if whole is not None:
-            whole.drop_topic(name)
+        return whole is not None and whole.drop_topic(name)
 
-    def attach_retries(self, topics: list[Topic | PartitionedTopic]) -> None:
-        """Attach to the topic of the retry letters."""
+    def attach_retries(self, topics: list[Topic | PartitionedTopic]) -> list[TopicName]:
+        """Attach to the topic of the retry letters; as attach_all."""
         whole = self._whole()
-        for topic in topics:
-            if whole is not None and whole.letters is not None:
-                self._attach(whole, topic, whole.letters.retry_options(self._part))
+        if whole is None or whole.letters is None:
+            return []
+        part = whole.letters.retry_options(self._part)
+        return [each for topic in topics for each in self._attach(whole, topic, part)]
 
     def take_back(self) -> None:
         """A topic refused the consumer: leave all, and delete the subscriptions made for it."""
         whole = self._whole()
         if whole is not None:
             whole.take_back()
-        for each in self._created:
+        for each in self._created.values():
             attempt(partial(each.topic.take_back, each))
 
+    def _leave(self, topics: list[Topic | PartitionedTopic]) -> None:
+        whole = self._whole()
+        if whole is not None:
+            for topic in topics:
+                whole.leave_topic(TopicName.of(topic.name))
+
     def _attach(
+        self, whole: MultiTopicsConsumer, topic: Topic | PartitionedTopic, part: ConsumerOptions
+    ) -> list[TopicName]:
+        """The name of the topic, if it went since it was found; nothing is attached then."""
+        try:
+            self._attach_topic(whole, topic, part)
+            return []
+        except TopicGone:
+            self._leave([topic])
+            return [TopicName.of(topic.name)]
+
+    def _attach_topic(
         self, whole: MultiTopicsConsumer, topic: Topic | PartitionedTopic, part: ConsumerOptions
     ) -> None:
         if isinstance(topic, PartitionedTopic):
@@ -328,15 +385,17 @@ class _Several:
         else:
             self._attach_one(whole, topic, part)
 
-    def _attach_partition(self, part: ConsumerOptions, name: TopicName, is_new: bool) -> None:
+    def _attach_partition(self, part: ConsumerOptions, partition: Topic, is_new: bool) -> None:
         whole = self._whole()
         if whole is not None and not whole.has_left:
             # What was sent to a partition before its consumer came is not missed.
             asked = part.from_the_start() if is_new else part
-            self._attach_one(whole, self._broker.topics.existing(name), asked)
+            self._attach_one(whole, partition, asked)
 
     def _attach_one(self, whole: MultiTopicsConsumer, topic: Topic, part: ConsumerOptions) -> None:
         member = _attach(topic, part, self._name, self._pool, whole)
+        if self._created.pop(topic.name, None) is not None:
+            member.made_subscription = True
         if whole.letters is not None:
             whole.letters.attach(member)
         whole.grow(member)
@@ -344,12 +403,12 @@ class _Several:
     def _create_missing(
         self, topics: list[Topic | PartitionedTopic], part: ConsumerOptions
     ) -> None:
-        """Make the subscription on all topics that have it not, which one commit is enough for."""
+        """Make the subscription on all topics that have it not, which one commit is enough for;
+        those that went meanwhile are passed over."""
         whole_topics: list[Topic] = []
         for topic in topics:
             if isinstance(topic, PartitionedTopic):
-                count = topic.partition_count
-                whole_topics.extend(topic.partition(index) for index in range(count))
+                whole_topics += _partitions_of(topic)
             else:
                 whole_topics.append(topic)
         name = part.subscription_name
@@ -361,16 +420,18 @@ class _Several:
             for topic in whole_topics:
                 topic.lock.acquire()
                 taken.append(topic)
-            missing = [each for each in whole_topics if name not in each.subscriptions]
+            missing = [
+                each for each in whole_topics if name not in each.subscriptions and not each.is_gone
+            ]
             for topic in missing:
-                topic.check_not_gone()
                 check_subscription_type(topic.runtime, topic.name, type_name(part.consumer_type))
                 topic.check_subscription_creation(name)
             places = [(each, _start(each, part)()) for each in missing]
             if places:
                 catalogue = self._broker.runtime.catalogue
                 kind = type_name(part.consumer_type)
-                self._created += create_subscriptions(catalogue, places, name, kind)
+                for each in create_subscriptions(catalogue, places, name, kind):
+                    self._created[each.topic.name] = each
         finally:
             for topic in taken:
                 topic.lock.release()

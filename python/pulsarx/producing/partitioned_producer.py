@@ -10,6 +10,7 @@ from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.publish.partition_hash import partition_hash
 from pulsarx._pycore.publish.partition_router import PartitionRouter
 from pulsarx._pycore.publish.producer_arrow import send_arrow_routed
+from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.closing import Closing, attempt
 from pulsarx.enumerations import PartitionsRoutingMode, ProducerAccessMode
 from pulsarx.owner import client_is_closing
@@ -84,7 +85,8 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
 
     def open(self) -> Steps:
         """Make the producers of the partitions: all of them or, where they are made lazily and
-        others may publish beside them, one. What was made is given back when one is refused."""
+        others may publish beside them, one. What was made is given back when one is refused.
+        TopicGone: the topic was deleted meanwhile."""
         mode = self._options.access_mode
         try:
             if mode == ProducerAccessMode.Shared:
@@ -102,14 +104,21 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
                 else:
                     self._make(index)
                 index += 1
-        except BaseException:
+        except BaseException as error:
             self._closing.finish(self._take_leave, self.owner)
+            if self._topic.is_deleted and isinstance(error, errors.AlreadyClosed):
+                raise TopicGone(f"{self._topic.name}: it was deleted") from error
             raise
 
     def _take(self, index: int, mode: ProducerAccessMode) -> Steps:
-        topic = self._topic.partition(index)
-        topic.check_may_publish()
-        made = yield from come(topic.producers, self._name, self._maker(topic), mode)
+        while True:
+            topic = self._topic.partition(index)
+            topic.check_may_publish()
+            try:
+                made = yield from come(topic.producers, self._name, self._maker(topic), mode)
+                break
+            except TopicGone:
+                pass  # found just before it was unloaded, or deleted, which the next look says
         with self._making:
             self._keep(index, made)
 
@@ -301,14 +310,22 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
             for each in self._made():
                 if each.publisher.fenced is not None:
                     each.require_open()  # says so
-            topic = self._topic.partition(index)
-            topic.check_may_publish()
-            mode = int(self._options.access_mode)
-            added: Any = topic.producers.add(self._name, self._maker(topic), mode, owner=self)
-            made: Producer = added
+            made = self._added(index)
             if self._encoding is not None:
                 made.encode_by(*self._encoding)
             self._keep(index, made)
+            return made
+
+    def _added(self, index: int) -> Producer:
+        mode = int(self._options.access_mode)
+        while True:
+            topic = self._topic.partition(index)
+            topic.check_may_publish()
+            try:
+                added: Any = topic.producers.add(self._name, self._maker(topic), mode, owner=self)
+            except TopicGone:
+                continue  # found just before it was unloaded, or deleted, which the next look says
+            made: Producer = added
             return made
 
     def _keep(self, index: int, made: Producer) -> None:

@@ -46,7 +46,7 @@ class AvroSchema(Schema["Any"]):
         super().__init__(record_cls or dict, SchemaType.AVRO, definition, "AVRO")
         self._parsed = parsed(definition)
         self._write = fastavro.schemaless_writer
-        self._read = fastavro.schemaless_reader
+        self._read = _reader_of(self._parsed)
 
     def encode(self, obj: Any) -> bytes:
         """TypeError: no record of the class. ValueError: no dict of the definition, or a value out
@@ -73,7 +73,7 @@ class AvroSchema(Schema["Any"]):
 
     def decode(self, data: bytes) -> Any:
         """What was written with this very definition. ValueError: not of it."""
-        return self._decoded(data, self._parsed, None)
+        return self._decoded(data, self._read, self._parsed, None)
 
     def decoder(self, writer: SchemaInfo | None) -> Callable[[bytes], Any]:
         """As Schema.decoder: reads what was written with another version of the definition."""
@@ -86,16 +86,17 @@ class AvroSchema(Schema["Any"]):
         import json
 
         written = parsed(json.loads(writer.schema()))
-        return lambda data: self._decoded(data, written, self._parsed)
+        read = _reader_of(written)
+        return lambda data: self._decoded(data, read, written, self._parsed)
 
-    def _decoded(self, data: bytes, written: Any, wanted: Any) -> Any:
+    def _decoded(self, data: bytes, read: Any, written: Any, wanted: Any) -> Any:
         buffer = BytesIO(data)
         try:
-            found = self._read(buffer, written, wanted)
+            found = read(buffer, written, wanted)
         except (EOFError, LookupError, ValueError, TypeError, OverflowError) as error:
             raise self._not_of_it(data, f"{type(error).__name__} {error}".strip()) from error
         except Exception as error:
-            # fastavro says like this that the definitions do not fit
+            # fastavro says like this that the definitions do not fit, and that it is too deep
             raise self._not_of_it(data, str(error)) from error
         if buffer.tell() != len(data):
             raise self._not_of_it(data, f"{len(data) - buffer.tell()} bytes are left")
@@ -123,3 +124,28 @@ def parsed(definition: Any) -> Any:
         raise
     except Exception as error:
         raise ValueError(f"no definition of Avro: {type(error).__name__} {error}") from error
+
+
+def _reader_of(definition: Any) -> Any:
+    """What reads data of a definition as fastavro keeps it."""
+    if _is_recursive(definition, frozenset()):
+        # Its native reader has no bound on the depth: data of some kilobytes ended the process.
+        from fastavro._read_py import schemaless_reader
+
+        return schemaless_reader
+    return load_fastavro().schemaless_reader
+
+
+def _is_recursive(definition: Any, around: frozenset[str]) -> bool:
+    """Whether a definition refers to a record that it stands in. around: those records."""
+    if isinstance(definition, str):
+        return definition in around
+    if isinstance(definition, list):
+        return any(_is_recursive(each, around) for each in definition)
+    kind = definition["type"]
+    if kind in ("record", "error"):
+        inside = around | {definition["name"]}
+        return any(_is_recursive(each["type"], inside) for each in definition["fields"])
+    if kind in ("array", "map"):
+        return _is_recursive(definition["items" if kind == "array" else "values"], around)
+    return kind in around

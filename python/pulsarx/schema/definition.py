@@ -19,8 +19,11 @@ from enum import Enum, EnumMeta
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any, ClassVar
+
+
+_STR = frozenset((str,))
 
 
 def _said(kind: type | tuple[type, ...]) -> str:
@@ -380,6 +383,8 @@ class _Collection(Field):
             raise TypeError(f"Argument {item!r} is not a Record or a Field")
         self.item: Any = item
         self._makes_items = isinstance(item, Record | _Collection)
+        kinds = item.python_type()
+        self._exact = frozenset(kinds if isinstance(kinds, tuple) else (kinds,))
         super().__init__(default, required, required_default)
 
     def default_value(self) -> Any:
@@ -388,6 +393,14 @@ class _Collection(Field):
 
     def definition_default(self) -> Any:
         return _json_value(self.default())
+
+    def _check_items(
+        self, name: str, values: Iterable[Any], refused: Callable[[str], TypeError]
+    ) -> None:
+        # One step for all of them, where none is of a subclass.
+        if not self._exact.issuperset(map(type, values)):
+            for each in values:
+                self._item(name, each, refused)
 
     def _item(self, name: str, value: Any, refused: Callable[[str], TypeError]) -> Any:
         """A value as a record keeps it."""
@@ -426,8 +439,7 @@ class Array(_Collection):
         super().validate_type(name, val)
         if isinstance(self.item, CustomEnum):
             return [self._item(name, each, self._refused) for each in val]
-        for each in val:
-            self._item(name, each, self._refused)
+        self._check_items(name, val, self._refused)
         return val
 
     def _refused(self, name: str) -> TypeError:
@@ -465,13 +477,13 @@ class Map(_Collection):
         if val is None:
             return None
         super().validate_type(name, val)
-        for key in val:
-            if not isinstance(key, str):
-                raise TypeError(f"Map keys for field {name}  should all be strings")
+        if not _STR.issuperset(map(type, val)):
+            for key in val:
+                if not isinstance(key, str):
+                    raise TypeError(f"Map keys for field {name}  should all be strings")
         if isinstance(self.item, CustomEnum):
             return {key: self._item(name, each, self._refused) for key, each in val.items()}
-        for each in val.values():
-            self._item(name, each, self._refused)
+        self._check_items(name, val.values(), self._refused)
         return val
 
     def _refused(self, name: str) -> TypeError:

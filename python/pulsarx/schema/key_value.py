@@ -60,7 +60,7 @@ def parts_of(info: SchemaInfo) -> tuple[SchemaInfo, SchemaInfo]:
     try:
         document = json.loads(info.schema())
         return SchemaInfo.of_document(document["key"]), SchemaInfo.of_document(document["value"])
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise ValueError(f"no definition of a KEY_VALUE schema: {info.schema():.200}") from error
 
 

@@ -135,7 +135,9 @@ def test_a_tenant_is_deleted_by_force_with_everything_in_it(open_client: OpenCli
     client.create_producer("stays").send(b"1")
     client.admin.tenants.delete_tenant("acme", force=True)
     assert client.admin.tenants.get_tenants() == ["public"]
-    assert client.admin.topics.get_list("acme/a") == []
+    for ask in (client.admin.topics.get_list, client.admin.topics.get_partitioned_topic_list):
+        with pytest.raises(errors.TopicNotFound, match="no namespace acme/a"):
+            ask("acme/a")
     with pytest.raises(errors.TopicNotFound, match="no namespace"):
         client.create_producer("acme/a/t")
     assert whole_topic(client, "stays") == [b"1"]
@@ -258,9 +260,38 @@ def test_tenants_come_and_go_beside_topics(open_client: OpenClient) -> None:
     for _ in range(8):
         client.admin.namespaces.create_namespace("acme/n")
         client.admin.namespaces.delete_namespace("acme/n", force=True)
-        assert client.admin.topics.get_list("acme/n") == []
+        with pytest.raises(errors.TopicNotFound):
+            client.admin.topics.get_list("acme/n")
     ended.set()
     for thread in threads:
         thread.join()
     assert not failures
     assert isinstance(client, pulsarx.Client)
+
+
+def test_a_namespace_is_deleted_while_topics_are_created_elsewhere(
+    open_client: OpenClient,
+) -> None:
+    """The names of all topics were walked while others were added to them: RuntimeError."""
+    from pulsarx.testing import inspect
+
+    client = open_client()
+    client.admin.namespaces.create_namespace("public/gone")
+    client.create_producer("public/gone/t").close()
+    created: list[str] = []
+
+    class Name(str):
+        """The name of a topic that is looked at while another one is created."""
+
+        def partition(self, separator: str) -> tuple[str, str, str]:
+            if not created:
+                created.append("meanwhile")
+                client.create_producer("meanwhile").close()
+            return super().partition(separator)
+
+    topics = inspect(client).catalogue.state.topics
+    for name in list(topics):
+        topics[Name(name)] = topics.pop(name)
+    client.admin.namespaces.delete_namespace("public/gone", force=True)
+    assert created
+    assert client.admin.topics.get_list() == ["persistent://public/default/meanwhile"]

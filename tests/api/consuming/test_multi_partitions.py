@@ -5,16 +5,19 @@ from __future__ import annotations
 import gc
 import queue
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
-from topic_reading import drain, numbers, payloads
+from topic_reading import OpenClient, drain, numbers, payloads
 from topics_steps import TOPICS, in_thread, publish, subscribe
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId, errors
 from pulsarx.broker.subscriptions.subscription import Subscription
+from pulsarx.clock import Deadline
 from pulsarx.testing import inspect
+from pulsarx.testing.faults import fault_plan
 
 # Partitions --------------------------------------------------------------------------------------
 
@@ -284,3 +287,56 @@ def test_a_consumer_that_left_is_tried_for_no_more(
         manual_clock.advance(1)
         inspect(clocked_client).settle()
     assert len(calls) == 1
+
+
+# Many cursors -------------------------------------------------------------------------------------
+
+
+def test_cursors_of_many_topics_are_flushed_at_once(open_client: OpenClient) -> None:
+    """Each waited for the device by itself: a pattern over 10,000 topics took half a minute."""
+    client = open_client()
+    client.admin.topics.create_partitioned_topic("many", 30)
+    with fault_plan() as plan:
+        plan.stall("flush", sticky=True)
+        thread = threading.Thread(target=lambda: client.subscribe("many", "s"))
+        thread.start()
+        deadline = Deadline(60_000)  # where they wait for each other there is never a second one
+        while plan.stalled() < 2 and not deadline.expired():
+            pass
+        together = plan.stalled()
+        plan.release()
+        thread.join()
+    assert together >= 2
+    assert len(client.admin.topics.partitioned_stats("many")["partitions"]) == 30
+
+
+@pytest.mark.parametrize("operation", ["flush", "rename", "allocate"])
+@pytest.mark.parametrize("call", [1, 20])
+def test_one_cursor_of_many_that_cannot_be_kept_leaves_none(
+    open_client: OpenClient, folder: Path, operation: str, call: int
+) -> None:
+    client = open_client()
+    topics = client.admin.topics
+    topics.create_partitioned_topic("many", 30)
+    with fault_plan() as plan:
+        plan.fail(operation, call)
+        with pytest.raises(errors.StorageError):
+            client.subscribe("many", "s")
+    assert topics.get_subscriptions("many") == []
+    assert list((folder / "cursors").iterdir()) == []
+    consumer = client.subscribe("many", "s")
+    producer = client.create_producer("many")
+    ids = [producer.send(b"x") for _ in range(60)]
+    assert {message.message_id() for message in drain(consumer)} == set(ids)
+
+
+def test_closing_flushes_no_cursor_in_which_nothing_was_acknowledged(
+    open_client: OpenClient,
+) -> None:
+    """It flushed each: a client of 10,000 idle topics took ten seconds to close."""
+    client = open_client()
+    client.admin.topics.create_partitioned_topic("many", 30)
+    client.subscribe("many", "s").close()
+    with fault_plan() as plan:
+        client.close()
+        assert plan.calls("flush") < 30

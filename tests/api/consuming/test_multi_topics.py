@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from topic_reading import OpenClient, drain, numbers, payloads
@@ -11,6 +12,11 @@ from topics_steps import TOPICS, in_thread, of_topic, publish, subscribe
 
 import pulsarx
 from pulsarx import InitialPosition, MessageId, errors
+from pulsarx.broker.schemas.registry import SchemaRegistry
+from pulsarx.broker.topics.topic import Topic
+from pulsarx.client import take_back
+from pulsarx.consuming.subscribing import _Several
+from pulsarx.schema import StringSchema
 
 # Receiving ---------------------------------------------------------------------------------------
 
@@ -373,3 +379,75 @@ def test_a_consumer_refused_by_one_topic_leaves_no_subscription_on_others(
     assert stats("a")["subscriptions"] == {}
     assert list(stats("kept")["subscriptions"]) == ["s"]
     assert holder.is_connected()
+
+
+# What is left, and what goes meanwhile ------------------------------------------------------------
+
+
+def test_a_schema_that_cannot_be_kept_leaves_no_subscription(
+    memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its messages were held for a consumer that was never made."""
+
+    def refuse(*_: object) -> None:
+        raise errors.StorageError("no room")
+
+    for topic in TOPICS:
+        memory_client.admin.topics.create_non_partitioned_topic(topic)
+    monkeypatch.setattr(SchemaRegistry, "register", refuse)
+    with pytest.raises(errors.StorageError):
+        subscribe(memory_client, schema=StringSchema())
+    for topic in TOPICS:
+        assert memory_client.admin.topics.get_subscriptions(topic) == []
+
+
+def test_what_is_taken_back_from_an_interrupted_caller_leaves_no_subscription(
+    memory_client: pulsarx.Client,
+) -> None:
+    memory_client.subscribe(TOPICS[0], "s").close()
+    take_back(subscribe(memory_client))
+    found = [memory_client.admin.topics.get_subscriptions(each) for each in TOPICS]
+    assert found == [["s"], *[[] for _ in TOPICS[1:]]]
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+def test_a_topic_that_goes_while_they_are_attached_is_made_anew(
+    memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch, partitions: int
+) -> None:
+    """The call was refused with TopicNotFound, though it makes topics that are missing."""
+    topics = memory_client.admin.topics
+    last = TOPICS[-1]
+    delete = topics.delete
+    if partitions:
+        topics.create_partitioned_topic(last, partitions)
+        delete = topics.delete_partitioned_topic
+    attach_all = _Several.attach_all
+
+    def deleting(*arguments: Any) -> Any:
+        monkeypatch.setattr(_Several, "attach_all", attach_all)
+        delete(last)
+        return attach_all(*arguments)
+
+    monkeypatch.setattr(_Several, "attach_all", deleting)
+    consumer = subscribe(memory_client)
+    for topic in TOPICS:
+        publish(memory_client, topic, 1)
+    assert sorted(payloads(consumer)) == sorted(b"%s0" % topic.encode() for topic in TOPICS)
+
+
+def test_one_topic_that_goes_while_its_schema_is_compared_is_made_anew(
+    memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """KeyError."""
+    memory_client.admin.topics.create_non_partitioned_topic("t")
+    is_idle = Topic.is_idle
+
+    def deleting(topic: Topic) -> bool:
+        monkeypatch.setattr(Topic, "is_idle", is_idle)
+        memory_client.admin.topics.delete("t")
+        return is_idle(topic)
+
+    monkeypatch.setattr(Topic, "is_idle", deleting)
+    consumer = memory_client.subscribe("t", "s", schema=StringSchema())
+    memory_client.create_producer("t").send(b"x")
+    assert consumer.receive(1000).data() == b"x"

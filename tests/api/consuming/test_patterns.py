@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +13,11 @@ from topic_reading import OpenClient
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, RegexSubscriptionMode
+from pulsarx.broker.schemas.registry import SchemaRegistry
+from pulsarx.broker.topics.topic import Topic
+from pulsarx.consuming.subscribing import _Several
 from pulsarx.schema import Int32Schema, StringSchema
+from pulsarx.testing import inspect
 
 EARLIEST = InitialPosition.Earliest
 
@@ -391,3 +396,158 @@ def test_the_schemas_of_topics_are_compared_with_the_consumers(
         subscribe(memory_client, "a-.*", subscription_name="other", schema=Int32Schema())
     for topic in ("a-1", "a-2"):
         assert memory_client.admin.topics.stats(topic)["subscriptions"].keys() == {"s"}
+
+
+# Topics that come and go meanwhile ----------------------------------------------------------------
+
+
+def before_the_next(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, step: Callable[[], object]
+) -> None:
+    """Take a step right before the next call of a function."""
+    function = getattr(owner, name)
+
+    def stepping(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.setattr(owner, name, function)
+        step()
+        return function(*arguments, **options)
+
+    monkeypatch.setattr(owner, name, stepping)
+
+
+def consumers_of(client: pulsarx.Client, topic: str) -> int:
+    return len(client.admin.topics.stats(topic)["subscriptions"]["s"]["consumers"])
+
+
+class First:
+    """Is told of a new topic before those who come later are."""
+
+    def __init__(self, client: pulsarx.Client, created: Callable[[], object]) -> None:
+        self._created = created
+        inspect(client).broker.topics.watch(self)
+
+    def created(self, _: object) -> None:
+        self._created()
+
+    def deleted(self, _: object) -> None:
+        pass
+
+
+def test_a_new_topic_that_refuses_it_on_one_partition_is_tried_again_as_a_whole(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
+) -> None:
+    """It stayed attached to the other partitions, and so stood in its own way for ever."""
+    others: list[pulsarx.Consumer] = []
+    first = First(
+        clocked_client, lambda: others.append(clocked_client.subscribe("p-1-partition-1", "s"))
+    )
+    consumer = subscribe(clocked_client, "p-.*")
+    clocked_client.admin.topics.create_partitioned_topic("p-1", 3)
+    assert first
+    assert [consumers_of(clocked_client, f"p-1-partition-{n}") for n in range(3)] == [0, 1, 0]
+    others[0].close()
+    manual_clock.advance(60_000)
+    inspect(clocked_client).settle()
+    for number in range(3):
+        send(clocked_client, f"p-1-partition-{number}", b"%d" % number)
+    assert received(consumer, 3) == [b"0", b"1", b"2"]
+
+
+@pytest.mark.parametrize("kind", [ConsumerType.Exclusive, ConsumerType.Shared])
+def test_a_new_topic_that_cannot_keep_its_schema_is_tried_again(
+    clocked_client: pulsarx.Client,
+    manual_clock: pulsarx.ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: ConsumerType,
+) -> None:
+    """It stayed attached without a schema, and the schema was refused because of that."""
+    consumer = subscribe(clocked_client, "a-.*", schema=StringSchema(), consumer_type=kind)
+
+    def refuse() -> None:
+        raise pulsarx.StorageError("no room")
+
+    before_the_next(monkeypatch, SchemaRegistry, "register", refuse)
+    clocked_client.admin.topics.create_non_partitioned_topic("a-1")
+    assert consumers_of(clocked_client, "a-1") == 0
+    manual_clock.advance(60_000)
+    inspect(clocked_client).settle()
+    assert consumers_of(clocked_client, "a-1") == 1
+    assert len(clocked_client.admin.schemas.get_all_schemas("a-1")) == 1
+    clocked_client.create_producer("a-1", schema=StringSchema()).send("x")
+    assert consumer.receive(1000).value() == "x"
+
+
+@pytest.mark.parametrize("pattern", ["a-.*", "a-1"])
+def test_a_new_topic_that_is_unloaded_meanwhile_is_taken_up(
+    open_client: OpenClient, monkeypatch: pytest.MonkeyPatch, pattern: str
+) -> None:
+    """It was taken for deleted: the consumer never received from it."""
+    client = open_client()
+    consumer = subscribe(client, pattern)
+    before_the_next(monkeypatch, Topic, "subscribe", lambda: client.admin.topics.unload("a-1"))
+    send(client, "a-1", b"x")
+    assert received(consumer, 1) == [b"x"]
+
+
+@pytest.mark.parametrize("topic", ["a-2", "p-2"])
+def test_a_topic_that_is_deleted_while_they_are_attached_is_passed_over(
+    memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch, topic: str
+) -> None:
+    """The whole call was refused with TopicNotFound."""
+    topics = memory_client.admin.topics
+    for each in ("a-1", "a-2", "a-3"):
+        send(memory_client, each, each.encode())
+    topics.create_partitioned_topic("p-2", 2)
+    delete = topics.delete_partitioned_topic if topic == "p-2" else topics.delete
+    deleting = threading.Thread(target=delete, args=(topic,))
+
+    def delete_it() -> None:
+        deleting.start()  # it ends when the consumer is there, which it tells of the deletion
+        while any(topic in each for each in topics.get_list()):
+            pass
+
+    before_the_next(monkeypatch, _Several, "attach_all", delete_it)
+    consumer = subscribe(memory_client, "[ap]-.*", initial_position=EARLIEST)
+    deleting.join()
+    rest = sorted({b"a-1", b"a-2", b"a-3"} - {topic.encode()})
+    assert received(consumer, len(rest)) == rest
+    send(memory_client, topic, b"another")
+    assert received(consumer, 1) == [b"another"]
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+def test_a_topic_that_is_another_one_by_then_is_attached_once(
+    memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch, partitions: int
+) -> None:
+    """The consumer has the new one already when it is told of the deletion of the old one."""
+    topics = memory_client.admin.topics
+
+    def create() -> None:
+        if partitions:
+            topics.create_partitioned_topic("a", partitions)
+        else:
+            topics.create_non_partitioned_topic("a")
+
+    delete = topics.delete_partitioned_topic if partitions else topics.delete
+    create()
+    threads = [threading.Thread(target=delete, args=("a",)), threading.Thread(target=create)]
+
+    def delete_and_create() -> None:
+        for thread, count in zip(threads, (0, max(partitions, 1))):
+            thread.start()  # it ends when the consumer is there
+            while len(topics.get_list()) != count:
+                pass
+
+    before_the_next(monkeypatch, _Several, "attach_all", delete_and_create)
+    consumer = subscribe(memory_client, "a", consumer_type=ConsumerType.Shared)
+    for thread in threads:
+        thread.join()
+    names = [f"a-partition-{n}" for n in range(partitions)] or ["a"]
+    assert [consumers_of(memory_client, each) for each in names] == [1] * len(names)
+    for each in names:
+        send(memory_client, each, each.encode())
+    assert received(consumer, len(names)) == sorted(each.encode() for each in names)
+    if partitions:
+        topics.update_partitioned_topic("a", partitions + 1)
+        send(memory_client, f"a-partition-{partitions}", b"grown")
+        assert received(consumer, 1) == [b"grown"]

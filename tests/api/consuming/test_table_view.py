@@ -12,6 +12,7 @@ from topic_reading import OpenClient
 
 import pulsarx
 from pulsarx import schema
+from pulsarx.broker.topics.topic import Topic
 
 WAIT_SECONDS = 20
 
@@ -345,3 +346,30 @@ def test_a_refused_view_leaves_nothing(memory_client: pulsarx.Client) -> None:
     with pytest.raises((ValueError, TypeError)):
         memory_client.create_table_view("t", schema=7)
     assert memory_client.admin.topics.get_list("public/default") == []
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+def test_a_topic_that_goes_while_it_is_opened_is_made_anew(
+    memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch, partitions: int
+) -> None:
+    """The call was refused with TopicNotFound, though it makes a topic that is missing."""
+    topics = memory_client.admin.topics
+    delete = topics.delete
+    if partitions:
+        topics.create_partitioned_topic("t", partitions)
+        delete = topics.delete_partitioned_topic
+    memory_client.create_producer("t").send(b"old", partition_key="k")
+    reader_cursor = Topic.reader_cursor
+
+    def deleting(*arguments: Any) -> Any:
+        monkeypatch.setattr(Topic, "reader_cursor", reader_cursor)
+        delete("t")
+        return reader_cursor(*arguments)
+
+    monkeypatch.setattr(Topic, "reader_cursor", deleting)
+    view = memory_client.create_table_view("t")
+    updates = Updates()
+    view.for_each_and_listen(updates)
+    memory_client.create_producer("t").send(b"new", partition_key="k")
+    assert updates.wait_for(1) == [("k", b"new")]
+    assert topics.get_partitioned_topic_metadata("t") == {"partitions": 0}

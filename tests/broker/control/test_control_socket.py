@@ -492,3 +492,27 @@ def test_who_was_asked_and_is_gone_may_have_done_it(
         answer = ask(folder, "topics.stats", topic="t", patience_ms=300)
         assert begun.is_set()
         assert answer.startswith("Timeout") and "may have been done" in answer
+
+
+def test_what_removes_is_not_done_twice(folder: Path) -> None:
+    """An owner that was killed before it could answer had its request repeated by the next one:
+    twice as many messages were skipped as were asked for."""
+    owner = """
+import os, sys, pulsarx
+from pulsarx.broker.control import control_frame
+client = pulsarx.Client(sys.argv[1])
+producer = client.create_producer("t")
+client.subscribe("t", "s").close()
+for number in range(4):
+    producer.send(b"%d" % number)
+control_frame.frame_send = lambda *_: os._exit(9)  # in the place of an answer
+print("open", flush=True)
+sys.stdin.read()
+"""
+    with ChildProcess(owner, folder) as child:
+        assert child.line() == "open"
+        answer = ask(folder, "topics.skip_messages", topic="t", name="s", count=1)
+    assert answer.startswith("Timeout") and "may have been done, and is not repeated" in answer
+    with pulsarx.Client(folder) as client:
+        consumer = client.subscribe("t", "s")
+        assert [consumer.receive(1000).data() for _ in range(3)] == [b"1", b"2", b"3"]

@@ -38,6 +38,7 @@ from pulsarx.broker.ledgers.ledger_list import (
     missing_file,
     open_ledger,
 )
+from pulsarx.broker.topics.topic_gone import TopicGone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class ManagedLedger(LedgerList):
         self._shown: tuple[list[LedgerRecord], bool, list[LedgerRecord]] = ([], False, [])
         self._closed = False
         self._deleted = False
+        self.is_unloaded = False  # closed, and another object stands for the topic
         self._held: set[int] = set()  # why they are not trimmed was said
         # A prepared one too, which may hold entries: its owner died before it could say so.
         for ledger in super().ledgers():
@@ -174,6 +176,8 @@ class ManagedLedger(LedgerList):
         """Refuse to begin a ledger, and whatever else changes the list."""
         if self._deleted:
             raise errors.TopicNotFound(f"{self.name}: it was deleted")
+        if self.is_unloaded:
+            raise TopicGone(f"{self.name}: it was unloaded")
         if self._closed:
             raise errors.AlreadyClosed(f"topic {self.name}")
         if self.is_terminated:

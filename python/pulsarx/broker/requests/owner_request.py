@@ -17,7 +17,7 @@ from pulsarx.broker import registry
 from pulsarx.broker.control.control_frame import FrameError, frame_receive, frame_send
 from pulsarx.broker.control.control_socket import new_socket, user_of, with_address
 from pulsarx.broker.folder.data_directory import BRIEF_OWNER, LOCK_NAME, DataDirectory
-from pulsarx.broker.verbs.table import perform
+from pulsarx.broker.verbs.table import VERBS, perform
 from pulsarx.clock import Deadline, system_clock
 
 TYPE_CHECKING = False
@@ -45,7 +45,8 @@ def ask_owner(
     timeout_ms: int = TIMEOUT_MS,
     known: Callable[[], Arguments | None] | None = None,
 ) -> Any:
-    """What a verb of `broker.verbs.table` answers. Repeats it as long as owners come and go.
+    """What a verb of `broker.verbs.table` answers. Repeats it as long as owners come and go, unless
+    it removes something and may have done so.
 
     known: asked for the answer before this process makes itself the owner, which is a commit.
     FolderError: no data directory. FolderOwnedError: its owner cannot be reached.
@@ -77,6 +78,11 @@ def _ask_until_answered(
             # The owner that was asked is gone. The next one knows what it has done.
             found = str(error)
             unanswered = True
+            if verb in VERBS and VERBS[verb].removes:
+                raise errors.Timeout(
+                    f"{verb} in {path}: {found}. It may have been done, and is not repeated, as "
+                    "that would remove what has come since; look, and ask again"
+                ) from error
             patience = Deadline(_PATIENCE_MS)
         except _NotNow as error:
             found = str(error)

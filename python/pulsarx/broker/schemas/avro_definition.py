@@ -40,7 +40,7 @@ class AvroField:
 class AvroType:
     """A type, and what it is made of. Immutable once the definition is read."""
 
-    __slots__ = ("aliases", "branches", "fields", "full_name", "item", "kind", "size")
+    __slots__ = ("_by_name", "aliases", "branches", "fields", "full_name", "item", "kind", "size")
 
     def __init__(self, kind: str, full_name: str = "") -> None:
         self.kind = kind
@@ -50,6 +50,21 @@ class AvroType:
         self.item: AvroType | None = None  # of an array or map
         self.branches: list[AvroType] = []
         self.size = 0
+        self._by_name: dict[str, AvroType] = {}  # of branches, which are told apart by that
+
+    def add_branch(self, branch: AvroType) -> bool:
+        """False: a union has one such branch already."""
+        name = branch.full_name or branch.kind
+        if name in self._by_name:
+            return False
+        self._by_name[name] = branch
+        self.branches.append(branch)
+        return True
+
+    def branch_of(self, written: AvroType) -> AvroType | None:
+        """The branch of a union that has the kind and the name of what was written."""
+        found = self._by_name.get(written.full_name or written.kind)
+        return found if found is not None and found.kind == written.kind else None
 
     @property
     def short_name(self) -> str:
@@ -128,16 +143,12 @@ class _Reader:
 
     def _union(self, document: list[Any], namespace: str, depth: int) -> AvroType:
         made = AvroType("union")
-        there = set()
         for each in document:
             branch = self.type_of(each, namespace, depth + 1)
             if branch.kind == "union":
                 _refuse(document, "has a union in a union")
-            mark = branch.full_name or branch.kind
-            if mark in there:
-                _refuse(document, f"has {mark} twice")
-            there.add(mark)
-            made.branches.append(branch)
+            if not made.add_branch(branch):
+                _refuse(document, f"has {branch.full_name or branch.kind} twice")
         return made
 
     def _named_type(

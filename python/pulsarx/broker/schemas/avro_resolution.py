@@ -25,12 +25,15 @@ _PROMOTIONS = {
 
 # Records within records: far beyond what people write, and far below what a stack holds.
 _DEPTH_MAX = 100
+# Types compared with types: a definition of 1 MB has some 20,000. Two unions of thousands of
+# records would be compared each with each, for minutes in which nobody else commits.
+_COUNT_MAX = 200_000
 
 
 def why_unreadable(written: AvroDefinition, reader: AvroDefinition) -> str | None:
     """Why data of one definition cannot be read with another; None: it can.
 
-    ValueError: they refer to each other too deep to be compared.
+    ValueError: they refer to each other too deep, or are too large, to be compared.
     """
     return _Resolution().why(written.type, reader.type)
 
@@ -41,8 +44,18 @@ class _Resolution:
     def __init__(self) -> None:
         self._found: dict[tuple[int, int], str | None] = {}  # by the ids of two records
         self._depth = 0
+        self._count = 0
+
+    def _counted(self, pairs: int) -> None:
+        """ValueError: with so many more they are too many."""
+        self._count += pairs
+        if self._count > _COUNT_MAX:
+            raise ValueError(
+                f"definitions too large to compare: more than {_COUNT_MAX} pairs of their types"
+            )
 
     def why(self, written: AvroType, reader: AvroType) -> str | None:
+        self._counted(1)
         if written.kind == "union":
             for branch in written.branches:
                 found = self.why(branch, reader)
@@ -94,11 +107,11 @@ class _Resolution:
         return None
 
     def _why_of_union(self, written: AvroType, reader: AvroType) -> str | None:
-        same_kind = [each for each in reader.branches if each.kind == written.kind]
-        for branch in same_kind:
-            if not written.full_name or branch.full_name == written.full_name:
-                return self.why(written, branch)
-        for branch in same_kind:
+        exact = reader.branch_of(written)
+        if exact is not None:
+            return self.why(written, exact)
+        self._counted(len(reader.branches))
+        for branch in (each for each in reader.branches if each.kind == written.kind):
             if self.why(written, branch) is None:
                 return None
         for branch in reader.branches:

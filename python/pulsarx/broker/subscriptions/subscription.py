@@ -343,7 +343,8 @@ class Subscription:
             consumer.shut()
         self.dispatcher.release()
         if not self.removed:
-            self.tracker.flush()
+            if self.tracker.dirty:
+                self.tracker.flush()
             self.core.close()
 
     def abandon(self) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pulsarx import errors
 from pulsarx._pycore.cursor.ack_tracker import AckTracker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import logging
+    from collections.abc import Callable
 
     from pulsarx.broker.catalogue.state import SubscriptionRecord
     from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
@@ -25,16 +28,17 @@ class TopicCursors:
         self._runtime = runtime
         self._ledgers = ledgers
 
-    def create(self, cursor_id: int, name: str, position: Position) -> AckTracker:
-        """A cursor that begins at a position, durable."""
+    def begin(
+        self, cursor_id: int, name: str, position: Position
+    ) -> tuple[AckTracker, Callable[[], object]]:
+        """A cursor that begins at a position, and the step that makes it durable, which any thread
+        may take."""
         tracker = self._runtime.new_tracker(cursor_id)
         sync_tracker(tracker, self._ledgers, name)
         place = self._existing(position)  # its ledger may have gone since it was found
         if place is not None and place[0] in tracker.ledger_ids:
-            tracker.reset(*place)
-        else:
-            tracker.fold()
-        return tracker
+            return tracker, partial(tracker.reset, *place)
+        return tracker, tracker.fold
 
     def create_non_durable(self, name: str, position: Position) -> AckTracker:
         """A cursor that begins at a position and that nothing on disk knows."""

@@ -12,6 +12,7 @@ import weakref
 from pulsarx import errors
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.catalogue import changes
+from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker_options import PARTITION_COUNT_MAX
 from pulsarx.topic_name import PARTITION_SUFFIX, TopicName
 
@@ -44,8 +45,16 @@ class PartitionedTopic:
         self._holder: weakref.ref[Any] | None = None
 
     def partition(self, index: int) -> Topic:
-        """The topic of a partition; TopicNotFound when there are not so many."""
-        return self._topic(self.topic_name.partition(index))
+        """The topic of a partition; TopicNotFound when there are not so many. TopicGone: it was
+        deleted."""
+        try:
+            found = self._topic(self.topic_name.partition(index))
+        except errors.TopicNotFound:
+            if not self.is_deleted:
+                raise
+        if self.is_deleted:  # what was found may be of another topic that has its name by now
+            raise TopicGone(f"{self.name}: it was deleted")
+        return found
 
     def watch(self, watcher: Any) -> None:
         """Call watcher.grown(partition count) after the topic has grown, without a lock held.

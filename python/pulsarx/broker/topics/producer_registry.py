@@ -21,6 +21,7 @@ from contextlib import contextmanager
 
 from pulsarx import errors
 from pulsarx.broker.catalogue import changes
+from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.topics.waiting_producer import ENDED, PROMOTED, WaitingProducer
 
 TYPE_CHECKING = False
@@ -87,8 +88,8 @@ class ProducerRegistry:
         epoch: that it had the topic with before. owner: for whom a new partition is reserved,
         because it has the others to itself.
         ProducerBusy: the name is taken, another producer has the topic to itself, or it has as many
-        as it may. ProducerFenced: it cannot have the topic to itself. TopicNotFound: the topic is
-        being deleted.
+        as it may. ProducerFenced: it cannot have the topic to itself. TopicGone: the topic is
+        being deleted, or unloaded.
         """
         if self._is_being_closed():
             self._runtime.background.wait()
@@ -134,7 +135,7 @@ class ProducerRegistry:
             if waiting is not None and waiting.failure is not None:
                 raise waiting.failure
             if self._is_closed:
-                raise errors.TopicNotFound(f"{self._topic}: it was deleted")
+                raise TopicGone(f"{self._topic}: it was deleted")
             self._coming += 1
         try:
             yield
@@ -283,7 +284,7 @@ class ProducerRegistry:
                 # A deletion closes the registry before it commits: its topic, or another one that
                 # has its name by then, is not taken.
                 if self._is_closed:
-                    raise errors.TopicNotFound(f"{self._topic}: it was deleted")
+                    raise TopicGone(f"{self._topic}: it was deleted")
                 return [taken]
 
             self._runtime.catalogue.commit(operations)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import weakref
 
-from pulsarx import errors
 from pulsarx._pycore.consume.consumer_core import ConsumerCore
 from pulsarx._pycore.consume.consumer_host import ConsumerHost
 from pulsarx._pycore.dispatch.receiver import Receiver
 from pulsarx._pycore.dispatch.single_active_dispatcher import SingleActiveDispatcher
 from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
 from pulsarx._pycore.message.entry_view import EntryContext
+from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.compression import decompress
 from pulsarx.schema.writer_schemas import WriterSchemas
 
@@ -39,20 +39,22 @@ class ReaderCursor:
         )
 
     def attach(self, position: Position) -> ConsumerCore:
-        """Begin to read at a position. TopicNotFound: the topic was deleted meanwhile."""
+        """Begin to read at a position. TopicGone: the topic was deleted meanwhile."""
         receiver = Receiver(self.dispatcher, self._context, "", None)
         self.dispatcher.join(receiver)
         self.dispatcher.move(*position)
         reader = ConsumerCore(receiver, ConsumerHost(self.topic.ledger))
         self._reader = weakref.ref(reader)
         if self._ended:
-            raise errors.TopicNotFound(f"{self.topic.name}: it was deleted")
+            raise TopicGone(f"{self.topic.name}: it was deleted")
         return reader
 
     @property
     def is_attached(self) -> bool:
-        """Whether a reader is there, and open."""
-        reader = self._reader() if self._reader is not None else None
+        """Whether a reader is there and open, or is just being made."""
+        if self._reader is None:
+            return not self._ended
+        reader = self._reader()
         return reader is not None and reader.is_open
 
     def end(self) -> None:

@@ -9,14 +9,17 @@ from pulsarx import errors
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
+from pulsarx.broker.folder.at_once import take_at_once
 from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
 from pulsarx.broker.policies.creation import check_subscription_type, may_create_subscription
 from pulsarx.broker.topics.deduplication import Deduplication, forget_snapshot, snapshot_path
 from pulsarx.broker.topics.producer_registry import ProducerRegistry
+from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.topics.trimming import Trimming
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
@@ -74,9 +77,9 @@ class Topic:
         return self._is_gone
 
     def check_not_gone(self) -> None:
-        """TopicNotFound: it went since its caller found it."""
+        """TopicGone: it went since its caller found it."""
         if self._is_gone:
-            raise errors.TopicNotFound(f"{self.name}: it was deleted")
+            raise TopicGone(f"{self.name}: it was deleted")
 
     def check_may_publish(self) -> None:
         """TopicTerminated: it takes no more messages."""
@@ -96,6 +99,7 @@ class Topic:
         """Whether it has no producer and no consumer, but for those that read any schema, and never
         had an entry."""
         with self.lock:
+            self.check_not_gone()
             record = self.runtime.catalogue.state.topics[self.name]
             return not (
                 record.removed_ledger_id
@@ -180,7 +184,7 @@ class Topic:
         """Delete a subscription whose first consumer was refused, unless another consumer uses
         it."""
         with self.lock:
-            made = self.subscriptions.get(subscription.name) is subscription
+            made = not self._is_gone and (self.subscriptions.get(subscription.name) is subscription)
             if made and not subscription.consumers():
                 self.unsubscribe(subscription.name)
 
@@ -204,8 +208,8 @@ class Topic:
             return create_subscriptions(self.runtime.catalogue, places, name, type_name)[0]
 
     def begin_subscription(self, name: str, position: Position, type_name: str) -> NewSubscription:
-        """Make the cursor of a subscription that is not in the catalogue yet. With the lock, which
-        is held until it is."""
+        """Begin a subscription that is not in the catalogue yet. With the lock, which is held until
+        it is."""
         self._check_subscription_limit(name)
         ledger_id, ordinal = position
         cursor_id = self.runtime.allocate_cursor_id()
@@ -217,9 +221,8 @@ class Topic:
             created_ms=self.runtime.clock.now_ms(),
             initial=(ledger_id or -1, ordinal),
         )
-        # Before the catalogue names it, so that one that is not there later was lost.
-        tracker = self._cursors().create(cursor_id, name, position)
-        return NewSubscription(self, name, creation, tracker)
+        tracker, keep = self._cursors().begin(cursor_id, name, position)
+        return NewSubscription(self, name, creation, tracker, keep)
 
     def finish_subscription(self, new: NewSubscription) -> Subscription:
         """The catalogue names it."""
@@ -350,6 +353,7 @@ class Topic:
             try:
                 figures = each.statistics()
             except errors.AlreadyClosed:
+                self.check_not_gone()
                 if not each.removed:
                     raise
                 continue  # unsubscribed meanwhile
@@ -468,20 +472,27 @@ class Topic:
 class NewSubscription:
     """A subscription that is about to be created. A value."""
 
-    __slots__ = ("creation", "name", "topic", "tracker")
+    __slots__ = ("creation", "keep", "name", "topic", "tracker")
 
     def __init__(
-        self, topic: Topic, name: str, creation: dict[str, Any], tracker: AckTracker
+        self,
+        topic: Topic,
+        name: str,
+        creation: dict[str, Any],
+        tracker: AckTracker,
+        keep: Callable[[], object],
     ) -> None:
+        """keep: makes the tracker durable."""
         self.topic = topic
         self.name = name
         self.creation = creation
         self.tracker = tracker
+        self.keep = keep
 
 
 def locked_in_order(topics: list[Topic]) -> ExitStack:
     """A block with the locks of topics, in the order of their names, so that no two ever wait for
-    each other. TopicNotFound: one of them has gone."""
+    each other. TopicGone: one of them has gone."""
     with ExitStack() as stack:
         for topic in sorted(topics, key=lambda each: each.name):
             stack.enter_context(topic.lock)
@@ -524,6 +535,8 @@ def create_subscriptions(
     try:
         for topic, position in places:
             new.append(topic.begin_subscription(name, position, type_name))
+        # Before the catalogue names them, so that one that is not there later was lost.
+        take_at_once([each.keep for each in new])
         catalogue.commit([each.creation for each in new])
     except BaseException:
         if not catalogue.outcome_unknown:

@@ -178,7 +178,9 @@ def _is_its_ledger(runtime: BrokerRuntime, topic: str, path: str, ledger: Ledger
 
 
 def topics_of_namespace(state: CatalogueState, namespace: str) -> list[str]:
-    return [name for name in state.topics if name.partition("://")[2].startswith(f"{namespace}/")]
+    # Of a list made in one step: others may create topics meanwhile.
+    names = list(state.topics)
+    return [name for name in names if name.partition("://")[2].startswith(f"{namespace}/")]
 
 
 def logger() -> logging.Logger:

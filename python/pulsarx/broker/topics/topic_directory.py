@@ -310,7 +310,11 @@ class TopicDirectory:
             except errors.NotAllowedError:
                 return
             del self._topics[topic.name]
-            topic.close()
+            topic.ledger.is_unloaded = True
+            try:
+                topic.close()
+            finally:
+                self._runtime.list_cursors_again()  # it has made files since they were listed
 
     # Growing --------------------------------------------------------------------------------------
 

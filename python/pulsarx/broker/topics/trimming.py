@@ -55,7 +55,10 @@ class Trimming:
         with self._lock:
             if self._closed:
                 return []
-            policies = self._runtime.policies.of_topic(self._topic)
+            try:
+                policies = self._runtime.policies.of_topic(self._topic)
+            except errors.TopicNotFound:
+                return []  # it was deleted just now, with its namespace
             subscriptions = self._durable()
             # A topic without a subscription keeps its messages unless a policy says otherwise:
             # a log written today and read tomorrow is an ordinary use in process.

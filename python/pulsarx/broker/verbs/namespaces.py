@@ -123,7 +123,9 @@ def remove_deduplication(broker: Broker, namespace: str) -> None:
 _NAMESPACE = {"namespace": str}
 VERBS = {
     "namespaces.create_namespace": Verb(create_namespace, _NAMESPACE),
-    "namespaces.delete_namespace": Verb(delete_namespace, {"namespace": str, "force": bool}),
+    "namespaces.delete_namespace": Verb(
+        delete_namespace, {"namespace": str, "force": bool}, removes=True
+    ),
     "namespaces.get_topics": Verb(get_topics, _NAMESPACE, reads=True),
     "namespaces.get_policies": Verb(get_policies, _NAMESPACE, reads=True),
     "namespaces.get_namespaces": Verb(get_namespaces, {"tenant": str}, reads=True),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
+from pulsarx.broker.topics.topic import locked_in_order
+from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.verbs.verb import Verb
 from pulsarx.topic_name import TopicName, check_subscription_name
 
@@ -27,7 +29,7 @@ def create(broker: Broker, topics: list[Any], name: str, position: str) -> Argum
         raise ValueError(f"subscriptions.create: position {position!r:.100}: earliest or latest")
     created, found = 0, {}
     for each in [one for topic in topics for one in topics_of(broker, topic)]:
-        with each.lock:
+        with locked_in_order([each]):
             if name in each.subscriptions:
                 found[each.name] = list(each.subscriptions[name].mark_delete())
                 continue
@@ -65,6 +67,8 @@ def move(broker: Broker, name: str, positions: Arguments) -> Arguments:
             found = broker.topic(TopicName.of(topic), create=False)
             if _move_subscription(found, name, ledger_id, message):
                 moved.append(topic)
+        except TopicGone:
+            raise  # it may be another one by now
         except (errors.TopicNotFound, errors.SubscriptionNotFound):
             gone.append(topic)
         else:
@@ -73,7 +77,7 @@ def move(broker: Broker, name: str, positions: Arguments) -> Arguments:
 
 
 def _move_subscription(topic: Topic, name: str, ledger_id: int, message: int) -> bool:
-    with topic.lock:
+    with locked_in_order([topic]):
         subscription = topic.subscriptions.get(name)
         if subscription is None:
             raise errors.SubscriptionNotFound(f"subscription {name:.200} of {topic.name}")

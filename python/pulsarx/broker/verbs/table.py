@@ -8,6 +8,7 @@ here.
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.verbs import (
     brokers,
     creation_policies,
@@ -66,8 +67,12 @@ def perform(folder: OpenFolder, name: object, arguments: object, read_only: bool
             raise ValueError(f"{name}: {each} must be {_said(kind)}, not {value!r:.100}")
     if not verb.reads and (read_only or folder.read_only):
         raise errors.OperationNotSupported(f"{name}: the folder was opened read_only")
-    folder.state.require_open()
-    return verb.function(folder, **arguments)
+    while True:
+        folder.state.require_open()
+        try:
+            return verb.function(folder, **arguments)
+        except TopicGone:
+            pass  # deleted or unloaded just after it was found: it is looked for again
 
 
 def _said(kind: type) -> str:

@@ -105,7 +105,7 @@ _INFO = {"tenant": str, "admin_roles": list, "allowed_clusters": list}
 VERBS = {
     "tenants.create_tenant": Verb(create_tenant, _INFO),
     "tenants.update_tenant": Verb(update_tenant, _INFO),
-    "tenants.delete_tenant": Verb(delete_tenant, {"tenant": str, "force": bool}),
+    "tenants.delete_tenant": Verb(delete_tenant, {"tenant": str, "force": bool}, removes=True),
     "tenants.get_tenants": Verb(get_tenants, {}, reads=True),
     "tenants.get_tenant_info": Verb(get_tenant_info, _TENANT, reads=True),
 }

@@ -15,6 +15,7 @@ from pulsarx.topic_name import TopicName, check_subscription_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from pulsarx.broker.broker import Broker
@@ -76,13 +77,14 @@ def reset_cursor(broker: Broker, topic: str, name: str, position: dict[str, Any]
     topics = topics_of(broker, topic)
     _check_position(position, topics)
     for each, subscription in _subscriptions(topics, name):
-        subscription.seek(partial(_find, each.ledger, position))
+        with locked_in_order([each]):
+            subscription.seek(partial(_find, each.ledger, position))
         each.trim_soon()
 
 
 def skip_all_messages(broker: Broker, topic: str, name: str) -> None:
     for each, subscription in _subscriptions(topics_of(broker, topic), name):
-        _acknowledge_before(each, subscription, each.ledger.end_position())
+        _acknowledge_before(each, subscription, each.ledger.end_position)
 
 
 def skip_messages(broker: Broker, topic: str, name: str, count: int) -> None:
@@ -91,7 +93,7 @@ def skip_messages(broker: Broker, topic: str, name: str, count: int) -> None:
         raise ValueError(f"skip_messages: {count} messages; it must be 0 or more")
     found = broker.topic(TopicName.of(topic), create=False)
     for each, subscription in _subscriptions([found], name):
-        _acknowledge_before(each, subscription, subscription.position_behind(count))
+        _acknowledge_before(each, subscription, partial(subscription.position_behind, count))
 
 
 def expire_messages(broker: Broker, topic: str, name: str, seconds: int) -> None:
@@ -100,21 +102,28 @@ def expire_messages(broker: Broker, topic: str, name: str, seconds: int) -> None
         raise ValueError(f"expire_messages: {seconds} seconds; it must be 0 or more")
     before_ms = broker.runtime.clock.now_ms() - seconds * 1000
     for each, subscription in _subscriptions(topics_of(broker, topic), name):
-        _acknowledge_before(each, subscription, each.ledger.position_at_time(before_ms))
+        find = partial(each.ledger.position_at_time, before_ms)
+        _acknowledge_before(each, subscription, find)
 
 
-def _acknowledge_before(topic: Topic, subscription: Subscription, position: Position) -> None:
-    if position[0]:  # else the topic has no ledger
+def _acknowledge_before(
+    topic: Topic, subscription: Subscription, find: Callable[[], Position]
+) -> None:
+    with locked_in_order([topic]):
+        position = find()
+        if not position[0]:
+            return  # the topic has no ledger
         subscription.ledger_changed()  # it may be in a ledger that came a moment ago
-        if subscription.acknowledge_before(position):
-            topic.trim_soon()
+        moved = subscription.acknowledge_before(position)
+    if moved:
+        topic.trim_soon()
 
 
 def _subscriptions(topics: list[Topic], name: str) -> list[tuple[Topic, Subscription]]:
     """SubscriptionNotFound: a topic does not have it, or none of several."""
     found = []
     for topic in topics:
-        with topic.lock:
+        with locked_in_order([topic]):
             subscription = topic.subscriptions.get(name)
         if subscription is not None:
             found.append((topic, subscription))
@@ -183,11 +192,13 @@ _OF_TOPIC = {"topic": str}
 _OF_SUBSCRIPTION = {"topic": str, "name": str}
 VERBS = {
     "topics.create_subscription": Verb(create_subscription, {**_OF_SUBSCRIPTION, "position": dict}),
-    "topics.delete_subscription": Verb(delete_subscription, {**_OF_SUBSCRIPTION, "force": bool}),
+    "topics.delete_subscription": Verb(
+        delete_subscription, {**_OF_SUBSCRIPTION, "force": bool}, removes=True
+    ),
     "topics.get_subscriptions": Verb(get_subscriptions, _OF_TOPIC, reads=True),
     "topics.reset_cursor": Verb(reset_cursor, {**_OF_SUBSCRIPTION, "position": dict}),
-    "topics.skip_all_messages": Verb(skip_all_messages, _OF_SUBSCRIPTION),
-    "topics.skip_messages": Verb(skip_messages, {**_OF_SUBSCRIPTION, "count": int}),
+    "topics.skip_all_messages": Verb(skip_all_messages, _OF_SUBSCRIPTION, removes=True),
+    "topics.skip_messages": Verb(skip_messages, {**_OF_SUBSCRIPTION, "count": int}, removes=True),
     "topics.expire_messages": Verb(expire_messages, {**_OF_SUBSCRIPTION, "seconds": int}),
     "topics.peek_messages": Verb(peek_messages, {**_OF_SUBSCRIPTION, "count": int}, reads=True),
 }

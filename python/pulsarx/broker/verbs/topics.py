@@ -33,6 +33,8 @@ def get_partitioned_topic_list(folder: OpenFolder, namespace: str) -> list[str]:
 
 def _names(folder: OpenFolder, namespace: str, partitioned: bool) -> list[str]:
     folder.refresh()
+    if namespace not in folder.catalogue.state.namespaces:
+        raise errors.TopicNotFound(f"there is no namespace {namespace}")
     prefix = f"://{namespace}/"
     return sorted(
         name
@@ -207,12 +209,12 @@ VERBS = {
     "topics.get_partitioned_topic_metadata": Verb(
         get_partitioned_topic_metadata, _TOPIC, reads=True
     ),
-    "topics.delete": Verb(delete, {"topic": str, "force": bool}),
+    "topics.delete": Verb(delete, {"topic": str, "force": bool}, removes=True),
     "topics.delete_partitioned_topic": Verb(
-        delete_partitioned_topic, {"topic": str, "force": bool}
+        delete_partitioned_topic, {"topic": str, "force": bool}, removes=True
     ),
     "topics.terminate": Verb(terminate, _TOPIC),
-    "topics.truncate": Verb(truncate, _TOPIC),
+    "topics.truncate": Verb(truncate, _TOPIC, removes=True),
     "topics.unload": Verb(unload, _TOPIC),
     "topics.get_last_message_id": Verb(get_last_message_id, _TOPIC, reads=True),
     "topics.stats": Verb(stats, _TOPIC, reads=True),

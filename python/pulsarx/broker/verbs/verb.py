@@ -10,15 +10,21 @@ if TYPE_CHECKING:
 
 class Verb:
     """A value. function(folder, **arguments) answers what JSON can say; it may be repeated, for the
-    answer to a request may get lost."""
+    answer to a request may get lost, unless it is one that removes."""
 
-    __slots__ = ("function", "kinds", "reads")
+    __slots__ = ("function", "kinds", "reads", "removes")
 
     def __init__(
-        self, function: Callable[..., Any], kinds: Mapping[str, type], *, reads: bool = False
+        self,
+        function: Callable[..., Any],
+        kinds: Mapping[str, type],
+        *,
+        reads: bool = False,
+        removes: bool = False,
     ) -> None:
         """kinds: the arguments, all of them required. reads: changes nothing, so that a folder
-        opened read_only can do it."""
+        opened read_only can do it. removes: done once more it would take what has come since."""
         self.function = function
         self.kinds = kinds
         self.reads = reads
+        self.removes = removes
