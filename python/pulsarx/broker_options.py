@@ -29,6 +29,11 @@ SCHEMA_STRATEGIES = (
 )
 # A topic's partitions are made in one commit; more make its file large and slow to read.
 PARTITION_COUNT_MAX = 10_000
+BACKLOG_QUOTA_POLICIES = (
+    "producer_request_hold",
+    "producer_exception",
+    "consumer_backlog_eviction",
+)
 SUBSCRIPTION_TYPES = ("Exclusive", "Failover", "Shared", "Key_Shared")
 
 
@@ -138,6 +143,24 @@ _ROWS = (
      "How much of the acknowledged messages is kept; -1: without limit."),
     ("retention_check_interval_in_seconds", 120, 1, INT32_MAX, False, True,
      "How often ledgers are looked through for what may be trimmed."),
+    ("ttl_duration_default_in_seconds", 0, 0, INT32_MAX, False, True,
+     "Messages older than this are not delivered and count as acknowledged; 0: none are too old."),
+    ("message_expiry_check_interval_in_minutes", 5, 1, CENTURY_MINUTES, False, True,
+     "How often messages that are too old are acknowledged."),
+    ("backlog_quota_check_enabled", True, None, None, False, True,
+     "Look whether backlogs exceed their quotas."),
+    ("backlog_quota_check_interval_in_seconds", 60, 1, INT32_MAX, False, True,
+     "How often that is looked at."),
+    ("backlog_quota_default_limit_bytes", -1, -1, 2**63 - 1, False, True,
+     "How many bytes the backlog of a topic may have; -1: without limit."),
+    ("backlog_quota_default_limit_second", -1, -1, INT32_MAX, False, True,
+     "How many seconds old its oldest message may be; -1: without limit."),
+    ("backlog_quota_default_retention_policy", "producer_request_hold", None, None, False, True,
+     "What is done above one of these limits.", BACKLOG_QUOTA_POLICIES),
+    ("precise_time_based_backlog_quota_check", False, None, None, False, True,
+     "Limit the age of messages one by one, not by the ledgers that are closed."),
+    ("delayed_delivery_max_delay_in_millis", 0, 0, 2**63 - 1, False, True,
+     "How long a message may be delayed; longer ones raise NotAllowedError. 0: without limit."),
     ("managed_ledger_max_entries_per_ledger", 50_000, 1, INT32_MAX, False, True,
      "Entries after which the next ledger is begun."),
     ("managed_ledger_max_size_per_ledger_mbytes", 256, 1, 65_536, False, True,
@@ -206,6 +229,15 @@ class BrokerOptions:
     default_retention_time_in_minutes: int
     default_retention_size_in_mb: int
     retention_check_interval_in_seconds: int
+    ttl_duration_default_in_seconds: int
+    message_expiry_check_interval_in_minutes: int
+    backlog_quota_check_enabled: bool
+    backlog_quota_check_interval_in_seconds: int
+    backlog_quota_default_limit_bytes: int
+    backlog_quota_default_limit_second: int
+    backlog_quota_default_retention_policy: str
+    precise_time_based_backlog_quota_check: bool
+    delayed_delivery_max_delay_in_millis: int
     managed_ledger_max_entries_per_ledger: int
     managed_ledger_max_size_per_ledger_mbytes: int
     managed_ledger_max_ledger_rollover_time_minutes: int

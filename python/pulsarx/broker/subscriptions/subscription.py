@@ -21,6 +21,8 @@ from pulsarx._pycore.cursor.ack_tracker import AckTracker
 from pulsarx._pycore.dispatch.subscription_core import LossLog, SubscriptionCore
 from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.message.entry_view import EntryContext
+from pulsarx.broker.ledgers.ledger_list import LedgerTrimmed
+from pulsarx.broker.policies.message_policies import is_exempt_subscription
 from pulsarx.broker.subscriptions.backlog import (
     backlog_extent,
     count_backlog,
@@ -39,9 +41,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.dispatch.entry_sink import Dispatcher, EntrySink
-    from pulsarx.broker.catalogue.state import SubscriptionRecord
+    from pulsarx.broker.catalogue.state import LedgerRecord, SubscriptionRecord
     from pulsarx.broker.faces import SubscriptionHost
     from pulsarx.broker.ledgers.ledger_list import Position
+    from pulsarx.broker.policies.message_policies import MessagePolicies
     from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
 
     MakeConsumer = Callable[[EntrySink, "Subscription"], Any]
@@ -198,11 +201,11 @@ class Subscription:
                 self.dispatcher.settled()
                 self.topic.ledger.tail.wake()
 
-    def acknowledge_before(self, position: Position) -> bool:
+    def acknowledge_before(self, position: Position, *, expired: bool = False) -> bool:
         """Acknowledge everything before the position, durably; False: it was before. Consumers that
         have some of it in their queues do not receive it.
 
-        NotAllowedError: a position the topic has not.
+        expired: it is too old, and counted as that. NotAllowedError: a position the topic has not.
         """
         ledger_id, ordinal = position
         record = self.topic.ledger.record()
@@ -217,9 +220,26 @@ class Subscription:
                 f"{self.topic.name} has no message {ordinal} in ledger {ledger_id}"
             )
 
-        moved = bool(self.dispatcher.acknowledge_before(ledger_id, ordinal))
+        if expired:
+            moved = bool(self.dispatcher.expire_before(ledger_id, ordinal))
+        else:
+            moved = bool(self.dispatcher.acknowledge_before(ledger_id, ordinal))
         self.tracker.flush()
         return moved
+
+    def expire_before(self, position: Position) -> bool:
+        """Acknowledge what expired, up to a position of the topic; False: nothing did."""
+        if not position[0] or is_exempt_subscription(self.name):
+            return False
+        self.ledger_changed()  # it may be in a ledger that came a moment ago
+        return self.acknowledge_before(position, expired=True)
+
+    def use_policies(self, policies: MessagePolicies) -> None:
+        """Have them be in force, for the consumers that are there too."""
+        exempt = is_exempt_subscription(self.name)
+        self.core.set_message_ttl(0 if exempt else policies.ttl_seconds * 1000)
+        delayed = policies.delayed_delivery
+        self.dispatcher.set_delayed_delivery(delayed.active, delayed.early_ms)
 
     def position_behind(self, count: int) -> Position:
         """The position that has so many messages before it that are not acknowledged; the end of
@@ -242,6 +262,41 @@ class Subscription:
 
         position: Position = self.core.locked(find)
         return position
+
+    def position_behind_entries(self, count: int) -> Position:
+        """As position_behind, of entries that hold such a message."""
+        ledgers = self.topic.ledger
+        left = count
+        for ledger in ledgers.ledgers():
+            place = self._place_behind_entries(ledger, left)
+            if place[0]:
+                return place
+            left -= place[1]
+        return ledgers.end_position()
+
+    def _place_behind_entries(self, ledger: LedgerRecord, count: int) -> Position:
+        """The position in this ledger; (0, entries that hold one): it has fewer."""
+        found = 0
+        at = 0
+        try:
+            span = self.topic.ledger.span(ledger)
+            messages = self.topic.ledger.published_counts(ledger)[1]
+            while True:
+                look = partial(
+                    self.tracker.next_unacknowledged_message, ledger.ledger_id, at, messages
+                )
+                at = self.core.locked(look)
+                if at >= messages:
+                    return (0, found)
+                frame = span.file.frame(span.file.find_message(at, span.end), span.end)
+                if frame is None:
+                    return (0, found)
+                if found == count:
+                    return (ledger.ledger_id, at)
+                at = frame["first_message"] + frame["message_count"]
+                found += 1
+        except (LedgerTrimmed, errors.CorruptDataError):
+            return (0, found)
 
     def ledger_changed(self) -> None:
         """A ledger was added, sealed or removed."""
@@ -300,6 +355,7 @@ class Subscription:
         now_ms = self.runtime.clock.now_ms()
         found |= backlog_extent(self.mark_delete(), self.topic.ledger, now_ms)
         found |= self.dispatcher.statistics()
+        found["total_expired"], found["msg_rate_expired"] = self.core.expiry_statistics()
         return found
 
     # Life -----------------------------------------------------------------------------------------

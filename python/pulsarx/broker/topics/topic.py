@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from pulsarx import errors
 from pulsarx._pycore.ground.weak_list import WeakList
@@ -11,6 +11,7 @@ from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
 from pulsarx.broker.policies.creation import check_subscription_type, may_create_subscription
+from pulsarx.broker.topics.backlog_limits import BacklogLimits
 from pulsarx.broker.topics.deduplication import Deduplication, forget_snapshot, snapshot_path
 from pulsarx.broker.topics.producer_registry import ProducerRegistry
 from pulsarx.broker.topics.trimming import Trimming
@@ -58,9 +59,14 @@ class Topic:
             self._before_trimming,
         )
         self.topic_id = record.topic_id
+        policies = runtime.policies.of_topic(self.name)
+        self.policies = policies.messages  # as they are in force
+        self.backlog_limits = BacklogLimits(
+            self.name, runtime, self.ledger, lambda: list(self.subscriptions.values())
+        )
         # Told apart, and not stored again, are messages that are sent again; None: they are not.
         self.deduplication: Deduplication | None = None
-        if runtime.policies.of_topic(self.name).deduplication:
+        if policies.deduplication:
             self.deduplication = self._deduplication()
         elif (path := snapshot_path(runtime, record.topic_id)) is not None:
             forget_snapshot(path, runtime)
@@ -79,9 +85,14 @@ class Topic:
             raise errors.TopicNotFound(f"{self.name}: it was deleted")
 
     def check_may_publish(self) -> None:
-        """TopicTerminated: it takes no more messages."""
+        """TopicTerminated: it takes no more messages. ProducerBlockedQuotaExceededError and
+        ...Exception: its backlog is larger than its quota."""
         if self.ledger.is_terminated:
             raise errors.TopicTerminated(f"{self.name} is terminated and takes no more messages")
+        if self.policies.quotas:
+            self.backlog_limits.check_may_publish(self.policies.quotas)
+            if self.backlog_limits.held_by is not None:  # there is room by now
+                self.check_backlog()
 
     @property
     def tail(self) -> LedgerTail:
@@ -111,7 +122,10 @@ class Topic:
     ) -> Subscription:
         from pulsarx.broker.subscriptions.subscription import Subscription
 
-        return Subscription(self, name, record, tracker)
+        made = Subscription(self, name, record, tracker)
+        if self.policies.ttl_seconds:
+            made.use_policies(self.policies)
+        return made
 
     def subscribe(self, request: SubscribeRequest, make: MakeConsumer) -> ConsumerCore:
         """Attach a consumer to a subscription, which is made when it does not exist."""
@@ -298,7 +312,28 @@ class Topic:
         )
 
     def apply_policies(self) -> None:
-        """Have what was set be in force, for the producers that are there too."""
+        """Have what was set be in force, for the producers and consumers that are there too."""
+        with self.lock:
+            if self._is_gone:
+                return
+            self.policies = self.runtime.policies.of_topic(self.name).messages
+            for subscription in self.all_subscriptions():
+                subscription.use_policies(self.policies)
+        with self.producers.unchanged() as producers:
+            for producer in producers.values():
+                self.instruct(producer)
+        self.expire()
+        self.check_backlog()
+        self.trim()
+
+    def instruct(self, producer: Any) -> None:
+        """Tell a producer what the policies want of it."""
+        producer.limit_delay(self.policies.delayed_delivery.delay_max_ms)
+        if self.backlog_limits.held_by is not None:
+            producer.hold(self.backlog_limits.held_by)
+
+    def apply_deduplication(self) -> None:
+        """As apply_policies, of the deduplication."""
         with self.producers.unchanged() as producers:
             if self._is_gone:
                 return
@@ -330,6 +365,31 @@ class Topic:
     @property
     def deduplication_status(self) -> str:
         return "Disabled" if self.deduplication is None else "Enabled"
+
+    # Expiry and backlog ---------------------------------------------------------------------------
+
+    def expire(self) -> None:
+        """Acknowledge what is older than the messages of the topic may become, up to the first one
+        that is not."""
+        seconds = self.policies.ttl_seconds
+        if not seconds:
+            return
+        position = self.ledger.position_at_time(self.runtime.clock.now_ms() - seconds * 1000)
+        moved = False
+        for subscription in self.all_subscriptions():
+            with suppress(errors.SubscriptionNotFound):  # it was deleted meanwhile
+                moved = subscription.expire_before(position) or moved
+        if moved:
+            self.trim_soon()
+
+    def check_backlog(self) -> None:
+        """Do what the backlog quotas say."""
+        quotas = self.policies.quotas
+        if not quotas and self.backlog_limits.held_by is None:
+            return
+        with suppress(errors.SubscriptionNotFound):  # it was deleted meanwhile
+            if self.backlog_limits.check(quotas, self.producers.open_producers):
+                self.trim_soon()
 
     # Statistics -----------------------------------------------------------------------------------
 

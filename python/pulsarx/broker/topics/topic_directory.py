@@ -20,6 +20,7 @@ from pulsarx.broker.topics.partitioned_topic import (
     growth,
     partition_count_of,
 )
+from pulsarx.broker.topics.policy_checks import PolicyChecks
 from pulsarx.broker.topics.topic import Topic
 from pulsarx.broker.topics.topic_deletion import TopicDeletion, topics_of_namespace
 from pulsarx.topic_name import TopicName, check_is_for_users, is_system_topic
@@ -43,6 +44,7 @@ class TopicDirectory:
         self._topics: dict[str, Topic] = {}
         self._partitioned: dict[str, PartitionedTopic] = {}
         self._followers = WeakList()  # with created(name) and deleted(name)
+        self._checks = PolicyChecks(runtime, self.open_topics)
 
     def watch(self, follower: Any) -> None:
         """Call follower.created(name) after each creation of a topic, with or without partitions,
@@ -96,11 +98,14 @@ class TopicDirectory:
             record = self._create(name, create, created)
         check_is_whole(self._runtime.catalogue.state, name)
         try:
-            self._topics[full] = Topic(self._runtime, record)
+            topic = self._topics[full] = Topic(self._runtime, record)
         except BaseException:
             self._runtime.list_cursors_again()
             raise
-        return self._topics[full]
+        if topic.policies.ttl_seconds:
+            self._runtime.background.post(topic.expire)
+        self._checks.needed_by(topic)
+        return topic
 
     def existing(self, name: TopicName) -> Topic:
         """TopicNotFound: there is none, and none is made."""
@@ -342,10 +347,23 @@ class TopicDirectory:
                     topic.partition(each).producers.reserve(topic.holder_name, holder)
         topic.has_grown(partition_count)
 
-    def apply_policies(self) -> None:
-        """Have what was set be in force on all topics, open or not."""
+    def apply_message_policies(self, target: str) -> None:
+        """Have the policies of a namespace, or of a topic with its partitions, be in force on the
+        topics that are open. Those that are not find them when they are opened."""
         for topic in self.open_topics():
-            topic.apply_policies()
+            name = TopicName.of(topic.name)
+            if target in (name.namespace_name, name.partitioned_name):
+                topic.apply_policies()
+                self._checks.needed_by(topic)
+
+    def close_checks(self) -> None:
+        """Nothing is looked at any more."""
+        self._checks.close()
+
+    def apply_policies(self) -> None:
+        """Have what was set about deduplication be in force on all topics, open or not."""
+        for topic in self.open_topics():
+            topic.apply_deduplication()
         with self._lock:
             for record in list(self._runtime.catalogue.state.topics.values()):
                 path = snapshot_path(self._runtime, record.topic_id)
