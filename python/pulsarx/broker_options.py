@@ -34,6 +34,7 @@ BACKLOG_QUOTA_POLICIES = (
     "producer_exception",
     "consumer_backlog_eviction",
 )
+INACTIVE_TOPIC_MODES = ("delete_when_no_subscriptions", "delete_when_subscriptions_caught_up")
 SUBSCRIPTION_TYPES = ("Exclusive", "Failover", "Shared", "Key_Shared")
 
 
@@ -159,6 +160,21 @@ _ROWS = (
      "What is done above one of these limits.", BACKLOG_QUOTA_POLICIES),
     ("precise_time_based_backlog_quota_check", False, None, None, False, True,
      "Limit the age of messages one by one, not by the ledgers that are closed."),
+    ("broker_delete_inactive_topics_enabled", False, None, None, False, True,
+     "Delete topics that nobody uses. Pulsar: on."),
+    ("broker_delete_inactive_topics_frequency_seconds", 60, 1, INT32_MAX, False, True,
+     "How often such topics are looked for."),
+    ("broker_delete_inactive_topics_mode", "delete_when_no_subscriptions", None, None, False, True,
+     "Whether a topic with subscriptions is used: always, or while one has a backlog or consumer.",
+     INACTIVE_TOPIC_MODES),
+    ("broker_delete_inactive_topics_max_inactive_duration_seconds", 0, 0, INT32_MAX, False, True,
+     "For how long nobody may use a topic; 0: as long as the time between two looks."),
+    ("broker_delete_inactive_partitioned_topic_metadata_enabled", False, None, None, False, True,
+     "Delete partitioned topics too, when none of their partitions is used."),
+    ("subscription_expiration_time_minutes", 0, 0, CENTURY_MINUTES, False, True,
+     "A durable subscription that nobody uses is deleted after this time; 0: never."),
+    ("subscription_expiry_check_interval_in_minutes", 5, 1, CENTURY_MINUTES, False, True,
+     "How often such subscriptions are looked for."),
     ("delayed_delivery_max_delay_in_millis", 0, 0, 2**63 - 1, False, True,
      "How long a message may be delayed; longer ones raise NotAllowedError. 0: without limit."),
     ("managed_ledger_max_entries_per_ledger", 50_000, 1, INT32_MAX, False, True,
@@ -237,6 +253,13 @@ class BrokerOptions:
     backlog_quota_default_limit_second: int
     backlog_quota_default_retention_policy: str
     precise_time_based_backlog_quota_check: bool
+    broker_delete_inactive_topics_enabled: bool
+    broker_delete_inactive_topics_frequency_seconds: int
+    broker_delete_inactive_topics_mode: str
+    broker_delete_inactive_topics_max_inactive_duration_seconds: int
+    broker_delete_inactive_partitioned_topic_metadata_enabled: bool
+    subscription_expiration_time_minutes: int
+    subscription_expiry_check_interval_in_minutes: int
     delayed_delivery_max_delay_in_millis: int
     managed_ledger_max_entries_per_ledger: int
     managed_ledger_max_size_per_ledger_mbytes: int

@@ -130,6 +130,46 @@ class MessagePolicies:
     def remove_delayed_delivery_policies(self, target: str) -> None:
         self._set_message_policy(target, "delayed_delivery", None)
 
+    # What nobody uses -----------------------------------------------------------------------------
+
+    def set_inactive_topic_policies(
+        self, target: str, mode: str, seconds: int, enabled: bool
+    ) -> None:
+        """Whether a topic is deleted that nobody used for so many seconds.
+
+        mode: `delete_when_no_subscriptions`: it has no producer, reader or subscription;
+        `delete_when_subscriptions_caught_up`: no producer, reader or consumer, and its
+        subscriptions have acknowledged everything; they go with it. With messages it stays for the
+        time that retention keeps them, for ever where that is -1. Partitioned topics go as a whole,
+        where BrokerOptions(broker_delete_inactive_partitioned_topic_metadata_enabled=True) says so.
+        """
+        if not isinstance(enabled, bool):
+            raise ValueError(f"enabled must be a bool, not {type(enabled).__name__}")
+        value = {"mode": mode, "seconds": _integer("seconds", seconds), "enabled": enabled}
+        self._set_message_policy(target, "inactive_topics", value)
+
+    def get_inactive_topic_policies(self, target: str) -> dict[str, Any] | None:
+        """{"mode", "seconds", "enabled"}."""
+        found: dict[str, Any] | None = self._get_message_policy(target, "inactive_topics")
+        return found
+
+    def remove_inactive_topic_policies(self, target: str) -> None:
+        self._set_message_policy(target, "inactive_topics", None)
+
+    def set_subscription_expiration_time(self, target: str, minutes: int) -> None:
+        """Delete durable subscriptions that have no consumer and that nobody used for so many
+        minutes. 0: they stay, whatever the levels above say."""
+        minutes = _integer("minutes", minutes)
+        self._set_message_policy(target, "subscription_expiration_time", minutes)
+
+    def get_subscription_expiration_time(self, target: str) -> int | None:
+        """Minutes."""
+        found: int | None = self._get_message_policy(target, "subscription_expiration_time")
+        return found
+
+    def remove_subscription_expiration_time(self, target: str) -> None:
+        self._set_message_policy(target, "subscription_expiration_time", None)
+
     def _set_message_policy(self, target: str, name: str, value: object) -> None:
         arguments = {self._LEVEL: target, "policy": {name: value}}
         self._channel.perform(f"{self._LEVEL}s.set_policy", arguments)

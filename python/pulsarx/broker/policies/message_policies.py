@@ -1,10 +1,11 @@
-"""The policies about what becomes of stored messages: expiry, retention, backlog quotas, delayed
-delivery. A topic's policy wins over its namespace's, that over the broker's options."""
+"""The policies about what becomes of stored messages, and of topics nobody uses: expiry, retention,
+backlog quotas, delayed delivery, inactive topics and subscriptions. A topic's policy wins over its
+namespace's, that over the broker's options."""
 
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx.broker_options import BACKLOG_QUOTA_POLICIES, INT32_MAX
+from pulsarx.broker_options import BACKLOG_QUOTA_POLICIES, INACTIVE_TOPIC_MODES, INT32_MAX
 from pulsarx.topic_name import TopicName, is_system_subscription, is_system_topic
 
 TYPE_CHECKING = False
@@ -18,9 +19,12 @@ INT64_MAX = 2**63 - 1
 RETENTION = "retention"
 MESSAGE_TTL = "message_ttl"
 DELAYED_DELIVERY = "delayed_delivery"
+INACTIVE_TOPICS = "inactive_topics"
+SUBSCRIPTION_EXPIRATION = "subscription_expiration_time"
 DESTINATION_STORAGE, MESSAGE_AGE = "destination_storage", "message_age"
 QUOTA_TYPES = (DESTINATION_STORAGE, MESSAGE_AGE)
 HOLD, EXCEPTION, EVICTION = BACKLOG_QUOTA_POLICIES
+NO_SUBSCRIPTIONS, CAUGHT_UP = INACTIVE_TOPIC_MODES
 
 
 def is_exempt(name: TopicName) -> bool:
@@ -46,6 +50,17 @@ class BacklogQuota:
         self.policy = policy
 
 
+class InactiveTopics:
+    """When a topic that nobody uses is deleted. A value."""
+
+    __slots__ = ("enabled", "mode", "seconds")
+
+    def __init__(self, mode: str, seconds: int, enabled: bool) -> None:
+        self.mode = mode
+        self.seconds = seconds
+        self.enabled = enabled
+
+
 class DelayedDelivery:
     """Whether messages wait for their time, how much before it they may come, and how long they
     may be told to wait (0: without limit). A value."""
@@ -59,18 +74,26 @@ class DelayedDelivery:
 
 
 class MessagePolicies:
-    """What holds on one topic. A value. ttl_seconds: 0 for off."""
+    """What holds on one topic. A value. ttl_seconds, subscription_expiration_minutes: 0 for off."""
 
-    __slots__ = ("delayed_delivery", "quotas", "ttl_seconds")
+    __slots__ = (
+        "delayed_delivery", "inactive_topics", "quotas", "subscription_expiration_minutes",
+        "ttl_seconds",
+    )  # fmt: skip
 
     def __init__(self, policies: dict[str, Any], options: BrokerOptions, exempt: bool) -> None:
         """policies: what is set, the topic's over the namespace's. exempt: see is_exempt."""
         self.ttl_seconds: int = policies.get(MESSAGE_TTL, options.ttl_duration_default_in_seconds)
+        self.subscription_expiration_minutes: int = policies.get(
+            SUBSCRIPTION_EXPIRATION, options.subscription_expiration_time_minutes
+        )
         self.quotas = _quotas(policies, options)
+        self.inactive_topics = _inactive_topics(policies, options)
         self.delayed_delivery = _delayed_delivery(policies, options)
         if exempt:
-            self.ttl_seconds = 0
+            self.ttl_seconds = self.subscription_expiration_minutes = 0
             self.quotas = {}
+            self.inactive_topics.enabled = False
 
 
 def _quotas(policies: dict[str, Any], options: BrokerOptions) -> dict[str, BacklogQuota]:
@@ -89,6 +112,18 @@ def _quotas(policies: dict[str, Any], options: BrokerOptions) -> dict[str, Backl
             policy = options.backlog_quota_default_retention_policy
             found[kind] = BacklogQuota(limit, policy if value is None else value["policy"])
     return found
+
+
+def _inactive_topics(policies: dict[str, Any], options: BrokerOptions) -> InactiveTopics:
+    found = policies.get(INACTIVE_TOPICS)
+    if found is not None:
+        return InactiveTopics(found["mode"], found["seconds"], found["enabled"])
+    seconds = options.broker_delete_inactive_topics_max_inactive_duration_seconds
+    return InactiveTopics(
+        options.broker_delete_inactive_topics_mode,
+        seconds or options.broker_delete_inactive_topics_frequency_seconds,
+        options.broker_delete_inactive_topics_enabled,
+    )
 
 
 def _delayed_delivery(policies: dict[str, Any], options: BrokerOptions) -> DelayedDelivery:
@@ -154,6 +189,22 @@ def _quota_check(kind: str) -> Callable[[object], object]:
     return check
 
 
+def _inactive(value: object) -> object:
+    found = _fields(INACTIVE_TOPICS, value, {"mode", "seconds", "enabled"})
+    if found["mode"] not in INACTIVE_TOPIC_MODES:
+        raise ValueError(
+            f"{INACTIVE_TOPICS}: mode must be {' or '.join(INACTIVE_TOPIC_MODES)}, not "
+            f"{found['mode']!r:.100}"
+        )
+    _whole(f"{INACTIVE_TOPICS}: seconds", found["seconds"], 1)
+    _flag(f"{INACTIVE_TOPICS}: enabled", found["enabled"])
+    return found
+
+
+def _expiration(value: object) -> object:
+    return _whole(SUBSCRIPTION_EXPIRATION, value, 0)
+
+
 def _delayed(value: object) -> object:
     names = {"active", "tick_time_millis", "max_delivery_delay_in_millis"}
     found = _fields(DELAYED_DELIVERY, value, names)
@@ -173,6 +224,8 @@ CHECKS: dict[str, Callable[[object], object]] = {
     MESSAGE_TTL: _ttl,
     RETENTION: _retention,
     DELAYED_DELIVERY: _delayed,
+    INACTIVE_TOPICS: _inactive,
+    SUBSCRIPTION_EXPIRATION: _expiration,
     **{quota_name(kind): _quota_check(kind) for kind in QUOTA_TYPES},
 }
 

@@ -54,8 +54,9 @@ class Subscription:
     """A subscription of a topic. Any thread may call; topic.lock orders attaching and leaving."""
 
     __slots__ = (
-        "__weakref__", "_consumers", "_kind", "_partition_index", "_read_any", "core", "dispatcher",
-        "flush", "host", "name", "record", "removed", "runtime", "topic", "tracker",
+        "__weakref__", "_consumers", "_kind", "_partition_index", "_read_any", "core",
+        "dispatcher", "flush", "host", "last_active_ms", "name", "record", "removed", "runtime",
+        "topic", "tracker",
     )  # fmt: skip
 
     def __init__(
@@ -68,6 +69,7 @@ class Subscription:
         """record: None for a non-durable one."""
         self.topic = topic
         self.runtime = runtime = topic.runtime
+        self.last_active_ms = runtime.clock.now_ms()
         self.record = record
         self.name = name
         self.tracker = tracker
@@ -88,6 +90,17 @@ class Subscription:
     def durable(self) -> bool:
         return self.record is not None
 
+    def touch(self) -> None:
+        """It is used now."""
+        self.last_active_ms = self.runtime.clock.now_ms()
+
+    def is_idle_for(self, idle_ms: int) -> bool:
+        """Whether it has no consumer, and nobody used it for so long."""
+        self.detach_forgotten()
+        if self.consumers():
+            self.touch()
+        return self.runtime.clock.now_ms() - self.last_active_ms >= idle_ms
+
     # Consumers ------------------------------------------------------------------------------------
 
     def consumers(self) -> list[ConsumerCore]:
@@ -102,6 +115,7 @@ class Subscription:
         ConsumerAssignError: sticky ranges that overlap with another's.
         """
         self.detach_forgotten()
+        self.touch()
         self._check_limit()
         self._take_type(request)
         context = EntryContext(
@@ -173,6 +187,8 @@ class Subscription:
             if self._consumers.pop(receiver, None) is None:
                 return
             self._read_any.discard(receiver)
+            self.touch()
+            self.topic.touch()
             try:
                 if not self.removed:
                     receiver.dispatcher.leave(receiver)
@@ -191,6 +207,7 @@ class Subscription:
         on as not. Durable on return."""
         with self.topic.lock:  # so that the position is not trimmed before it is taken
             position = find()
+            self.touch()
             self.ledger_changed()  # it may be in a ledger that came a moment ago
             try:
                 if self.topic.ledger.ledgers():
@@ -223,6 +240,7 @@ class Subscription:
         if expired:
             moved = bool(self.dispatcher.expire_before(ledger_id, ordinal))
         else:
+            self.touch()
             moved = bool(self.dispatcher.acknowledge_before(ledger_id, ordinal))
         self.tracker.flush()
         return moved

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pulsarx.broker.runtime import BrokerRuntime
+    from pulsarx.broker.topics.inactivity import Inactivity
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.clock import Timer
 
@@ -65,7 +66,12 @@ class PeriodicCheck:
 class PolicyChecks:
     """The checks of one broker. Any thread may call."""
 
-    def __init__(self, runtime: BrokerRuntime, topics: Callable[[], list[Topic]]) -> None:
+    def __init__(
+        self,
+        runtime: BrokerRuntime,
+        topics: Callable[[], list[Topic]],
+        inactivity: Inactivity,
+    ) -> None:
         """topics: those that are open."""
         options = runtime.options
         self._topics = topics
@@ -74,6 +80,20 @@ class PolicyChecks:
         seconds = options.backlog_quota_check_interval_in_seconds
         self._backlog = PeriodicCheck(runtime, seconds * 1000, self._check_backlogs)
         self._room = PeriodicCheck(runtime, _HELD_MS, self._look_for_room)
+        self._inactivity = inactivity
+        seconds = options.broker_delete_inactive_topics_frequency_seconds
+        self._topics_gone = PeriodicCheck(runtime, seconds * 1000, inactivity.delete_topics)
+        minutes = options.subscription_expiry_check_interval_in_minutes
+        self._subscriptions_gone = PeriodicCheck(
+            runtime, minutes * 60_000, inactivity.delete_subscriptions
+        )
+
+    def look_for_inactive(self) -> None:
+        """Arm what deletes topics and subscriptions, where a policy asks for it."""
+        if self._inactivity.topics_may_go():
+            self._topics_gone.arm()
+        if self._inactivity.subscriptions_may_go():
+            self._subscriptions_gone.arm()
 
     def needed_by(self, topic: Topic) -> None:
         """Arm what the policies of a topic need."""
@@ -104,7 +124,8 @@ class PolicyChecks:
         return any(each.backlog_limits.held_by is not None for each in held)
 
     def close(self) -> None:
-        for each in (self._expiry, self._backlog, self._room):
+        checks = (self._expiry, self._backlog, self._room)
+        for each in (*checks, self._topics_gone, self._subscriptions_gone):
             each.close()
 
 

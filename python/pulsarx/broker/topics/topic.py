@@ -11,6 +11,7 @@ from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
 from pulsarx.broker.policies.creation import check_subscription_type, may_create_subscription
+from pulsarx.broker.policies.message_policies import NO_SUBSCRIPTIONS, is_exempt_subscription
 from pulsarx.broker.topics.backlog_limits import BacklogLimits
 from pulsarx.broker.topics.deduplication import Deduplication, forget_snapshot, snapshot_path
 from pulsarx.broker.topics.producer_registry import ProducerRegistry
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.catalogue import Catalogue
     from pulsarx.broker.catalogue.state import SubscriptionRecord, TopicRecord
     from pulsarx.broker.ledgers.ledger_list import Position
+    from pulsarx.broker.policies.message_policies import InactiveTopics
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.schemas.registry import SchemaRegistry
     from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
@@ -38,8 +40,13 @@ class Topic:
     """Opens ledgers and cursors, attaches producers and consumers; its lock orders that. Calls of
     the control plane; hot calls do not come here."""
 
-    def __init__(self, runtime: BrokerRuntime, record: TopicRecord) -> None:
+    def __init__(
+        self, runtime: BrokerRuntime, record: TopicRecord, last_active_ms: int | None = None
+    ) -> None:
+        """last_active_ms: when it was used last; None: now."""
         self.runtime = runtime
+        now_ms = runtime.clock.now_ms()
+        self.last_active_ms = now_ms if last_active_ms is None else last_active_ms
         self.name: str = record.name
         self.lock = threading.RLock()
         self.decompressed_size_max = runtime.decompressed_size_max
@@ -72,7 +79,9 @@ class Topic:
             forget_snapshot(path, runtime)
         for each in record.subscriptions.values():
             tracker = self._cursors().open(each)
-            self.subscriptions[each.name] = self._subscription(each.name, each, tracker)
+            made = self._subscription(each.name, each, tracker)
+            made.last_active_ms = self.last_active_ms
+            self.subscriptions[each.name] = made
 
     @property
     def is_gone(self) -> bool:
@@ -87,6 +96,7 @@ class Topic:
     def check_may_publish(self) -> None:
         """TopicTerminated: it takes no more messages. ProducerBlockedQuotaExceededError and
         ...Exception: its backlog is larger than its quota."""
+        self.touch()
         if self.ledger.is_terminated:
             raise errors.TopicTerminated(f"{self.name} is terminated and takes no more messages")
         if self.policies.quotas:
@@ -132,6 +142,7 @@ class Topic:
         with self.lock:
             self.runtime.state.require_open()  # else this consumer would never be closed
             self.check_not_gone()
+            self.touch()
             check_subscription_type(self.runtime, self.name, request.type_name)
             self._check_consumer_limit()
             name = request.subscription_name
@@ -240,6 +251,7 @@ class Topic:
         record = self.runtime.catalogue.state.topics[self.name].subscriptions[new.name]
         made = self._subscription(new.name, record, new.tracker)
         self.subscriptions[new.name] = made
+        self.touch()
         # A ledger that came since the tracker was made was told to the others only.
         made.ledger_changed()
         return made
@@ -262,6 +274,7 @@ class Topic:
             self.runtime.catalogue.commit([changes.remove_subscription(self.name, name)])
             del self.subscriptions[name]
             subscription.remove()
+            self.touch()
         self.trim()
 
     def reader_cursor(self, schema: object) -> ReaderCursor:
@@ -270,6 +283,7 @@ class Topic:
         made = ReaderCursor(self, schema)
         with self.lock:
             self.check_not_gone()
+            self.touch()
             if self._reader_cursors is None:
                 self._reader_cursors = WeakList()
             self._reader_cursors.add(made)
@@ -355,6 +369,7 @@ class Topic:
     def producer_left(self, name: str, producer: Any) -> None:
         """Its name is free again."""
         self.producers.remove(name, producer)
+        self.touch()
         if self.deduplication is not None:
             self.deduplication.left(name)
 
@@ -365,6 +380,36 @@ class Topic:
     @property
     def deduplication_status(self) -> str:
         return "Disabled" if self.deduplication is None else "Enabled"
+
+    # Inactivity -----------------------------------------------------------------------------------
+
+    def touch(self) -> None:
+        """It is used now."""
+        self.last_active_ms = self.runtime.clock.now_ms()
+
+    def is_inactive(self, policy: InactiveTopics) -> bool:
+        """Whether nobody has used it for as long as the policy says, and retention keeps nothing of
+        it."""
+        if self._is_used(policy.mode):
+            self.touch()
+            return False
+        idle_ms = self.runtime.clock.now_ms() - self.last_active_ms
+        if idle_ms < policy.seconds * 1000:
+            return False
+        if not self.ledger.entry_count():
+            return True
+        kept_minutes = self.runtime.policies.of_topic(self.name).retention.time_minutes
+        return 0 <= kept_minutes * 60_000 <= idle_ms
+
+    def _is_used(self, mode: str) -> bool:
+        for each in self.all_subscriptions():
+            each.detach_forgotten()
+        found = [each for each in self.all_subscriptions() if not is_exempt_subscription(each.name)]
+        if self.producers.is_used() or self.readers():
+            return True
+        if mode == NO_SUBSCRIPTIONS:
+            return bool(found)
+        return any(each.consumers() or each.backlog()[1] for each in found)
 
     # Expiry and backlog ---------------------------------------------------------------------------
 
@@ -571,6 +616,7 @@ def delete_subscriptions(topics: list[Topic], name: str, force: bool) -> None:
         commit([changes.remove_subscription(topic.name, name) for topic in there])
         for topic in there:
             topic.subscriptions.pop(name).remove()
+            topic.touch()
     for topic in there:
         topic.trim_soon()
 

@@ -11,6 +11,7 @@ from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.policies.creation import topic_creation
 from pulsarx.broker.topics.deduplication import forget_snapshot, snapshot_path
+from pulsarx.broker.topics.inactivity import Inactivity
 from pulsarx.broker.topics.partitioned_topic import (
     PartitionedTopic,
     check_is_whole,
@@ -44,7 +45,9 @@ class TopicDirectory:
         self._topics: dict[str, Topic] = {}
         self._partitioned: dict[str, PartitionedTopic] = {}
         self._followers = WeakList()  # with created(name) and deleted(name)
-        self._checks = PolicyChecks(runtime, self.open_topics)
+        self._inactivity = Inactivity(runtime, self)
+        self._checks = PolicyChecks(runtime, self.open_topics, self._inactivity)
+        self._checks.look_for_inactive()
 
     def watch(self, follower: Any) -> None:
         """Call follower.created(name) after each creation of a topic, with or without partitions,
@@ -55,6 +58,8 @@ class TopicDirectory:
 
     def _announce(self, created: list[TopicName]) -> None:
         for name in created:
+            if str(name) not in self._topics:
+                self._inactivity.note(str(name))
             for follower in self._followers.members():
                 follower.created(name)
 
@@ -94,11 +99,13 @@ class TopicDirectory:
         if found is not None:
             return found
         record = self._runtime.catalogue.state.topics.get(full)
+        record_is_new = record is None
         if record is None:
             record = self._create(name, create, created)
         check_is_whole(self._runtime.catalogue.state, name)
         try:
-            topic = self._topics[full] = Topic(self._runtime, record)
+            active_ms = None if record_is_new else self._inactivity.active_ms(name)
+            topic = self._topics[full] = Topic(self._runtime, record, active_ms)
         except BaseException:
             self._runtime.list_cursors_again()
             raise
@@ -279,6 +286,7 @@ class TopicDirectory:
                 deletion.commit(more(self._runtime.catalogue.state))
                 for name in names:
                     self._topics.pop(name, None)
+                    self._inactivity.forget(name)
                     partitioned = self._partitioned.pop(name, None)
                     if partitioned is not None:
                         partitioned.is_deleted = True
@@ -312,6 +320,7 @@ class TopicDirectory:
             except errors.NotAllowedError:
                 return
             del self._topics[topic.name]
+            self._inactivity.note(topic.name, topic.last_active_ms)
             topic.close()
 
     # Growing --------------------------------------------------------------------------------------
@@ -345,6 +354,7 @@ class TopicDirectory:
             if holder is not None:  # before anybody else can come
                 for each in range(record.partition_count, partition_count):
                     topic.partition(each).producers.reserve(topic.holder_name, holder)
+        self._inactivity.note(topic.name)
         topic.has_grown(partition_count)
 
     def apply_message_policies(self, target: str) -> None:
@@ -355,6 +365,7 @@ class TopicDirectory:
             if target in (name.namespace_name, name.partitioned_name):
                 topic.apply_policies()
                 self._checks.needed_by(topic)
+        self._checks.look_for_inactive()
 
     def close_checks(self) -> None:
         """Nothing is looked at any more."""
