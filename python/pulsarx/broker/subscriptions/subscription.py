@@ -245,12 +245,44 @@ class Subscription:
         self.tracker.flush()
         return moved
 
-    def expire_before(self, position: Position) -> bool:
-        """Acknowledge what expired, up to a position of the topic; False: nothing did."""
-        if not position[0] or is_exempt_subscription(self.name):
+    def expire(self, before_ms: int) -> bool:
+        """Acknowledge what was published before a time, up to the first entry that was not; False:
+        nothing was."""
+        if is_exempt_subscription(self.name):
+            return False
+        position = self._end_of_old(before_ms)
+        if not position[0]:
             return False
         self.ledger_changed()  # it may be in a ledger that came a moment ago
         return self.acknowledge_before(position, expired=True)
+
+    def _end_of_old(self, before_ms: int) -> Position:
+        ledgers = self.topic.ledger
+        first_ledger, first_message = self.mark_delete()
+        found = (0, 0)
+        for ledger in ledgers.ledgers():
+            if ledger.ledger_id < first_ledger:
+                continue
+            start = first_message if ledger.ledger_id == first_ledger else 0
+            messages = ledgers.published_counts(ledger)[1]
+            if start >= messages:
+                continue
+            try:
+                span = ledgers.span(ledger)
+                ordinal, stopped = span.file.end_of_old(before_ms, start, span.end)
+            except LedgerTrimmed:
+                continue
+            except errors.CorruptDataError:
+                # Nothing of it can be read. Who reads it is told, unless it is old as a whole.
+                if ledger.state != "sealed" or ledger.last_publish_ms >= before_ms:
+                    break
+                ordinal, stopped = messages, False
+            if ordinal > start:
+                found = (ledger.ledger_id, ordinal)
+            # What came since was not looked at.
+            if stopped or ordinal < messages:
+                break
+        return found
 
     def use_policies(self, policies: MessagePolicies) -> None:
         """Have them be in force, for the consumers that are there too."""

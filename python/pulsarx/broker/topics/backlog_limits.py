@@ -162,8 +162,7 @@ class BacklogLimits:
         holders = self._holders()
         if self._runtime.options.precise_time_based_backlog_quota_check:
             before_ms = self._runtime.clock.now_ms() - int(_KEPT * seconds * 1000)
-            position = self._ledger.position_at_time(before_ms)
-            moved = [each.acknowledge_before(position, expired=True) for each in holders]
+            moved = [each.expire(before_ms) for each in holders]
         else:
             last = self._last_old_ledger(seconds)
             end = (last, self._ledger.messages_in(last))

@@ -419,11 +419,11 @@ class Topic:
         seconds = self.policies.ttl_seconds
         if not seconds:
             return
-        position = self.ledger.position_at_time(self.runtime.clock.now_ms() - seconds * 1000)
+        before_ms = self.runtime.clock.now_ms() - seconds * 1000
         moved = False
         for subscription in self.all_subscriptions():
             with suppress(errors.SubscriptionNotFound):  # it was deleted meanwhile
-                moved = subscription.expire_before(position) or moved
+                moved = subscription.expire(before_ms) or moved
         if moved:
             self.trim_soon()
 

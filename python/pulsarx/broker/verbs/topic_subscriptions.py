@@ -100,7 +100,7 @@ def expire_messages(broker: Broker, topic: str, name: str, seconds: int) -> None
         raise ValueError(f"expire_messages: {seconds} seconds; it must be 0 or more")
     before_ms = broker.runtime.clock.now_ms() - seconds * 1000
     for each, subscription in _subscriptions(topics_of(broker, topic), name):
-        if subscription.expire_before(each.ledger.position_at_time(before_ms)):
+        if subscription.expire(before_ms):
             each.trim_soon()
 
 
