@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
+import sleeping_thread
+from child_process import run_program
+from sleeping_thread import until_asleep
 from topic_reading import OpenClient, Told, drain, numbers, payloads
 
 import pulsarx
@@ -51,12 +55,14 @@ def first(client: pulsarx.Client, name: str) -> int:
 
 
 class Sender:
-    """Sends one message in a thread."""
+    """Sends one message in a thread, and waits by now."""
 
     def __init__(self, producer: Any, payload: bytes = b"late") -> None:
         self.outcome: Any = None
         self._thread = threading.Thread(target=self._send, args=(producer, payload))
         self._thread.start()
+        until_asleep(self._thread)
+        assert self._thread.is_alive()
 
     def _send(self, producer: Any, payload: bytes) -> None:
         try:
@@ -105,6 +111,8 @@ def test_a_held_send_times_out(manual_clock: pulsarx.ManualClock) -> None:
         told = Told()
         thread = threading.Thread(target=producer.send_async, args=(b"late", told))
         thread.start()
+        until_asleep(thread)
+        assert thread.is_alive()
         while thread.is_alive():
             manual_clock.advance(5)
             thread.join(0.01)
@@ -172,6 +180,71 @@ def test_removing_the_quota_lets_producers_go_on(manual_clock: pulsarx.ManualClo
         sender = Sender(producer)
         client.admin.topics.remove_backlog_quota("t")
         assert isinstance(sender.ends(manual_clock, 0), pulsarx.MessageId)
+
+
+def test_ctrl_c_ends_the_waiting_and_sends_nothing(folder: Path) -> None:
+    program = """
+import os, signal, sys, threading, pulsarx
+
+sys.path.insert(0, sys.argv[2])
+from sleeping_thread import until_asleep
+
+client = pulsarx.Client(sys.argv[1], durability="os")
+client.subscribe("t", "s").close()
+producer = client.create_producer("t", send_timeout_millis=0)
+producer.send(bytes(5000))
+client.admin.topics.set_backlog_quota("t", limit_size=1000)
+
+
+def strike():
+    until_asleep(threading.main_thread())
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+threading.Thread(target=strike).start()
+try:
+    producer.send(b"late")
+except pulsarx.InterruptedByKeyboard:
+    print("interrupted")
+client.admin.topics.remove_backlog_quota("t")
+producer.send(b"in time")
+consumer = client.subscribe("t", "s")
+print(len(consumer.receive(1000).data()), consumer.receive(1000).data().decode())
+client.close()
+"""
+    helpers = Path(str(sleeping_thread.__file__)).parent
+    assert run_program(program, folder, helpers) == ["interrupted", "5000 in time"]
+
+
+def test_held_threads_lose_and_double_nothing(manual_clock: pulsarx.ManualClock) -> None:
+    with pulsarx.Client("memory:x", clock=manual_clock) as client:
+        consumer = client.subscribe("t", "s", ConsumerType.Shared)
+        client.admin.topics.set_backlog_quota("t", limit_size=20_000)
+
+        def send(producer: Any, begin: int) -> None:
+            for number in range(begin, begin + 50):
+                producer.send(b"%d" % number + KIB)
+
+        producers = [
+            client.create_producer("t", send_timeout_millis=0, batching_enabled=batching)
+            for batching in (False, True)
+        ]
+        threads = [
+            threading.Thread(target=send, args=(producers[at % 2], 50 * at)) for at in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        found: list[int] = []
+        while len(found) < 200:
+            manual_clock.advance(30)
+            for message in drain(consumer)[:40]:
+                found.append(int(message.data()[: -len(KIB)]))
+                consumer.acknowledge(message)
+            consumer.redeliver_unacknowledged_messages()
+        for thread in threads:
+            thread.join()
+        assert sorted(found) == list(range(200))
+        assert drain(consumer) == []
 
 
 # Refusing ---------------------------------------------------------------------------------------
