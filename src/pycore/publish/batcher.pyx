@@ -415,9 +415,9 @@ cdef class Batcher:
     # Life -----------------------------------------------------------------------------------------
 
     cdef int check_open(self) except -1:
-        while self.state == PRODUCER_HELD:
+        while self.state == PRODUCER_HELD and not self.in_order:
             self.wait_while_held()
-        if self.state == PRODUCER_OPEN:
+        if self.state == PRODUCER_OPEN or self.state == PRODUCER_HELD:
             return self.publisher.check_fenced()
         if self.state == PRODUCER_FORKED:
             raise errors.forked_error(self.owner_pid)

@@ -247,6 +247,64 @@ def test_held_threads_lose_and_double_nothing(manual_clock: pulsarx.ManualClock)
         assert drain(consumer) == []
 
 
+def test_many_at_once_wait_as_one(manual_clock: pulsarx.ManualClock) -> None:
+    """Two of them, by key and held, left the producer without its max_pending_messages."""
+    with pulsarx.Client("memory:x", clock=manual_clock, durability="os") as client:
+        consumer = client.subscribe("t", "s", ConsumerType.Shared)
+        producer = client.create_producer(
+            "t", batching_enabled=True, batching_type=pulsarx.BatchingType.KeyBased,
+            max_pending_messages=3, send_timeout_millis=0, batching_max_publish_delay_ms=100_000,
+        )  # fmt: skip
+        producer.send(KIB * 20)
+        client.admin.topics.set_backlog_quota("t", limit_size=10_000)
+        threads = [
+            threading.Thread(
+                target=producer.send_many, args=(numbers(9, 9 * at),), kwargs={"keys": ["k"] * 9}
+            )
+            for at in range(3)
+        ]
+        for thread in threads:
+            thread.start()
+            until_asleep(thread)
+            assert thread.is_alive()
+        client.admin.topics.remove_backlog_quota("t")
+        for thread in threads:
+            thread.join()
+        found = payloads(consumer)[1:]
+        assert sorted(map(int, found)) == list(range(27))
+        for at in range(3):  # each is together
+            place = found.index(b"%d" % (9 * at))
+            assert found[place : place + 9] == numbers(9, 9 * at)
+        for number in range(10):
+            producer.send_async(b"%d" % number, None, partition_key="k")
+        assert len(drain(consumer)) >= 7  # of three that are pending the batch goes out
+
+
+def test_partitions_are_held_one_by_one(manual_clock: pulsarx.ManualClock) -> None:
+    with pulsarx.Client("memory:x", clock=manual_clock) as client:
+        client.admin.topics.create_partitioned_topic("p", 2)
+        consumer = client.subscribe("p", "s", ConsumerType.Shared)
+        producer = client.create_producer(
+            "p", message_router=lambda message, _: int(message.properties()["to"])
+        )
+        producer.send(KIB * 20, properties={"to": "0"})
+        client.admin.topics.set_backlog_quota("p", limit_size=10_000)
+        producer.send(b"room", properties={"to": "1"})
+        thread = threading.Thread(
+            target=producer.send, args=(b"late",), kwargs={"properties": {"to": "0"}}
+        )
+        thread.start()
+        until_asleep(thread)
+        found = drain(consumer)
+        assert sorted(len(each.data()) for each in found) == [4, 20_000]
+        for message in found:
+            consumer.acknowledge(message)
+        while thread.is_alive():
+            manual_clock.advance(1)
+            thread.join(0.01)
+        assert payloads(consumer) == [b"late"]
+
+
 # Refusing ---------------------------------------------------------------------------------------
 
 
