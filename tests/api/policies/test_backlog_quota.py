@@ -247,6 +247,26 @@ def test_held_threads_lose_and_double_nothing(manual_clock: pulsarx.ManualClock)
         assert drain(consumer) == []
 
 
+def test_a_producer_whose_turn_comes_while_others_are_held_is_held_too(
+    manual_clock: pulsarx.ManualClock,
+) -> None:
+    with pulsarx.Client("memory:x", clock=manual_clock) as client:
+        there = filled(client, "s")
+        made: list[Any] = []
+        mode = pulsarx.ProducerAccessMode.WaitForExclusive
+        waiter = threading.Thread(
+            target=lambda: made.append(client.create_producer("t", access_mode=mode))
+        )
+        waiter.start()
+        until_asleep(waiter)
+        client.admin.topics.set_backlog_quota("t", limit_size=10_000)
+        there.close()
+        waiter.join()
+        sender = Sender(made[0])
+        client.admin.topics.remove_backlog_quota("t")
+        assert isinstance(sender.ends(manual_clock, 0), pulsarx.MessageId)
+
+
 def test_many_at_once_wait_as_one(manual_clock: pulsarx.ManualClock) -> None:
     """Two of them, by key and held, left the producer without its max_pending_messages."""
     with pulsarx.Client("memory:x", clock=manual_clock, durability="os") as client:

@@ -311,6 +311,7 @@ def test_a_listener_is_not_given_what_is_too_old(manual_clock: pulsarx.ManualClo
         assert seen == [b"young"]
 
 
+@pytest.mark.standard  # PyArrow is loaded
 def test_columns_leave_out_what_is_too_old(manual_clock: pulsarx.ManualClock) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     with pulsarx.Client("memory:x", clock=manual_clock, broker_options=rarely()) as client:

@@ -11,7 +11,10 @@ producers are held. Evicting leaves it WITHIN, as does shutting: who publishes n
 
 from __future__ import annotations
 
+import threading
+
 from pulsarx import errors
+from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.policies.message_policies import (
     DESTINATION_STORAGE,
     EVICTION,
@@ -50,7 +53,9 @@ class BacklogLimits:
         self._runtime = runtime
         self._ledger = ledger
         self._durable = durable
+        self._lock = threading.RLock()  # of what follows
         self.held_by: str | None = None  # why, of HELD
+        self._held = WeakList()  # producers
 
     # Looking --------------------------------------------------------------------------------------
 
@@ -115,9 +120,24 @@ class BacklogLimits:
 
     # Acting ---------------------------------------------------------------------------------------
 
+    def admit(self, producer: Any) -> None:
+        """A producer comes, which nobody else knows yet."""
+        with self._lock:
+            if self.held_by is not None and producer not in self._held.members():
+                self._hold(producer)
+
+    def _hold(self, producer: Any) -> None:
+        assert self.held_by is not None
+        producer.hold(self.held_by)
+        self._held.add(producer)
+
     def check(self, quotas: dict[str, BacklogQuota], producers: Callable[[], list[Any]]) -> bool:
         """Do what the policies say; whether messages were acknowledged. The topic's lock is not
         held."""
+        with self._lock:
+            return self._check(quotas, producers)
+
+    def _check(self, quotas: dict[str, BacklogQuota], producers: Callable[[], list[Any]]) -> bool:
         evicted = False
         for kind, quota, _ in self.exceeded(quotas):
             if quota.policy == EVICTION:
@@ -131,11 +151,15 @@ class BacklogLimits:
             elif quota.policy == HOLD:
                 held = held or text
         self.held_by = held
-        for producer in producers():
-            if held is not None:
-                producer.hold(held)
-            else:
+        if held is None:
+            for producer in self._held.members():
                 producer.release()
+            self._held = WeakList()
+            return evicted
+        known = self._held.members()
+        for producer in producers():
+            if producer not in known:
+                self._hold(producer)
         return evicted
 
     def _evict(self, kind: str, quota: BacklogQuota) -> bool:

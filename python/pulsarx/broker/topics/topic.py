@@ -343,8 +343,7 @@ class Topic:
     def instruct(self, producer: Any) -> None:
         """Tell a producer what the policies want of it."""
         producer.limit_delay(self.policies.delayed_delivery.delay_max_ms)
-        if self.backlog_limits.held_by is not None:
-            producer.hold(self.backlog_limits.held_by)
+        self.backlog_limits.admit(producer)
 
     def apply_deduplication(self) -> None:
         """As apply_policies, of the deduplication."""

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 from pulsarx import errors
 from pulsarx._pycore.ground.weak_list import WeakList
+from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.policies.creation import topic_creation
 from pulsarx.broker.topics.deduplication import forget_snapshot, snapshot_path
@@ -21,7 +22,7 @@ from pulsarx.broker.topics.partitioned_topic import (
     growth,
     partition_count_of,
 )
-from pulsarx.broker.topics.policy_checks import PolicyChecks
+from pulsarx.broker.topics.policy_checks import PolicyChecks, tell
 from pulsarx.broker.topics.topic import Topic
 from pulsarx.broker.topics.topic_deletion import TopicDeletion, topics_of_namespace
 from pulsarx.topic_name import TopicName, check_is_for_users, is_system_topic
@@ -363,7 +364,8 @@ class TopicDirectory:
         for topic in self.open_topics():
             name = TopicName.of(topic.name)
             if target in (name.namespace_name, name.partitioned_name):
-                topic.apply_policies()
+                # The policy is set, whatever fails of what it does at once: that is tried again.
+                tell(attempt(topic.apply_policies), topic)
                 self._checks.needed_by(topic)
         self._checks.look_for_inactive()
 
