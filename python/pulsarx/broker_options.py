@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    Value = int | bool | str | tuple[str, ...]
+    Value = int | bool | str | tuple[str, ...] | None
 
 INT32_MAX = 2**31 - 1
 ENTRY_SIZE_MAX = 2**30
@@ -40,7 +40,7 @@ SUBSCRIPTION_TYPES = ("Exclusive", "Failover", "Shared", "Key_Shared")
 
 class BrokerOption:
     """A row of the table. lowest and highest: None where the type says it all; choices: of a
-    text, or of the texts in a list."""
+    text, or of the texts in a list. A default of None: an int, or None."""
 
     __slots__ = (
         "name",
@@ -68,7 +68,7 @@ class BrokerOption:
         self.name = name
         self.choices = choices
         self.default = default
-        self.type = type(default)
+        self.type = int if default is None else type(default)
         self.lowest = lowest
         self.highest = highest
         self.persisted = persisted
@@ -76,6 +76,8 @@ class BrokerOption:
         self.doc = doc
 
     def check(self, value: object) -> Value:
+        if value is None and self.default is None:
+            return None
         if self.type is str:
             if not isinstance(value, str) or value not in self.choices:
                 raise ValueError(
@@ -167,8 +169,8 @@ _ROWS = (
     ("broker_delete_inactive_topics_mode", "delete_when_no_subscriptions", None, None, False, True,
      "Whether a topic with subscriptions is used: always, or while one has a backlog or consumer.",
      INACTIVE_TOPIC_MODES),
-    ("broker_delete_inactive_topics_max_inactive_duration_seconds", 0, 0, INT32_MAX, False, True,
-     "For how long nobody may use a topic; 0: as long as the time between two looks."),
+    ("broker_delete_inactive_topics_max_inactive_duration_seconds", None, 1, INT32_MAX, False, True,
+     "For how long nobody may use a topic; None: as long as the time between two looks."),
     ("broker_delete_inactive_partitioned_topic_metadata_enabled", False, None, None, False, True,
      "Delete partitioned topics too, when none of their partitions is used."),
     ("subscription_expiration_time_minutes", 0, 0, CENTURY_MINUTES, False, True,
@@ -256,7 +258,7 @@ class BrokerOptions:
     broker_delete_inactive_topics_enabled: bool
     broker_delete_inactive_topics_frequency_seconds: int
     broker_delete_inactive_topics_mode: str
-    broker_delete_inactive_topics_max_inactive_duration_seconds: int
+    broker_delete_inactive_topics_max_inactive_duration_seconds: int | None
     broker_delete_inactive_partitioned_topic_metadata_enabled: bool
     subscription_expiration_time_minutes: int
     subscription_expiry_check_interval_in_minutes: int
