@@ -52,6 +52,7 @@ class Producer(TypedProducer[T], ProducerCore):
         self._closing = Closing()
         if topic.deduplication is not None:
             self.deduplicate(topic.deduplication.of(name), resume=True)
+        topic.instruct(self)
 
     def send_columns(
         self, value: Any, *, key: Any = None, properties: Any = None, event_timestamp: Any = None

@@ -792,6 +792,35 @@ def administer(w: World) -> Steps:
         if not outcome.interrupted:
             assert namespaces.get_retention("public/default") == (minutes, 10)
     yield lambda: namespaces.get_retention("public/default")
+    for group, target in ((topics, "t"), (namespaces, "public/default")):
+        yield from change_policies(group, target)
+
+
+NOBODY_SUBSCRIBED = "delete_when_no_subscriptions"
+
+
+def change_policies(group: Any, target: str) -> Steps:
+    """None of them changes what the topics of the world do."""
+    yield partial(group.set_message_ttl, target, 100_000)
+    yield partial(group.get_message_ttl, target)
+    yield partial(group.set_backlog_quota, target, limit_time=100_000, type="message_age")
+    yield partial(group.get_backlog_quotas, target)
+    yield partial(group.set_delayed_delivery_policies, target, True, 1000)
+    yield partial(group.get_delayed_delivery_policies, target)
+    yield partial(group.set_inactive_topic_policies, target, NOBODY_SUBSCRIBED, 100_000, True)
+    yield partial(group.get_inactive_topic_policies, target)
+    yield partial(group.set_subscription_expiration_time, target, 100_000)
+    yield partial(group.get_subscription_expiration_time, target)
+    for remove in (
+        group.remove_message_ttl,
+        partial(group.remove_backlog_quota, type="message_age"),
+        group.remove_delayed_delivery_policies,
+        group.remove_inactive_topic_policies,
+        group.remove_subscription_expiration_time,
+    ):
+        outcome = yield partial(remove, target)
+        if outcome.interrupted:
+            remove(target)
 
 
 def administer_without_a_client(w: World) -> Steps:

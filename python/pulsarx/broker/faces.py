@@ -38,6 +38,9 @@ if TYPE_CHECKING:
         def trim(self) -> object:
             """Remove ledgers that are not needed any more, in the background."""
 
+        def touch(self) -> None:
+            """It is used now."""
+
         def take_back(self, subscription: Any) -> None:
             """Delete a subscription whose first consumer was refused, unless another uses it."""
 

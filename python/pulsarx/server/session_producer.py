@@ -50,6 +50,7 @@ class SessionProducer:
         self._sequences: ProducerSequences | None = None
         if topic.deduplication is not None:
             self.deduplicate(topic.deduplication.of(name))
+        topic.instruct(self)
 
     def publish(self, entry: bytes, told: Told) -> None:
         """Publish one entry; told(error or None, message id) is called in the order of the calls,
@@ -85,9 +86,21 @@ class SessionProducer:
         finally:
             self._topic.producer_left(self.name, self)
 
-    def fence(self, reason: str) -> None:
+    def fence(self, reason: str, kind: type[Exception] = errors.ProducerFenced) -> None:
         """Another producer has the topic to itself; the client learns it when it sends."""
-        self._intake.fence(reason)
+        self._intake.fence(reason, kind)
+
+    def hold(self, reason: str) -> None:
+        """The backlog is too large: the client learns it when it sends, and makes another producer
+        when there is room."""
+        self.fence(reason, errors.ProducerBlockedQuotaExceededError)
+
+    def release(self) -> None:
+        """There is room again, for other producers."""
+
+    def limit_delay(self, delay_max_ms: int) -> None:
+        """See EntryIntake."""
+        self._intake.limit_delay(delay_max_ms)
 
     def deduplicate(
         self,

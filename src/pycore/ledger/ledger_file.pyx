@@ -341,6 +341,26 @@ cdef class LedgerFile:
                 status = ledger_read_frame(&self.c_read, at, stop, &frame)
         return (offset, ordinal) if status == STATUS_END else None
 
+    def end_of_old(self, publish_time_ms: int, message: int, end: int) -> tuple[int, bool]:
+        """The ordinal, from a message on, up to which every entry was published before this time,
+        and whether a later one, or damage, is what ends it, not the end of the file. The index
+        cannot tell, as what lies before the message would count."""
+        cdef int64_t limit = publish_time_ms
+        cdef uint64_t stop = end
+        cdef uint64_t ordinal = message
+        cdef uint64_t at = find(self, FIND_MESSAGE, ordinal, stop)
+        cdef EntryFrame frame
+        cdef int status = STATUS_OK
+        with nogil:
+            while True:
+                status = ledger_read_frame(&self.c_read, at, stop, &frame)
+                if status != STATUS_OK or frame.publish_time_ms >= limit or (
+                        frame.first_message > ordinal):
+                    break
+                at += entry_frame_span(frame.entry_size)
+                ordinal = frame.first_message + frame.message_count
+        return ordinal, status != STATUS_END
+
     def cuts(self, begin: int, end: int, step: int) -> list[tuple[int, int]]:
         """Where to cut begin..end into parts of about step bytes: (offset, first ordinal) of the
         entry that each part but the first begins with.

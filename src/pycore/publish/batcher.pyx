@@ -21,6 +21,7 @@ from pulsarx._core.single_metadata cimport (
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.sticky_key cimport sticky_key_of_entry
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
+from pulsarx._pycore.ground.latch cimport Latch
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
@@ -77,6 +78,7 @@ cdef class Batcher:
         if options.initial_sequence_id is not None:
             self.next_sequence_id = options.initial_sequence_id + 1
             self.published_sequence_id = options.initial_sequence_id
+        self.send_timeout_ms = options.send_timeout_millis
         self.batch_due_call = BatchDue.__new__(BatchDue)
         self.batch_due_call.producer = weakref.ref(self)
         self.state = PRODUCER_OPEN
@@ -194,7 +196,7 @@ cdef class Batcher:
 
     def batch_due(self) -> None:
         """The deadline armed by begin has come: send the batch, or wait on for a younger one."""
-        if self.state != PRODUCER_OPEN:
+        if self.state != PRODUCER_OPEN and self.state != PRODUCER_HELD:
             return
         mutex_lock(&self.publisher.mutex)
         try:
@@ -372,7 +374,8 @@ cdef class Batcher:
         and nothing changes."""
         mutex_lock(&self.publisher.mutex)
         try:
-            self.check_open()
+            if self.state != PRODUCER_HELD:
+                self.check_open()
             if version != self.schema_version:
                 self.close_open()
             self.schema = schema
@@ -423,13 +426,83 @@ cdef class Batcher:
     # Life -----------------------------------------------------------------------------------------
 
     cdef int check_open(self) except -1:
-        if self.state == PRODUCER_OPEN:
+        while self.state == PRODUCER_HELD and not self.in_order:
+            self.wait_while_held()
+        if self.state == PRODUCER_OPEN or self.state == PRODUCER_HELD:
             return self.publisher.check_fenced()
         if self.state == PRODUCER_FORKED:
             raise errors.forked_error(self.owner_pid)
         if self.state == PRODUCER_FENCED:
-            raise errors.ProducerFenced(self.fenced_by)
+            raise self.fenced_as(self.fenced_by)
         raise errors.AlreadyClosed(f"producer {self.name_utf8.decode()} on {self.topic_name}")
+
+    cdef bint may_wait(self) except -1:
+        return True
+
+    cdef int wait_while_held(self) except -1:
+        cdef bint awaited = self.caller_waits
+        cdef int64_t due_ms = 0
+        cdef Latch room = Latch()
+        cdef Timer timer = None
+        if not self.may_wait():
+            raise errors.ProducerBlockedQuotaExceededError(self.held_by)
+        if self.send_timeout_ms > 0:
+            due_ms = self.clock.now() + self.send_timeout_ms
+        if self.held is None:
+            self.held = []
+        self.held.append(room)
+        # What was taken goes on its way without the caller, who has sent nothing yet.
+        self.caller_waits = False
+        mutex_unlock(&self.publisher.mutex)
+        try:
+            if due_ms:
+                timer = self.clock.arm(due_ms, room.set)
+            room.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
+            mutex_lock(&self.publisher.mutex)
+            self.caller_waits = awaited
+            if room in self.held:
+                self.held.remove(room)
+        if self.state == PRODUCER_HELD and due_ms and self.clock.now() >= due_ms:
+            raise errors.Timeout(f"{self.held_by}; no room for {self.send_timeout_ms} ms, which is "
+                                 f"send_timeout_millis; nothing was stored")
+        return 0
+
+    def hold(self, str reason not None) -> None:
+        """Let senders wait from now on, until `release`, or send_timeout_millis are over. What was
+        sent before goes out."""
+        mutex_lock(&self.publisher.mutex)
+        if self.state == PRODUCER_OPEN and self.publisher.fenced is None:
+            self.held_by = reason
+            self.state = PRODUCER_HELD
+        mutex_unlock(&self.publisher.mutex)
+
+    def release(self) -> None:
+        """There is room again."""
+        mutex_lock(&self.publisher.mutex)
+        if self.state == PRODUCER_HELD:
+            self.state = PRODUCER_OPEN
+        mutex_unlock(&self.publisher.mutex)
+        self.wake_held()
+
+    def wake_held(self) -> None:
+        """Those that wait look again."""
+        for room in list(self.held or ()):
+            room.set()
+
+    def limit_delay(self, int64_t delay_max_ms) -> None:
+        """Refuse messages that are delayed for longer; 0: none."""
+        self.deliver_delay_max_ms = delay_max_ms
+
+    cdef int check_delay(self, int64_t deliver_at_ms) except -1:
+        cdef int64_t now_ms = self.clock.now()
+        if deliver_at_ms > now_ms and deliver_at_ms - now_ms > self.deliver_delay_max_ms:
+            raise errors.NotAllowedError(
+                f"send to {self.topic_name} for {deliver_at_ms - now_ms} ms from now: the longest "
+                f"delay of a message is {self.deliver_delay_max_ms} ms there")
+        return 0
 
     def flush(self) -> None:
         """Send the open batch and return when everything sent is as durable as the client was
@@ -438,7 +511,8 @@ cdef class Batcher:
         The callbacks of it have run then too. Raises what an earlier batch without callbacks failed
         with.
         """
-        self.check_open()
+        if self.state != PRODUCER_HELD:
+            self.check_open()
         self.drain(False)
 
     cdef int drain(self, bint at_last) except -1:
@@ -485,16 +559,19 @@ cdef class Batcher:
             self.keyed.forget_closed()
         return 0
 
-    def fence(self, str reason not None) -> None:
-        """Store nothing from now on, because another producer has the topic to itself. Callbacks of
-        what is not stored are told; what is stored is confirmed as ever."""
-        if self.state == PRODUCER_OPEN:
+    def fence(self, str reason not None, kind=errors.ProducerFenced) -> None:
+        """Store nothing from now on, because another producer has the topic to itself, or as the
+        exception says. Callbacks of what is not stored are told; what is stored is confirmed as
+        ever."""
+        if self.state == PRODUCER_OPEN or self.state == PRODUCER_HELD:
             self.fenced_by = reason
+            self.fenced_as = kind
             self.state = PRODUCER_FENCED     # first: a call that waits for the mutex is refused
-        self.publisher.fence(reason)
+        self.publisher.fence(reason, kind)
+        self.wake_held()
         mutex_lock(&self.publisher.mutex)
         try:
-            self.give_up_open(errors.ProducerFenced(reason), False)
+            self.give_up_open(kind(reason), False)
         finally:
             mutex_unlock(&self.publisher.mutex)
         self.cancel_timer()
@@ -513,12 +590,13 @@ cdef class Batcher:
         try:
             was_fenced = self.state == PRODUCER_FENCED or (
                 self.state == PRODUCER_OPEN and self.publisher.fenced is not None)
-            if not was_fenced:
+            if not was_fenced and self.state != PRODUCER_HELD:
                 self.check_open()
             # First: what another thread sends from now on is refused, not forgotten.
             self.state = PRODUCER_CLOSED
         finally:
             mutex_unlock(&self.publisher.mutex)
+        self.wake_held()
         try:
             if was_fenced:
                 self.publisher.flush()
@@ -537,7 +615,8 @@ cdef class Batcher:
 
     def require_open(self) -> None:
         """AlreadyClosed (ForkedError in a forked child) unless it is open."""
-        self.check_open()
+        if self.state != PRODUCER_HELD:
+            self.check_open()
 
     @property
     def is_forked(self) -> bool:
@@ -545,7 +624,8 @@ cdef class Batcher:
 
     @property
     def is_open(self) -> bool:
-        return self.state == PRODUCER_OPEN and self.publisher.fenced is None
+        return (self.state == PRODUCER_OPEN or self.state == PRODUCER_HELD) and (
+            self.publisher.fenced is None)
 
     def last_sequence_id(self) -> int:
         """Sequence id of the last message that was published, -1 before the first."""

@@ -43,6 +43,7 @@ cdef class EntryIntake:
     cdef OpenBatch rewritten             # without duplicates; made with the first
     cdef uint32_t entry_size_max
     cdef uint32_t decompressed_size_max
+    cdef int64_t deliver_delay_max_ms    # of a message that is delayed; 0: no limit
 
     def __init__(self, EntryPublisher publisher not None, decompress, compress,
                  uint32_t entry_size_max, uint32_t decompressed_size_max) -> None:
@@ -69,6 +70,12 @@ cdef class EntryIntake:
                 f"an entry of {size} bytes came over a connection; at most {self.entry_size_max} "
                 f"are taken")
         entry_bytes_check(<const uint8_t*>PyBytes_AS_STRING(entry), <uint32_t>size, &frame, &parts)
+        if self.deliver_delay_max_ms and frame.deliver_at_ms > frame.publish_time_ms and (
+                frame.deliver_at_ms - frame.publish_time_ms > self.deliver_delay_max_ms):
+            raise errors.NotAllowedError(
+                f"an entry came over a connection that is to be delivered "
+                f"{frame.deliver_at_ms - frame.publish_time_ms} ms after it was published; at most "
+                f"{self.deliver_delay_max_ms} ms are allowed on its topic")
         # From here on deduplication is neither turned on nor off.
         mutex_lock(&self.publisher.mutex)
         try:
@@ -244,9 +251,13 @@ cdef class EntryIntake:
         if failure is not None:
             raise failure
 
-    def fence(self, str reason not None) -> None:
+    def fence(self, str reason not None, kind=errors.ProducerFenced) -> None:
         """Publish nothing from now on."""
-        self.publisher.fence(reason)
+        self.publisher.fence(reason, kind)
+
+    def limit_delay(self, int64_t delay_max_ms) -> None:
+        """Refuse messages that are delayed for longer; 0: none."""
+        self.deliver_delay_max_ms = delay_max_ms
 
     def abandon(self) -> None:
         """In a forked child: touch nothing."""

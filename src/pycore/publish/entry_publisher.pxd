@@ -38,6 +38,7 @@ cdef class EntryPublisher:
     cdef bint confirms_later             # `wait` has something to wait for
     cdef bint places_later               # `publish` does not fill in the receipt; see `place`
     cdef readonly str fenced             # why nothing is published any more; None: it is
+    cdef object fenced_as                # the exception that says it
 
     cdef int publish(self, EntryFrame* frame, uint8_t* entry, Receipt receipt, list callbacks,
                      bint awaited) except -1

@@ -10,7 +10,7 @@ class EntryPublisher:
     def fenced(self) -> str | None:
         """Why nothing is published any more; None: it is."""
 
-    def fence(self, reason: str) -> None:
+    def fence(self, reason: str, kind: type[Exception] = ...) -> None:
         """Publish nothing from now on. What is stored by then is confirmed as ever."""
 
     def flush_expected(self) -> None: ...

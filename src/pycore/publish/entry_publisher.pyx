@@ -49,12 +49,15 @@ cdef class EntryPublisher:
 
     cdef int check_fenced(self) except -1:
         if self.fenced is not None:
-            raise errors.ProducerFenced(self.fenced)
+            raise self.fenced_as(self.fenced)
         return 0
 
-    def fence(self, str reason not None) -> None:
-        """Publish nothing from now on. What is stored by then is confirmed as ever."""
+    def fence(self, str reason not None, kind=errors.ProducerFenced) -> None:
+        """Publish nothing from now on. What is stored by then is confirmed as ever. kind: the
+        exception that is raised from now on."""
         mutex_lock(&self.mutex)
+        if self.fenced is None:
+            self.fenced_as = kind
         self.fenced = reason
         mutex_unlock(&self.mutex)
 
