@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeVar
 
+    from pulsarx._pycore.publish.memory_limit import MemoryLimit
     from pulsarx.admin import Admin
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.read_only_broker import ReadOnlyBroker
@@ -107,6 +108,7 @@ class Client:
         flush_interval_ms: int = 100,
         broker_options: Any = None,
         read_only: bool = False,
+        memory_limit_bytes: int = 0,
     ) -> None:
         """Open a folder; it is made when it does not exist.
 
@@ -117,6 +119,10 @@ class Client:
             a power cut may lose that much), `os` (left to the operating system). None loses
             anything when the process
             is killed. read_only: beside an owner in another process: readers and statistics only.
+        memory_limit_bytes: of contents that the producers of this client have on their way, 0 for
+            no limit. Beyond it a send waits with block_if_queue_full, and else raises
+            MemoryBufferIsFull; one message may go over it. send_arrow and send_columns do not
+            count: their rows are the caller's.
         The options in between are the official client's; those about networks are checked and have
         no effect.
         Raises FolderOwnedError (another process has it; names its pid), FolderError,
@@ -147,11 +153,14 @@ class Client:
             flush_interval_ms=flush_interval_ms,
             broker_options=broker_options,
             read_only=read_only,
+            memory_limit_bytes=memory_limit_bytes,
         )
         self._url = options.service_url
         self.read_only = options.read_only
         self._broker: Broker | ReadOnlyBroker | None = None
         self._pool = ListenerPool(options.message_listener_threads)
+        self._memory_limit_bytes = options.memory_limit_bytes
+        self._memory: MemoryLimit | None = None  # made with the first producer
         self._members = WeakList()  # what it made
         self._lock = threading.Lock()  # of what follows
         self._consumer_count = 0
@@ -227,6 +236,11 @@ class Client:
         Arguments and defaults are the official client's, and hashing_scheme: how a key chooses its
         partition. access_mode: WaitForExclusive returns when the producer has the topic to itself,
         however long that takes; closing the client ends the waiting with AlreadyClosed.
+        send_timeout_millis: how long, on the client's clock, a message may wait to be durable
+        before its callback is told Timeout, or the send or flush that waits for it raises that; 0
+        and less: for ever. The message may be stored all the same, so without deduplication it may
+        be there twice when it is sent again. A call whose own thread flushes ends when the disk
+        answers.
         ProducerBusy: the name is taken on this topic, or another producer has it to itself.
         ProducerFenced: it was to be had Exclusive, and is not free.
         """
@@ -264,7 +278,16 @@ class Client:
 
     def _create_producer(self, options: ProducerOptions) -> Any:
         """The producer, or (its creation,) where it waits for its turn."""
+        self._limit_memory(options)
         return self._make(producer_steps(self._owned(), options))
+
+    def _limit_memory(self, options: ProducerOptions) -> None:
+        if self._memory_limit_bytes:
+            from pulsarx._pycore.publish.memory_limit import MemoryLimit
+
+            with self._lock:
+                self._memory = self._memory or MemoryLimit(self._memory_limit_bytes)
+            options.memory_limit = self._memory
 
     def _make(self, steps: Steps) -> Any:
         """As _create_producer, by these steps."""

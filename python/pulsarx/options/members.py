@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
+    from pulsarx._pycore.publish.memory_limit import MemoryLimit
     from pulsarx.producing.routed_message import RoutedMessage
 
     class RedeliveryBackoff(Protocol):
@@ -63,7 +64,7 @@ class ProducerOptions(Options):
         "batching_max_allowed_size_in_bytes", "batching_max_publish_delay_ms", "chunking_enabled",
         "message_routing_mode", "lazy_start_partitioned_producers", "properties", "batching_type",
         "encryption_key", "crypto_key_reader", "access_mode", "message_router",
-        "hashing_scheme", "schema_info",
+        "hashing_scheme", "schema_info", "memory_limit",
     )
     CALL = "create_producer"
     ROWS = (
@@ -113,6 +114,7 @@ class ProducerOptions(Options):
     hashing_scheme: HashingScheme
     access_mode: ProducerAccessMode
     properties: dict[str, str] | None
+    memory_limit: MemoryLimit | None  # that of the client; no argument
 
     @property
     def is_batching_by_key(self) -> bool:
@@ -125,6 +127,7 @@ class ProducerOptions(Options):
         return type(self.schema) is BytesSchema
 
     def _check(self) -> None:
+        self.memory_limit = None
         self._at_least_0("max_pending_messages", "max_pending_messages_across_partitions")
         self._native(0, INT32_MAX, "max_pending_messages", "max_pending_messages_across_partitions",
                      "batching_max_messages")

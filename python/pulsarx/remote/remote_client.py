@@ -61,6 +61,7 @@ class RemoteClient(Client):
             for each in (
                 self._pool,
                 self._connection.completions.jobs,
+                self._connection.completions.timeouts,
                 self._connection.background,
             ):
                 options.clock.settles(each)
@@ -69,6 +70,7 @@ class RemoteClient(Client):
         return self._connection.completions.jobs.runs_here()
 
     def _create_producer(self, options: ProducerOptions) -> Any:
+        self._limit_memory(options)
         topic = self._topic(options.topic)
         steps = remote_producer_steps(self._connection, topic, options, self._clock)
         return self._advance(ProducerCreation(steps, control_plane.post))
