@@ -40,7 +40,9 @@ if TYPE_CHECKING:
     from pulsarx.admin import Admin
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.read_only_broker import ReadOnlyBroker
+    from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
     from pulsarx.consumer import Consumer
+    from pulsarx.interceptors import ConsumerInterceptor, ProducerInterceptor
     from pulsarx.message_id import MessageId
     from pulsarx.options.members import (
         ConsumerOptions,
@@ -230,11 +232,13 @@ class Client:
         access_mode: ProducerAccessMode = ProducerAccessMode.Shared,
         message_router: Any = None,
         hashing_scheme: HashingScheme = HashingScheme.JavaStringHash,
+        interceptors: list[ProducerInterceptor] | None = None,
     ) -> Producer[T] | PartitionedProducer[T]:
         """Make a producer on a topic, which is created when it does not exist.
 
-        Arguments and defaults are the official client's, and hashing_scheme: how a key chooses its
-        partition. access_mode: WaitForExclusive returns when the producer has the topic to itself,
+        Arguments and defaults are the official client's. It has not hashing_scheme: how a key
+        chooses its partition, and interceptors: see pulsarx.ProducerInterceptor.
+        access_mode: WaitForExclusive returns when the producer has the topic to itself,
         however long that takes; closing the client ends the waiting with AlreadyClosed.
         send_timeout_millis: how long, on the client's clock, a message may wait to be durable
         before its callback is told Timeout, or the send or flush that waits for it raises that; 0
@@ -268,6 +272,7 @@ class Client:
             access_mode=access_mode,
             message_router=message_router,
             hashing_scheme=hashing_scheme,
+            interceptors=interceptors,
         )
         self._require_writable("create a producer")
         made: Any = control_plane.perform(self._create_producer, (options,), give_back)
@@ -346,6 +351,7 @@ class Client:
         subscription_mode: SubscriptionMode = SubscriptionMode.Durable,
         consumer_event_listener: Any = None,
         expire_time_of_incomplete_chunked_message_ms: int = 60000,
+        interceptors: list[ConsumerInterceptor] | None = None,
     ) -> Consumer[T]:
         """Attach to a subscription of a topic, a partitioned topic or a list of topics, made when
         it does not exist.
@@ -391,6 +397,7 @@ class Client:
             subscription_mode=subscription_mode,
             consumer_event_listener=consumer_event_listener,
             expire_time_of_incomplete_chunked_message_ms=expire_time_of_incomplete_chunked_message_ms,
+            interceptors=interceptors,
         )
         check_subscription_name(options.subscription_name)
         self._require_writable("subscribe")
@@ -425,7 +432,8 @@ class Client:
     ) -> Reader[T]:
         """Read a topic from behind a message id (at it with start_message_id_inclusive), or
         `MessageId.earliest`
-        or `MessageId.latest`, which inclusive is the last message. Nothing is acknowledged and no
+        or `MessageId.latest`, which inclusive is the last message. A partitioned topic is read from
+        one of these two; not with read_only. Nothing is acknowledged and no
         ledger is held. Arguments as of the
         official client. reader_listener: called with the reader and each message, in one of the
         client's message_listener_threads; not with read_only, where new messages are not announced.
@@ -449,6 +457,7 @@ class Client:
         return control_plane.perform(self._create_reader, (options,), give_back)
 
     def _create_reader(self, options: ReaderOptions) -> Reader:
+        from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
         from pulsarx.consuming.seek_position import reader_position
         from pulsarx.reader import Reader
 
@@ -459,21 +468,41 @@ class Client:
 
             schema = ConsumerSchema(self._broker, [options.topic], options.schema_info)
         while True:
-            found = self._broker.topic(TopicName.of(options.topic), create=not self.read_only)
+            found = self._topic_to_read(TopicName.of(options.topic))
             try:
+                if isinstance(found, PartitionedTopic):
+                    reader = self._read_partitions(found, options)
+                    break
                 cursor = found.reader_cursor(options.schema)
                 position = reader_position(
                     found.ledger, options.start_message_id, options.start_message_id_inclusive
                 )
-                reader = Reader(cursor.attach(position), cursor, options, self._pool)
+                reader = Reader(cursor.attach(position), cursor, found.name, options, self._pool)
                 break
             except errors.TopicNotFound:
-                if not found.is_gone:
+                if isinstance(found, PartitionedTopic) or not found.is_gone:
                     raise  # else it was found just before it went; look for it again
         if schema is not None:
             schema.register(self.read_only)
         self._adopt(reader)
         reader.start_listener()
+        return reader
+
+    def _topic_to_read(self, name: TopicName) -> Any:
+        assert self._broker is not None
+        if self.read_only:
+            return self._broker.topic(name, create=False)
+        return self._owned().lookup(name)
+
+    def _read_partitions(self, topic: PartitionedTopic, options: ReaderOptions) -> Reader:
+        from pulsarx.consuming.partitioned_reader import PartitionedReader
+
+        reader: PartitionedReader = PartitionedReader(topic.name, options, self._pool)
+        try:
+            reader.attach(self._owned(), topic)
+        except BaseException:
+            give_back(reader)
+            raise
         return reader
 
     def create_table_view(
@@ -707,7 +736,14 @@ def _bare_producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
         topic.check_may_publish()
 
         def make(name: str, topic: Topic = topic) -> Producer:
-            return Producer(topic, options, name)
+            if options.interceptors is None:
+                return Producer(topic, options, name)
+            from pulsarx.producing.intercepted_producer import InterceptedProducer
+
+            intercepted: Any = InterceptedProducer(topic, options, name)
+            intercepted.intercept(options.interceptors)
+            whole: Producer = intercepted
+            return whole
 
         try:
             added = topic.producers.add(options.producer_name, make, int(options.access_mode))
@@ -719,7 +755,13 @@ def _bare_producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
     from pulsarx.producing.partitioned_producer import PartitionedProducer
 
     name = options.producer_name or broker.runtime.next_producer_name()
-    made = PartitionedProducer(broker.runtime, found, options, name)
+    if options.interceptors is None:
+        made = PartitionedProducer(broker.runtime, found, options, name)
+    else:
+        from pulsarx.producing.intercepted_producer import InterceptedPartitionedProducer
+
+        made = InterceptedPartitionedProducer(broker.runtime, found, options, name)
+        made.intercept(options.interceptors)
     yield from made.open()
     return made
 

@@ -1,7 +1,8 @@
 """The hot calls of a consumer of several topics: takes from the consumers of single topics in turn.
 
 No mutex is held here. A source is looked at only when its bell has rung since it was last found
-empty; the bell is muted before the look, so that what comes meanwhile rings it again.
+empty; the bell is muted before the look, so that what comes meanwhile rings it again. Bells that
+have rung wait in a list, so topics without messages cost nothing.
 """
 
 from libc.stdint cimport uint32_t
@@ -15,6 +16,7 @@ from pulsarx._pycore.message.message cimport Message
 cdef class Chime:
     """What all bells of a consumer sound on: wakes its receivers, tells its watchers."""
     cdef WaitEvent event
+    cdef object ready                    # deque of the bells that have rung, each once
     cdef list watchers
 
 
@@ -22,7 +24,7 @@ cdef class Bell:
     """Told by a topic that messages may have come. Refers to no consumer, so that a topic keeps
     none alive."""
     cdef Chime chime
-    cdef bint rung
+    cdef bint rung                       # it is in chime.ready
 
     cdef int ring(self) except -1
 
@@ -36,11 +38,11 @@ cdef class Source:
 
 cdef class MultiConsumerCore:
     cdef tuple sources                   # of Source; replaced when the consumer grows
+    cdef dict by_bell                    # Bell: Source
     cdef dict by_tail                    # LedgerTail: Source
     cdef dict by_ledger                  # ledger id: Source, as far as asked for
     cdef Source last                     # whose message was asked about last
     cdef Chime chime
-    cdef Py_ssize_t next_at              # the source that is looked at first
     cdef uint32_t state                  # MultiConsumerState
     # OpenState of the broker, of a consumer of a pattern: while no topic has it, this says whether
     # it is open. None: it ends with the last of its topics.
@@ -48,6 +50,7 @@ cdef class MultiConsumerCore:
     cdef object __weakref__
 
     cdef ArrowMessages no_columns(self)
+    cdef Source next_ready(self)
     cdef Message take(self)
     cdef bint wait(self, Deadline deadline) except -1
     cdef object consumer_of(self, message)
