@@ -27,7 +27,8 @@ WITH_EFFECT = {
         "block_if_queue_full batching_enabled batching_max_messages "
         "batching_max_allowed_size_in_bytes batching_max_publish_delay_ms batching_type "
         "max_pending_messages_across_partitions message_routing_mode message_router "
-        "lazy_start_partitioned_producers hashing_scheme access_mode send_timeout_millis interceptors"
+        "lazy_start_partitioned_producers hashing_scheme access_mode send_timeout_millis "
+        "interceptors"
     ),
     "subscribe": (
         "topic pattern_auto_discovery_period regex_subscription_mode subscription_name schema "
