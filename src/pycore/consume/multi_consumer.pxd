@@ -13,10 +13,14 @@ from pulsarx._pycore.ground.deadline cimport Deadline
 from pulsarx._pycore.message.message cimport Message
 
 
+cdef class Bell
+
+
 cdef class Chime:
     """What all bells of a consumer sound on: wakes its receivers, tells its watchers."""
     cdef WaitEvent event
-    cdef object ready                    # deque of the bells that have rung, each once
+    cdef Bell first                      # of the bells that have rung, each once; None: none has
+    cdef Bell last
     cdef list watchers
 
 
@@ -24,7 +28,9 @@ cdef class Bell:
     """Told by a topic that messages may have come. Refers to no consumer, so that a topic keeps
     none alive."""
     cdef Chime chime
-    cdef bint rung                       # it is in chime.ready
+    cdef Bell next                       # that rang after this one
+    cdef Py_ssize_t at                   # of its source among those of the consumer
+    cdef bint rung                       # it is among the bells of the chime
 
     cdef int ring(self) except -1
 
@@ -38,7 +44,6 @@ cdef class Source:
 
 cdef class MultiConsumerCore:
     cdef tuple sources                   # of Source; replaced when the consumer grows
-    cdef dict by_bell                    # Bell: Source
     cdef dict by_tail                    # LedgerTail: Source
     cdef dict by_ledger                  # ledger id: Source, as far as asked for
     cdef Source last                     # whose message was asked about last

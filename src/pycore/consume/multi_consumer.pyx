@@ -1,8 +1,6 @@
 # cython: language_level=3
 """Body of multi_consumer.pxd."""
 
-from collections import deque
-
 from libc.stdint cimport int64_t, uint32_t
 
 from pulsarx import errors
@@ -32,7 +30,6 @@ cdef class Chime:
     def __cinit__(self):
         self.event.event = 0
         self.event.waiters = 0
-        self.ready = deque()
         self.watchers = []
 
 
@@ -47,7 +44,11 @@ cdef class Bell:
     cdef int ring(self) except -1:
         if not self.rung:
             self.rung = True
-            self.chime.ready.append(self)
+            if self.chime.last is None:
+                self.chime.first = self
+            else:
+                self.chime.last.next = self
+            self.chime.last = self
         wait_event_wake(&self.chime.event)
         return watchers_call(self.chime.watchers)
 
@@ -64,7 +65,6 @@ cdef class MultiConsumerCore:
 
     def __init__(self):
         self.sources = ()
-        self.by_bell = {}
         self.by_tail = {}
         self.by_ledger = {}
         self.chime = Chime()
@@ -79,7 +79,7 @@ cdef class MultiConsumerCore:
         """Receive from one topic more. One thread at a time."""
         cdef Bell bell = Bell(self.chime)
         cdef Source source = Source(consumer, bell, consumer.dispatcher.tail)
-        self.by_bell[bell] = source
+        bell.at = len(self.sources)
         consumer.watch(bell)
         self.by_tail[source.tail] = source
         self.sources += (source,)
@@ -88,11 +88,14 @@ cdef class MultiConsumerCore:
     def drop(self, consumer) -> None:
         """Receive from a topic no more, whose consumer is closed. One thread at a time."""
         cdef Source source
+        cdef Source left
+        cdef Py_ssize_t at
         for source in self.sources:
             if source.consumer is consumer:
                 source.consumer.unwatch(source.bell)
                 self.sources = tuple([each for each in self.sources if each is not source])
-                self.by_bell.pop(source.bell, None)
+                for at, left in enumerate(self.sources):
+                    left.bell.at = at
                 self.by_tail.pop(source.tail, None)
                 self.by_ledger = {}
                 self.last = None
@@ -215,13 +218,24 @@ cdef class MultiConsumerCore:
 
     cdef Source next_ready(self):
         """The source whose bell rang first, which is muted; None: none has rung."""
+        cdef Chime chime = self.chime
+        cdef tuple sources = self.sources
+        cdef Source source
         cdef Bell bell
-        while self.chime.ready:
-            bell = <Bell>self.chime.ready.popleft()
+        while chime.first is not None:
+            bell = chime.first
+            chime.first = bell.next
+            if chime.first is None:
+                chime.last = None
+            bell.next = None
             bell.rung = False
-            source = self.by_bell.get(bell)
-            if source is not None:           # else its topic was dropped
-                return <Source>source
+            if bell.at < len(sources):
+                source = <Source>sources[bell.at]
+                if source.bell is bell:
+                    return source
+            for source in self.sources:      # it was moved meanwhile, or its topic dropped
+                if source.bell is bell:
+                    return source
         return None
 
     cdef Message take(self):
@@ -280,7 +294,7 @@ cdef class MultiConsumerCore:
         cdef WaitEvent* event = &self.chime.event
         cdef uint32_t seen = wait_event_enter(event)
         try:
-            if self.chime.ready:
+            if self.chime.first is not None:
                 return True
             if self.state == MULTI_OPEN:
                 with nogil:
