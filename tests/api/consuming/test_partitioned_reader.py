@@ -263,3 +263,14 @@ def test_an_id_whose_ledger_was_trimmed_moves_its_partition_to_what_is_left(
     assert sorted(read(reader)) == [b"30", b"31", b"32"]
     reader.seek(ids[b"1"])
     assert read(reader)[-1] == b"31"
+
+
+def test_read_only_one_partition_is_read(open_client: OpenClient) -> None:
+    owner = open_client()
+    owner.admin.topics.create_partitioned_topic("t", PARTITIONS)
+    publish(owner, 6)
+    client = open_client(read_only=True)
+    with pytest.raises(errors.OperationNotSupported, match="t-partition-0 and so on"):
+        client.create_reader("t", MessageId.earliest)
+    reader = client.create_reader("t-partition-1", MessageId.earliest)
+    assert read(reader) == [b"1", b"4"]
