@@ -142,3 +142,38 @@ def test_partitions_and_clients(folder: Path) -> None:
 def test_a_limit_out_of_bounds_is_refused(wrong: int) -> None:
     with pytest.raises((ValueError, TypeError)):
         pulsarx.Client("memory:", memory_limit_bytes=wrong)
+
+
+@pytest.mark.parametrize("options", [{}, {"batching_enabled": True}], ids=str)
+def test_threads_that_wait_for_room_store_each_message_once_and_in_order(
+    folder: Path, options: dict[str, Any]
+) -> None:
+    """A send that waits gives the mutex of its producer up: others come between, and go on."""
+    with pulsarx.Client(folder, memory_limit_bytes=64) as client:
+        shared = started(client, "t", block_if_queue_full=True, max_pending_messages=3, **options)
+        other = started(client, "t", block_if_queue_full=True, **options)
+        results: list[Any] = []
+
+        def work(name: int) -> None:
+            for number in range(60):
+                producer = other if name % 2 else shared
+                content = b"%d %d %s" % (name, number, b"x" * (number % 40))
+                if number % 7 == 0:
+                    producer.send(content)
+                else:
+                    producer.send_async(content, lambda result, _: results.append(result))
+
+        threads = [threading.Thread(target=work, args=(name,)) for name in range(6)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join(WAIT)
+            assert not each.is_alive()
+        shared.flush()
+        other.flush()
+        assert len(results) == 6 * (60 - 9)
+        assert set(results) == {Result.Ok}
+        stored = [tuple(map(int, each.split()[:2])) for each in whole_topic(client)[2:]]
+        for name in range(6):
+            assert [number for by, number in stored if by == name] == list(range(60))
+        started(client, "t")  # which would not wait: nothing is counted any more
