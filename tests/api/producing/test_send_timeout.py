@@ -36,6 +36,12 @@ class Answers:
 
 
 @pytest.fixture
+def manual_clock() -> pulsarx.ManualClock:
+    """It waits for a disk that stands still as long as the test does."""
+    return pulsarx.ManualClock(settle_seconds=600)
+
+
+@pytest.fixture
 def client(folder: Path, manual_clock: pulsarx.ManualClock) -> Iterator[pulsarx.Client]:
     with pulsarx.Client(folder, clock=manual_clock, durability="sync") as opened:
         yield opened
