@@ -38,7 +38,14 @@ class Producer(TypedProducer[T], ProducerCore):
     def __init__(self, topic: Topic, options: ProducerOptions, name: str) -> None:
         runtime = topic.runtime
         super().__init__(
-            LedgerPublisher(topic.name, topic.tail, runtime.completions, runtime.durability_code),
+            LedgerPublisher(
+                topic.name,
+                topic.tail,
+                runtime.completions,
+                runtime.durability_code,
+                clock=runtime.clock,
+                send_timeout_ms=options.send_timeout_millis,
+            ),
             options,
             name,
             topic.name,

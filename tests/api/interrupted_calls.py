@@ -635,6 +635,28 @@ def read(w: World) -> Steps:
         closed_again(reader)
 
 
+def read_partitions(w: World) -> Steps:
+    def make() -> pulsarx.Reader:
+        return w.client.create_reader("parts", MessageId.earliest)
+
+    with w.client.create_producer("parts", "filling") as producer:
+        data = w.payload()
+        message_id = producer.send(data)
+        w.parts_confirmed.add(data)
+    outcome = yield make
+    reader = outcome.value or make()
+    yield reader.has_message_available
+    outcome = yield lambda: reader.read_next(PATIENCE_MS)
+    yield lambda: reader.read_many(2, 0)
+    for target in (message_id, 1, MessageId.latest, MessageId.earliest):
+        outcome = yield lambda target=target: reader.seek(target)
+    reader.seek(MessageId.earliest)
+    reader.read_next(PATIENCE_MS)
+    outcome = yield reader.close
+    if outcome.interrupted:
+        closed_again(reader)
+
+
 def subscribe_a_pattern(w: World) -> Steps:
     def make() -> pulsarx.Consumer:
         return w.client.subscribe(re.compile("pattern-.*"), "p")
@@ -919,6 +941,7 @@ CALLS: dict[str, Callable[[World], Steps]] = {
     "look_and_seek": look_and_seek,
     "letters": letters,
     "read": read,
+    "read_partitions": read_partitions,
     "view_a_table": view_a_table,
     "subscribe_a_pattern": subscribe_a_pattern,
     "create_topics": create_topics,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pulsarx import errors
 from pulsarx._pycore.publish.entry_intake import EntryIntake
 from pulsarx._pycore.publish.entry_publisher import LedgerPublisher
 from pulsarx.closing import attempt

@@ -87,6 +87,7 @@ cdef class Batcher:
 
     cdef bint was_pushed(self, int64_t sequence_id) except -1
     cdef int close_for_ids(self) except -1
+    cdef bint sends_plain(self) noexcept
     cdef int begin(self, OpenBatch batch) except -1
     """A batch gets its first message: its publish time, and the deadline by which it goes out."""
 
@@ -108,7 +109,13 @@ cdef class Batcher:
     """Messages that wait for company."""
 
     cdef bint is_crowded(self) noexcept
+    cdef int wait_for_memory(self) except -1
+    """Return when the memory limit takes one more message. The mutex may be given up meanwhile.
+    """
+
     cdef int make_room(self) except -1
+    """Return when there is room for one more message. The mutex may be given up meanwhile."""
+
     cdef void fill_envelope(self, MessageMetadata* envelope, int64_t publish_ms) noexcept
     cdef int give_up(self, list callbacks, uint32_t message_count, bint awaited,
                      object error) except -1

@@ -26,6 +26,7 @@ from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
 from pulsarx._pycore.publish.key_batches cimport KeyBatches
+from pulsarx._pycore.publish.memory_limit cimport MemoryLimit
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.producer_sequences cimport ProducerSequences
 
@@ -64,7 +65,8 @@ cdef class Batcher:
         self.open = OpenBatch(HEADROOM + len(self.name_utf8), CAPACITY)
         if self.batching and options.is_batching_by_key:
             self.keyed = KeyBatches(len(self.name_utf8))
-        self.plain_sends = self.batching and self.bytes_schema and self.keyed is None
+        publisher.memory = options.memory_limit
+        self.plain_sends = self.sends_plain()
         self.batch_messages_max = options.batching_max_messages
         # An entry is never larger than a message may be.
         self.batch_bytes_max = min(options.batching_max_allowed_size_in_bytes, message_size_max)
@@ -82,6 +84,10 @@ cdef class Batcher:
         self.batch_due_call = BatchDue.__new__(BatchDue)
         self.batch_due_call.producer = weakref.ref(self)
         self.state = PRODUCER_OPEN
+
+    cdef bint sends_plain(self) noexcept:
+        return (self.batching and self.bytes_schema and self.keyed is None
+                and self.publisher.memory is None)
 
     def __dealloc__(self) -> None:
         PyMem_Free(self.scratch.views)
@@ -260,6 +266,7 @@ cdef class Batcher:
         if self.keyed is not None:
             batch.batch.first_sequence_id = batch.batch.last_sequence_id
         receipt = batch.receipt if batch.receipt is not None else Receipt.__new__(Receipt)
+        receipt.reserved = batch.reserved
         self.fill_envelope(&envelope, batch.publish_ms)
         self.entry_count += 1
         try:
@@ -272,6 +279,7 @@ cdef class Batcher:
             if not is_refusal(error):
                 raise
             callbacks = batch.callbacks
+            self.publisher.release(receipt)
             batch.clear()
             if self.sequences is not None:
                 self.sequences.failed = True
@@ -334,7 +342,11 @@ cdef class Batcher:
             if self.sequences is not None:
                 self.sequences.note_stored(<int64_t>single.sequence_id, None, False,
                                            frame.publish_time_ms)
-        except Exception as error:
+        except BaseException as error:
+            if receipt.reserved:
+                self.publisher.release(receipt)
+            if not isinstance(error, Exception):
+                raise
             if self.sequences is not None:
                 self.sequences.failed = True
             if is_refusal(error):
@@ -381,7 +393,7 @@ cdef class Batcher:
             self.schema = schema
             self.schema_version = version
             self.bytes_schema = is_bytes
-            self.plain_sends = self.batching and self.bytes_schema and self.keyed is None
+            self.plain_sends = self.sends_plain()
         finally:
             mutex_unlock(&self.publisher.mutex)
 
@@ -396,15 +408,51 @@ cdef class Batcher:
 
     cdef int make_room(self) except -1:
         """Too many messages are on their way: send the open batch, then wait or refuse."""
-        self.close_open()
-        self.publisher.settle()
-        while self.publisher.pending_count >= self.pending_max:
+        cdef bint awaited = self.caller_waits
+        while True:
+            self.close_open()
+            self.publisher.settle()
+            if self.publisher.pending_count < self.pending_max:
+                return 0
             if not self.block_if_queue_full:
                 raise errors.ProducerQueueIsFull(
                     f"{self.publisher.pending_count} messages of {self.name_utf8.decode()} are "
                     f"not durable yet and "
                     f"max_pending_messages is {self.pending_max}; wait, or set block_if_queue_full")
-            self.publisher.wait_for_oldest()
+            # Another thread may use this producer meanwhile.
+            self.caller_waits = False
+            try:
+                self.publisher.wait_for_oldest()
+            finally:
+                self.caller_waits = awaited
+            self.check_open()
+
+    cdef int wait_for_memory(self) except -1:
+        cdef MemoryLimit memory = self.publisher.memory
+        cdef bint awaited = self.caller_waits
+        while memory.is_full():
+            self.close_open()
+            self.publisher.settle()
+            if not memory.is_full():
+                break
+            if not self.block_if_queue_full:
+                raise errors.MemoryBufferIsFull(
+                    f"{memory.used} bytes of messages of this client are not confirmed yet and "
+                    f"memory_limit_bytes is {memory.limit}; wait, or set block_if_queue_full")
+            # Another thread may use this producer meanwhile.
+            self.caller_waits = False
+            try:
+                if self.publisher.pending_count:
+                    self.publisher.wait_for_oldest()
+                else:
+                    mutex_unlock(&self.publisher.mutex)
+                    try:
+                        memory.wait()        # for what other producers have on their way
+                    finally:
+                        mutex_lock(&self.publisher.mutex)
+            finally:
+                self.caller_waits = awaited
+            self.check_open()
         return 0
 
     cdef int check_size(self, Py_ssize_t size) except -1:
@@ -533,12 +581,12 @@ cdef class Batcher:
             self.caller_waits = False
             mutex_unlock(&self.publisher.mutex)
         if refused is not None:
-            self.publisher.drain()           # callbacks are told before the caller is
+            self.publisher.drain(refused)    # callbacks are told before the caller is
             raise refused
         failed = self.publisher.flush()
         if failed is not None:
             self.failure = failed            # told by the next flush, if this one is interrupted
-        self.publisher.drain()
+        self.publisher.drain(failed)
         failure, self.failure = self.failure, None
         if failure is not None:
             raise failure
@@ -552,6 +600,8 @@ cdef class Batcher:
         for batch in [self.open] if self.keyed is None else self.keyed.ready():
             count = batch.batch.message_count
             callbacks = batch.callbacks
+            if batch.reserved:
+                self.publisher.memory.release(batch.reserved)
             batch.clear()
             if count:
                 self.give_up(callbacks, count, awaited, error)
@@ -599,12 +649,12 @@ cdef class Batcher:
         self.wake_held()
         try:
             if was_fenced:
-                self.publisher.flush()
-                self.publisher.drain()
+                self.publisher.drain(self.publisher.flush())
             else:
                 self.drain(True)
         finally:
             self.cancel_timer()
+            self.publisher.cancel_timeout()
 
     def abandon(self) -> None:
         """In a forked child: refuse further calls; touch nothing."""

@@ -247,7 +247,7 @@ cdef class EntryIntake:
     def flush(self) -> None:
         """Return when everything published is confirmed and its callbacks have run."""
         failure = self.publisher.flush()
-        self.publisher.drain()
+        self.publisher.drain(None)
         if failure is not None:
             raise failure
 

@@ -195,9 +195,15 @@ cdef class ProducerCore(Batcher):
         (True). Mutex held. taken: set when the callback will be told, whatever is raised."""
         cdef SingleMetadata metadata
         cdef const uint8_t* payload = NULL
+        cdef OpenBatch last
         cdef int64_t deliver_at_ms = 0
         if self.state != PRODUCER_OPEN:
             self.check_open()
+        # First: the rest is one step under the mutex.
+        if self.publisher.memory is not None:
+            self.wait_for_memory()
+        if self.is_crowded():
+            self.make_room()
         memset(&metadata, 0, sizeof(metadata))
         metadata.flags = METADATA_SEQUENCE_ID
         if not (self.bytes_schema and type(content) is bytes):
@@ -216,8 +222,6 @@ cdef class ProducerCore(Batcher):
         if deliver_at is not None or deliver_after is not None:
             deliver_at_ms = self.may_be_delayed(
                 outgoing_deliver_at(self.clock, deliver_at, deliver_after))
-        if self.is_crowded():
-            self.make_room()
         if sequence_id is None:
             if self.sequences is not None:
                 self.lift_own_ids()
@@ -233,10 +237,18 @@ cdef class ProducerCore(Batcher):
             if self.open.batch.message_count:
                 self.close(self.open, self.caller_waits)      # of a send_many beside batches by key
             taken[0] = True
-            self.publish_single(&metadata, payload, deliver_at_ms, callback,
-                                receipt if receipt is not None else Receipt.__new__(Receipt))
+            if receipt is None:
+                receipt = Receipt.__new__(Receipt)
+            if self.publisher.memory is not None:
+                self.publisher.memory.used += metadata.payload_size
+                receipt.reserved = metadata.payload_size
+            self.publish_single(&metadata, payload, deliver_at_ms, callback, receipt)
             return True
         self.add(&metadata, payload, callback)
+        if self.publisher.memory is not None:
+            self.publisher.memory.used += metadata.payload_size
+            last = self.open if self.keyed is None else self.keyed.last
+            last.reserved += metadata.payload_size
         taken[0] = True
         return False
 
@@ -283,8 +295,9 @@ cdef class ProducerCore(Batcher):
                 raise ValueError(f"{name} has {len(column)} elements and payloads {count}")
         refused = None
         ids = []
-        # One by one where some may be duplicates.
-        in_order = self.keyed is None and (self.sequences is None or self.own_ids_are_new)
+        # One by one where some may be duplicates, or have to wait for memory.
+        in_order = self.keyed is None and self.publisher.memory is None and (
+            self.sequences is None or self.own_ids_are_new)
         try:
             if in_order:
                 self.send_by_arrival(contents, keys, properties, event_timestamps, receipts)
