@@ -9,7 +9,9 @@ from libc.string cimport memcpy, memset
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.batch_encode cimport batch_encode_single
-from pulsarx._core.entry_frame cimport ENTRY_BATCH, ENTRY_MIXED_KEYS, EntryFrame
+from pulsarx._core.entry_frame cimport (
+    ENTRY_BATCH, ENTRY_CHUNK, ENTRY_MIXED_KEYS, EntryFrame,
+)
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
 from pulsarx._core.message_metadata cimport EntryParts, MessageMetadata
 from pulsarx._core.single_metadata cimport (
@@ -18,6 +20,7 @@ from pulsarx._core.single_metadata cimport (
 )
 from pulsarx._core.status cimport STATUS_END, STATUS_OK
 from pulsarx._core.sticky_key cimport STICKY_NON_KEY, sticky_key_of_encoded
+from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.message.entry_bytes cimport entry_bytes_check
@@ -37,6 +40,8 @@ cdef class EntryIntake:
     cdef object decompress
     cdef object compress
     cdef ProducerSequences sequences     # None: all is stored
+    cdef object before_chunks            # called before the first chunk is stored; None: it was
+    cdef bint is_part                    # the entry that came last is a chunk, and not the last one
     cdef list ids                        # of the entry that came last
     cdef bint more_follow                # entries that belong to it, as batch_encode marks them
     cdef bytes plain                     # its payload
@@ -45,9 +50,11 @@ cdef class EntryIntake:
     cdef uint32_t decompressed_size_max
 
     def __init__(self, EntryPublisher publisher not None, decompress, compress,
-                 uint32_t entry_size_max, uint32_t decompressed_size_max) -> None:
+                 uint32_t entry_size_max, uint32_t decompressed_size_max,
+                 before_chunks=None) -> None:
         """decompress: (kind, data, uncompressed size, limit) -> bytes. compress: (kind, bytes) ->
-        bytes."""
+        bytes. before_chunks: called before the first chunk of a message is stored."""
+        self.before_chunks = before_chunks
         self.compress = compress
         self.publisher = publisher
         self.decompress = decompress
@@ -69,6 +76,12 @@ cdef class EntryIntake:
                 f"an entry of {size} bytes came over a connection; at most {self.entry_size_max} "
                 f"are taken")
         entry_bytes_check(<const uint8_t*>PyBytes_AS_STRING(entry), <uint32_t>size, &frame, &parts)
+        self.is_part = False
+        if frame.flags & ENTRY_CHUNK:
+            self.is_part = parts.metadata.chunk_id + 1 < parts.metadata.chunk_count
+            if self.before_chunks is not None:
+                control_plane.perform_whole(self.before_chunks, ())
+                self.before_chunks = None
         if frame.flags & ENTRY_BATCH:
             self.check_batch(&frame, &parts)
         else:
@@ -93,7 +106,7 @@ cdef class EntryIntake:
             try:
                 self.publisher.publish(frame, room + ENTRY_FRAME_SIZE, Receipt.__new__(Receipt),
                                        [(0, callback)], False)
-                if self.sequences is not None:
+                if self.sequences is not None and not self.is_part:
                     self.sequences.note_stored(max(self.ids), self.ids, self.more_follow,
                                                frame.publish_time_ms)
             finally:

@@ -28,6 +28,7 @@ cdef class Receipt:
     cdef uint64_t entry_id
     cdef uint32_t message_count
     cdef bint is_duplicate               # of something that was stored before it
+    cdef Receipt first_chunk             # of the first entry of a message in chunks; else None
 
 
 cdef class EntryPublisher:

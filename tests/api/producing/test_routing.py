@@ -273,7 +273,8 @@ def test_rows_without_keys_go_round_by_batches(client: pulsarx.Client) -> None:
 def test_it_has_what_a_producer_has(client: pulsarx.Client) -> None:
     producer = client.create_producer("x", producer_name="p")
     public = {name for name in dir(pulsarx.Producer) if not name.startswith("_")}
-    inner = {"abandon", "batch_due", "close_forgotten", "deduplicate", "drain", "entry_count",
+    inner = {"abandon", "batch_due", "chunked_message_rate", "close_forgotten", "deduplicate",
+             "drain", "entry_count", "say_before_chunks",
              "fence", "flush_pending", "is_forgotten", "is_forked", "is_open", "limit_pending",
              "publisher", "resume_after", "send_async_described", "shut", "topic_name"}  # fmt: skip
     assert public - inner <= set(dir(producer))
