@@ -32,6 +32,7 @@ from pulsarx._pycore.message.chunked_message cimport (
 cdef enum:
     ASIDE_MAX = 1000             # messages; with more of them the oldest is given up
     STRAYS_TOGETHER_MS = 1000    # chunks of this time are one run
+    STRAYS_MAX = 65536           # runs; with more of them the oldest waits no longer
 
 # Of a reader, as of a consumer that says nothing else.
 cdef uint64_t PENDING_MAX = 10
@@ -339,6 +340,9 @@ cdef class ChunkAssembler:
         run.count = 1
         run.begun_ms = run.due_ms = due_ms
         self.strays.append(run)
+        if len(self.strays) > STRAYS_MAX:
+            run = self.strays.popleft()
+            return self.acknowledge_run(run.ledger_id, run.first, run.count)
         return 0
 
     cdef int64_t next_due_ms(self) except? -1:

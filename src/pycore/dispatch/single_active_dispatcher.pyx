@@ -320,17 +320,30 @@ cdef class SingleActiveDispatcher(Dispatcher):
         while True:
             step = ahead.next_entry()
             if step == READ_NOTHING:
-                return 0
+                break
             if step == READ_DAMAGE:
                 continue         # its readers are told
             if ahead.span.ledger_id > ledger_id or (
                     ahead.span.ledger_id == ledger_id and ahead.c_frame.first_message >= end):
-                return 0
+                break
             if ahead.c_frame.flags & ENTRY_CHUNK:
                 try:
                     self.read_chunk(ahead)
                 except errors.CorruptDataError:
                     pass         # the log tells
+        if self.reader.span is not None:
+            self.come_in_turn(self.reader.span.ledger_id, self.reader.next_message)
+        else:
+            self.come_in_turn(self.reader.passed_ledger_id + 1, 0)
+        return 0
+
+    def come_in_turn(self, uint64_t ledger_id, uint64_t message) -> None:
+        """What is read from this message on is not to come before that, too."""
+        cdef ChunkedMessage each
+        if self.later:
+            self.later = [each for each in self.later if (
+                each.chunks[each.count - 1].ledger_id,
+                each.chunks[each.count - 1].message) < (ledger_id, message)]
 
     cdef bint is_whole(self, EntryView view) noexcept:
         """Whether every message of the view is wanted, so that none needs to be asked about."""
@@ -388,6 +401,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 self.core.unread(each.entry.ledger_id, message_ordinal(each), ack)
         self.core.rearm()
         self.wakes = True
+        self.come_in_turn(ledger_id, first)
         return self.go(ledger_id, first)
 
     cdef int64_t bytes_ahead(self) noexcept:
@@ -559,6 +573,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 first = message if at == ledger_id else 0
                 self.count_again(at, first, end if at == end_ledger else self.messages_in(acks))
         finally:
+            self.come_in_turn(ledger_id, message)
             self.go(ledger_id, message)      # what is buried was read with the same reader
         self.wakes = True
         self.core.rearm()

@@ -141,6 +141,28 @@ def test_more_messages_than_may_wait_come_later_by_themselves(
     assert topic.backlog() == (0, 0)
 
 
+def test_what_came_later_and_is_refused_comes_again_in_its_place_and_once(topic: Topic) -> None:
+    consumer = topic.subscribe(max_pending_chunked_message=1)
+    interweave(topic, 3)
+    first = consumer.receive(0)
+    assert first.data() == b"c0c1"
+    for _ in range(2):
+        consumer.redeliver_unacknowledged_messages()
+        assert payloads(consumer) == [b"a0a1", b"b0b1", b"c0c1"]
+
+
+@pytest.mark.parametrize("limit", [1, 10])
+def test_a_cumulative_acknowledgement_ahead_delivers_nothing_twice(
+    topic: Topic, limit: int
+) -> None:
+    consumer = topic.subscribe(max_pending_chunked_message=limit)
+    interweave(topic, 3)
+    last = topic.chunk("d", 0, 2, b"d0")
+    topic.chunk("d", 1, 2, b"d1")
+    consumer.acknowledge_cumulative(MessageId(-1, last.ledger_id(), 0))
+    assert sorted(payloads(consumer)) == [b"a0a1", b"b0b1", b"c0c1", b"d0d1"]
+
+
 def test_there_is_no_limit_where_none_is_asked_for(topic: Topic) -> None:
     consumer = topic.subscribe(max_pending_chunked_message=0)
     interweave(topic, 26)

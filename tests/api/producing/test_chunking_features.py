@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from pulsarx.testing.faults import fault_plan
 
 LIMIT = 1000
 SMALL = BrokerOptions(max_message_size=LIMIT)
+FOUR_A_LEDGER = BrokerOptions(max_message_size=LIMIT, managed_ledger_max_entries_per_ledger=4)
 LARGE = bytes(range(256)) * 20
 CHUNKS = 6  # of LARGE
 all_types = pytest.mark.parametrize(
@@ -201,9 +203,47 @@ def test_after_a_kill_messages_are_whole_or_not_there(
     assert set(found[1:-1]) == {LARGE}
 
 
-# Ledgers ------------------------------------------------------------------------------------------
+# Threads ------------------------------------------------------------------------------------------
 
-FOUR_A_LEDGER = BrokerOptions(max_message_size=LIMIT, managed_ledger_max_entries_per_ledger=4)
+
+@pytest.mark.standard
+@all_types
+def test_producers_of_several_threads_get_in_between_and_every_message_comes_whole(
+    open_client: OpenClient, kind: ConsumerType
+) -> None:
+    client = open_client(broker_options=FOUR_A_LEDGER)
+    consumers = [subscribe(client, consumer_type=kind)]
+    if kind != ConsumerType.Exclusive:
+        consumers.append(subscribe(client, consumer_type=kind))
+    sent = {b"%d-%d-" % (who, number) + LARGE for who in range(4) for number in range(25)}
+
+    def publish(who: int) -> None:
+        with chunking(client) as producer:
+            for number in range(25):
+                producer.send(b"%d-%d-" % (who, number) + LARGE, partition_key=str(number))
+
+    received: list[list[bytes]] = [[] for _ in consumers]
+    enough = threading.Event()
+
+    def receive(which: int) -> None:
+        while not enough.is_set():
+            for message in consumers[which].receive_many(5, 50):
+                received[which].append(message.data())
+                consumers[which].acknowledge(message)
+            if sum(map(len, received)) >= len(sent):
+                enough.set()
+
+    threads = [threading.Thread(target=publish, args=(who,)) for who in range(4)]
+    threads += [threading.Thread(target=receive, args=(which,)) for which in range(len(consumers))]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sorted(data for each in received for data in each) == sorted(sent)
+    assert backlog(client) == (0, 0)
+
+
+# Ledgers ------------------------------------------------------------------------------------------
 
 
 @all_types
