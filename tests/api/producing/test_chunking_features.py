@@ -162,6 +162,21 @@ def test_a_full_disk_fails_the_message_and_its_chunks_are_given_up(
     assert backlog(client) == (0, 0)
 
 
+def test_no_chunk_is_stored_before_the_catalogue_says_that_there_may_be_some(
+    client: pulsarx.Client,
+) -> None:
+    """An earlier version would deliver it as a message."""
+    producer = chunking(client)
+    producer.send(b"a")
+    with fault_plan() as plan:
+        plan.fail("write", error=errno.ENOSPC)  # of the commit
+        with pytest.raises(errors.PulsarException):
+            producer.send(LARGE)
+    assert client.admin.topics.stats("t")["entries"] == 1
+    producer.send(LARGE)
+    assert whole_topic(client) == [b"a", LARGE]
+
+
 PROGRAM = """
 import os, sys
 import pulsarx
