@@ -163,6 +163,26 @@ def test_a_schema_decodes_after_the_chunks_were_put_together(limited: pulsarx.Cl
     assert found.value().text == "x" * 5000
 
 
+def test_a_table_has_no_row_that_needs_chunks(limited: pulsarx.Client) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    producer = chunking(limited)
+    with pytest.raises(errors.MessageTooBig):
+        producer.send_arrow(pyarrow.table({"value": [b"a", LARGE, b"b"]}))
+    producer.send(LARGE)
+    assert whole_topic(limited) == [b"a", LARGE]
+
+
+def test_chunks_of_one_sequence_id_are_no_duplicates_of_each_other(
+    open_client: OpenClient,
+) -> None:
+    options = BrokerOptions(max_message_size=LIMIT, broker_deduplication_enabled=True)
+    client = open_client(broker_options=options)
+    producer = chunking(client, producer_name="p")
+    for sequence_id in (5, 6, 5):
+        producer.send(LARGE + b"%d" % sequence_id, sequence_id=sequence_id)
+    assert whole_topic(client) == [LARGE + b"5", LARGE + b"6"]
+
+
 # Ids ----------------------------------------------------------------------------------------------
 
 
