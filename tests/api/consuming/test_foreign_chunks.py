@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import zlib
+from random import Random
 from typing import Any
 
 import pytest
 from chunk_entries import ChunkWriter
+from seeds import scaled, seed_of
 from topic_reading import OpenClient, payloads, read_all, whole_topic
 
 import pulsarx
@@ -29,6 +31,9 @@ class Topic:
         self.client = client
         self.clock = clock
         client.create_producer("t").close()
+        self.writes_to(client)
+
+    def writes_to(self, client: pulsarx.Client) -> None:
         self._writer = ChunkWriter(client, "t")
 
     def chunk(self, *args: Any, **more: Any) -> MessageId:
@@ -359,3 +364,113 @@ def test_the_same_uuid_again_and_again_is_told_apart(topic: Topic) -> None:
     consumer.redeliver_unacknowledged_messages()
     assert payloads(consumer) == expected
     assert [each.data() for each in read_all(topic.client)] == expected
+
+
+# Chance -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.standard
+@all_types
+def test_whatever_a_server_left_messages_come_whole_and_nothing_stays(
+    open_client: OpenClient, topic: Topic, kind: ConsumerType
+) -> None:
+    """Chunks in any order, acknowledged and refused and read anew at any time: what comes is whole,
+    what was acknowledged comes no more, and in the end nothing is left."""
+    for turn in range(scaled(12)):
+        random = Random(seed_of(turn))
+        live = Chance(open_client, topic, kind, random)
+        for _ in range(60):
+            random.choice(
+                [live.write, live.write, live.write, live.receive, live.refuse, live.acknowledge,
+                 live.pass_time, live.reopen, live.acknowledge_through]
+            )()  # fmt: skip
+        live.end()
+
+
+class Chance:
+    """One subscription, to which anything happens."""
+
+    def __init__(
+        self, open_client: OpenClient, topic: Topic, kind: ConsumerType, random: Random
+    ) -> None:
+        self.open_client, self.topic, self.kind, self.random = open_client, topic, kind, random
+        self.limit = random.choice([0, 1, 2, 10])
+        self.held: list[Any] = []
+        self.gone: set[MessageId] = set()
+        self.consumer = self.attach()
+
+    def attach(self) -> Any:
+        return self.topic.subscribe(
+            self.kind,
+            max_pending_chunked_message=self.limit,
+            negative_ack_redelivery_delay_ms=1000,
+            receiver_queue_size=self.random.choice([1, 2, 100]),
+        )
+
+    def write(self) -> None:
+        random = self.random
+        if random.random() < 0.2:
+            with self.topic.client.create_producer("t") as producer:
+                producer.send(b"plain")
+            return
+        name, count = random.choice("abc"), random.choice([2, 2, 3])
+        if random.random() < 0.5:
+            for number in range(count):
+                self.topic.chunk(name, number, count, name.encode() + b"%d" % number)
+            return
+        number = random.randrange(count)
+        self.topic.chunk(name, number, count, name.encode() + b"%d" % number)
+
+    def receive(self) -> None:
+        for message in self.consumer.receive_many(self.random.randint(1, 8), 0):
+            data = message.data()
+            if data != b"plain":
+                name = data[:1]
+                assert data in {name + b"0" + name + b"1", name + b"0" + name + b"1" + name + b"2"}
+            assert message.message_id() not in self.gone
+            self.held.append(message)
+
+    def acknowledge(self) -> None:
+        if self.held:
+            message = self.held.pop(self.random.randrange(len(self.held)))
+            by_id = MessageId.deserialize(message.message_id().serialize())
+            self.consumer.acknowledge(self.random.choice([message, by_id]))
+            self.gone.add(by_id)
+
+    def acknowledge_through(self) -> None:
+        if self.held and self.kind in (ConsumerType.Exclusive, ConsumerType.Failover):
+            last = self.random.choice(self.held)
+            self.consumer.acknowledge_cumulative(last)
+            self.gone |= {
+                each.message_id() for each in self.held if each.message_id() <= last.message_id()
+            }
+
+    def refuse(self) -> None:
+        if self.held and self.random.random() < 0.5:
+            self.consumer.negative_acknowledge(self.random.choice(self.held))
+        else:
+            self.consumer.redeliver_unacknowledged_messages()
+
+    def pass_time(self) -> None:
+        self.topic.clock.advance(self.random.choice([1, 2, 30]))
+
+    def reopen(self) -> None:
+        if self.random.random() < 0.5:
+            self.topic.client.close()
+            self.topic.client = self.open_client(clock=self.topic.clock)
+            self.topic.writes_to(self.topic.client)
+        else:
+            self.consumer.close()
+        self.consumer = self.attach()
+        self.held = []
+
+    def end(self) -> None:
+        for _ in range(3):
+            self.consumer.redeliver_unacknowledged_messages()
+            while messages := self.consumer.receive_many(100, 0):
+                for each in messages:
+                    assert each.message_id() not in self.gone
+                    self.consumer.acknowledge(each)
+            self.topic.clock.advance(70)
+        assert self.topic.backlog() == (0, 0)
+        self.consumer.close()
