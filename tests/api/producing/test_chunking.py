@@ -412,6 +412,19 @@ def test_seek_goes_behind_the_last_chunk_or_to_the_first(limited: pulsarx.Client
 
 
 @pytest.mark.parametrize("inclusive", [False, True])
+def test_an_id_that_does_not_say_where_the_message_begins_is_enough(
+    limited: pulsarx.Client, inclusive: bool
+) -> None:
+    producer = chunking(limited)
+    producer.send(b"a")
+    sent = producer.send(LARGE)
+    producer.send(b"b")
+    plain = MessageId(sent.partition(), sent.ledger_id(), sent.entry_id())
+    reader = limited.create_reader("t", plain, start_message_id_inclusive=inclusive)
+    assert payloads_of(reader) == ([LARGE, b"b"] if inclusive else [b"b"])
+
+
+@pytest.mark.parametrize("inclusive", [False, True])
 def test_a_reader_starts_behind_the_last_chunk_or_at_the_first(
     limited: pulsarx.Client, inclusive: bool
 ) -> None:

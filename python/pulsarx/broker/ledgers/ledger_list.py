@@ -292,9 +292,10 @@ class LedgerList:
             return self.end_position()
         if message_id.ledger_id() < 0:
             return self.first_position()
-        first_chunk = message_id.first_chunk_message_id() if inclusive else None
-        if first_chunk is not None:
-            return self.position_of(first_chunk, True)
+        if inclusive:
+            first_chunk = message_id.first_chunk_message_id() or self._first_chunk_of(message_id)
+            if first_chunk is not None:
+                return self.position_of(first_chunk, True)
         ledger_id, first, count = self.locate(message_id)
         for ledger in self.ledgers():
             if ledger.ledger_id == ledger_id:
@@ -360,6 +361,16 @@ class LedgerList:
                 first = self._first_chunk(ledger, entries - 1)
             return last if first is None else message_id_with_first_chunk(last, first)
         return MessageId()
+
+    def _first_chunk_of(self, message_id: MessageId) -> MessageId | None:
+        """Of an id that does not say it; see _first_chunk."""
+        if not self.holds_chunks():
+            return None
+        for ledger in self.ledgers():
+            if ledger.ledger_id == message_id.ledger_id():
+                there = 0 <= message_id.entry_id() < self.published_counts(ledger)[0]
+                return self._first_chunk(ledger, message_id.entry_id()) if there else None
+        return None
 
     def _first_chunk(self, ledger: LedgerRecord, entry_id: int) -> MessageId | None:
         """Where the message begins whose last chunk an entry is. None: it is not the last one, or
