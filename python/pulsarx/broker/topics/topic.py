@@ -107,6 +107,18 @@ class Topic:
             if self.backlog_limits.held_by is not None:  # there is room by now
                 self.check_backlog()
 
+    def hold_chunks(self) -> None:
+        """Messages in chunks are about to be stored; committed once."""
+        if self.ledger.holds_chunks():
+            return
+        held = changes.hold_chunks(self.name)
+
+        def operations(_: object) -> list[dict[str, Any]]:
+            self.check_not_gone()
+            return [held]
+
+        self.runtime.catalogue.commit(operations)
+
     @property
     def tail(self) -> LedgerTail:
         return self.ledger.tail
