@@ -74,7 +74,7 @@ cdef class Batcher:
     cdef bint block_if_queue_full
     cdef bint own_ids_are_new            # the next one is above all that were pushed
     cdef bint caller_waits               # a send is running that will flush by itself
-    cdef bint in_order                   # a send_many is running that keeps the mutex
+    cdef uint32_t many_count             # send_many that are running: neither held, nor too many
     cdef object __weakref__
 
     cdef int add(self, SingleMetadata* metadata, const uint8_t* payload, object callback) except -1

@@ -509,7 +509,7 @@ cdef class Batcher:
         cdef uint64_t count = self.open.batch.message_count + self.publisher.pending_count
         if self.keyed is not None:
             count += self.keyed.message_count
-        return self.pending_max != 0 and count >= self.pending_max
+        return self.pending_max != 0 and count >= self.pending_max and self.many_count == 0
 
     cdef int make_room(self) except -1:
         """Too many messages are on their way: send the open batch, then wait or refuse."""
@@ -590,7 +590,7 @@ cdef class Batcher:
     # Life -----------------------------------------------------------------------------------------
 
     cdef int check_open(self) except -1:
-        while self.state == PRODUCER_HELD and not self.in_order:
+        while self.state == PRODUCER_HELD and self.many_count == 0:
             self.wait_while_held()
         if self.state == PRODUCER_OPEN or self.state == PRODUCER_HELD:
             return self.publisher.check_fenced()

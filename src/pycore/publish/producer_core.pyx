@@ -430,7 +430,7 @@ cdef class ProducerCore(Batcher):
         index there."""
         cdef OpenBatch last
         cdef Receipt alone
-        cdef uint32_t pending_max = 0
+        cdef bint begun = False
         cdef bint taken = False
         refused = None
         mutex_lock(&self.publisher.mutex)
@@ -438,10 +438,8 @@ cdef class ProducerCore(Batcher):
         try:
             if self.state != PRODUCER_OPEN:
                 self.check_open()
-            # The caller waits for all of it. Nobody else comes in between.
-            pending_max = self.pending_max
-            self.pending_max = 0
-            self.in_order = True
+            self.many_count += 1             # the caller waits for all of it
+            begun = True
             self.close_open()
             for at, content in enumerate(contents):
                 alone = Receipt.__new__(Receipt)
@@ -466,9 +464,8 @@ cdef class ProducerCore(Batcher):
             refused = error
         finally:
             self.caller_waits = False
-            if self.in_order:
-                self.in_order = False
-                self.pending_max = pending_max
+            if begun:
+                self.many_count -= 1
             mutex_unlock(&self.publisher.mutex)
         if places and self.publisher.confirms_later and isinstance(refused, Exception | None):
             if self.publisher.places_later:
