@@ -439,17 +439,21 @@ class Client:
         while True:
             found = self._broker.topic(TopicName.of(options.topic), create=not self.read_only)
             try:
-                cursor = found.reader_cursor(options.schema)
                 position = reader_position(
                     found.ledger, options.start_message_id, options.start_message_id_inclusive
                 )
+                cursor = found.reader_cursor(options.schema)
                 reader = Reader(cursor.attach(position), cursor, options, self._pool)
                 break
             except errors.TopicNotFound:
                 if not found.is_gone:
                     raise  # else it was found just before it went; look for it again
         if schema is not None:
-            schema.register(self.read_only)
+            try:
+                schema.register(self.read_only)
+            except BaseException:
+                give_back(reader)
+                raise
         self._adopt(reader)
         reader.start_listener()
         return reader
