@@ -473,17 +473,21 @@ class Client:
                 if isinstance(found, PartitionedTopic):
                     reader = self._read_partitions(found, options)
                     break
-                cursor = found.reader_cursor(options.schema)
                 position = reader_position(
                     found.ledger, options.start_message_id, options.start_message_id_inclusive
                 )
+                cursor = found.reader_cursor(options.schema)
                 reader = Reader(cursor.attach(position), cursor, found.name, options, self._pool)
                 break
             except errors.TopicNotFound:
                 if isinstance(found, PartitionedTopic) or not found.is_gone:
                     raise  # else it was found just before it went; look for it again
         if schema is not None:
-            schema.register(self.read_only)
+            try:
+                schema.register(self.read_only)
+            except BaseException:
+                give_back(reader)
+                raise
         self._adopt(reader)
         reader.start_listener()
         return reader

@@ -85,8 +85,9 @@ class TableView:
         self._attach_one(partition)
 
     def _attach_one(self, topic: Topic) -> None:
+        start = topic.ledger.first_position()
         cursor = topic.reader_cursor(self._options.schema)
-        core = cursor.attach(topic.ledger.first_position())
+        core = cursor.attach(start)
         loop = ListenerLoop(self._pool, core, self._update, None)
         made = _Partition(cursor, core, loop, topic.ledger.last_message_id())
         with self._lock:

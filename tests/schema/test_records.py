@@ -292,6 +292,32 @@ def test_data_nested_without_end_is_refused() -> None:
     assert (done.returncode, done.stdout) == (0, "refused"), done.stderr
 
 
+@pytest.mark.parametrize(
+    "items",
+    [
+        "null",
+        {"type": "null"},
+        {"type": "fixed", "name": "F", "size": 0},
+        {"type": "record", "name": "E", "fields": []},
+        {"type": "record", "name": "E", "fields": [{"name": "a", "type": "null"}]},
+    ],
+)
+def test_arrays_of_items_without_bytes_are_not_read(items: Any) -> None:
+    """Three bytes took memory and time for as many items as they said."""
+    fields = [{"name": "first", "type": ["null", items]}, {"name": "a", "type": "int"}]
+    named = items if isinstance(items, str) else items.get("name", items)
+    array = {"name": "rest", "type": {"type": "array", "items": named}}
+    record = {"type": "record", "name": "R", "fields": [*fields, array]}
+    schema = AvroSchema(None, record)
+    read = AvroSchema(None, {**record, "fields": fields}).decoder(schema.schema_info())
+    data = b"\0\0" + b"\x80\x01\0"  # 64 items
+    for each in (schema.decode, read):
+        with pytest.raises(ValueError, match="items take no bytes"):
+            each(data)
+    plain = AvroSchema(None, {**record, "fields": fields})
+    assert plain.decode(b"\0\0") == {"first": None, "a": 0}
+
+
 def test_values_of_another_class_are_refused() -> None:
     for schema in (JsonSchema(Plain), AvroSchema(Plain)):
         for wrong in (Inner(), {"a": "x"}, None, "x"):

@@ -128,7 +128,10 @@ def parsed(definition: Any) -> Any:
 
 def _reader_of(definition: Any) -> Any:
     """What reads data of a definition as fastavro keeps it."""
-    if _is_recursive(definition, frozenset()):
+    shape = _Shape(definition)
+    if shape.is_unbounded:
+        return _refuse
+    if shape.is_recursive:
         # Its native reader has no bound on the depth: data of some kilobytes ended the process.
         from fastavro._read_py import schemaless_reader
 
@@ -136,16 +139,45 @@ def _reader_of(definition: Any) -> Any:
     return load_fastavro().schemaless_reader
 
 
-def _is_recursive(definition: Any, around: frozenset[str]) -> bool:
-    """Whether a definition refers to a record that it stands in. around: those records."""
-    if isinstance(definition, str):
-        return definition in around
-    if isinstance(definition, list):
-        return any(_is_recursive(each, around) for each in definition)
-    kind = definition["type"]
-    if kind in ("record", "error"):
-        inside = around | {definition["name"]}
-        return any(_is_recursive(each["type"], inside) for each in definition["fields"])
-    if kind in ("array", "map"):
-        return _is_recursive(definition["items" if kind == "array" else "values"], around)
-    return kind in around
+def _refuse(*_: object) -> None:
+    """Ten bytes may stand for as many items as take all memory."""
+    raise ValueError("an array whose items take no bytes may be of any length, and is not read")
+
+
+class _Shape:
+    """What a definition, as fastavro keeps it, says about how long data of it takes to read."""
+
+    def __init__(self, definition: Any) -> None:
+        self.is_recursive = False  # a record refers to one that it stands in
+        self.is_unbounded = False  # an array has items that take no bytes
+        self._around: set[str] = set()
+        self._empty = {"null": True}  # by the names of types: whether a value takes no bytes
+        self._look(definition)
+
+    def _look(self, definition: Any) -> bool:
+        """Whether a value of it takes no bytes."""
+        if isinstance(definition, str):
+            self.is_recursive = self.is_recursive or definition in self._around
+            return self._empty.get(definition, False)
+        if isinstance(definition, list):
+            for each in definition:
+                self._look(each)
+            return False
+        kind = definition["type"]
+        if kind in ("record", "error"):
+            name = definition["name"]
+            self._around.add(name)
+            looked = [self._look(each["type"]) for each in definition["fields"]]
+            self._empty[name] = all(looked)
+            self._around.discard(name)
+            return self._empty[name]
+        if kind == "array":
+            self.is_unbounded = self._look(definition["items"]) or self.is_unbounded
+            return False
+        if kind == "map":
+            self._look(definition["values"])
+            return False
+        if kind == "fixed":
+            self._empty[definition["name"]] = definition["size"] == 0
+            return bool(definition["size"] == 0)
+        return kind != "enum" and self._look(kind)

@@ -11,9 +11,11 @@ from topic_reading import OpenClient, numbers, payloads
 
 import pulsarx
 from pulsarx import InitialPosition, MessageId
+from pulsarx.broker.schemas.registry import SchemaRegistry
 from pulsarx.broker.topics.producer_registry import ProducerRegistry
 from pulsarx.broker.topics.reader_cursor import ReaderCursor
 from pulsarx.producing.partitioned_producer import PartitionedProducer
+from pulsarx.schema import StringSchema
 from pulsarx.testing import inspect
 
 EARLIEST = InitialPosition.Earliest
@@ -152,3 +154,20 @@ def test_a_producer_makes_a_partitioned_topic_anew_that_is_deleted_just_then(
     client.create_producer("p").send(b"x")
     assert topics.get_partitioned_topic_metadata("p") == {"partitions": 0}
     assert topics.stats("p")["messages"] == 1
+
+
+def test_a_reader_that_was_refused_does_not_keep_its_topic(
+    memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stayed attached for as long as its caller kept the error."""
+
+    def refuse(*_: object) -> None:
+        raise pulsarx.StorageError("no room")
+
+    topics = memory_client.admin.topics
+    topics.create_non_partitioned_topic("t")
+    monkeypatch.setattr(SchemaRegistry, "register", refuse)
+    with pytest.raises(pulsarx.StorageError) as error:
+        memory_client.create_reader("t", MessageId.earliest, schema=StringSchema())
+    assert error
+    topics.delete("t")

@@ -40,10 +40,14 @@ class ReaderCursor:
 
     def attach(self, position: Position) -> ConsumerCore:
         """Begin to read at a position. TopicGone: the topic was deleted meanwhile."""
-        receiver = Receiver(self.dispatcher, self._context, "", None)
-        self.dispatcher.join(receiver)
-        self.dispatcher.move(*position)
-        reader = ConsumerCore(receiver, ConsumerHost(self.topic.ledger))
+        try:
+            receiver = Receiver(self.dispatcher, self._context, "", None)
+            self.dispatcher.join(receiver)
+            self.dispatcher.move(*position)
+            reader = ConsumerCore(receiver, ConsumerHost(self.topic.ledger))
+        except BaseException:
+            self._ended = True  # an error that is kept keeps this, too
+            raise
         self._reader = weakref.ref(reader)
         if self._ended:
             raise TopicGone(f"{self.topic.name}: it was deleted")
