@@ -458,6 +458,7 @@ class Client:
 
     def _create_reader(self, options: ReaderOptions) -> Reader:
         from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
+        from pulsarx.broker.topics.topic_gone import TopicGone
         from pulsarx.consuming.seek_position import reader_position
         from pulsarx.reader import Reader
 
@@ -479,9 +480,12 @@ class Client:
                 cursor = found.reader_cursor(options.schema)
                 reader = Reader(cursor.attach(position), cursor, found.name, options, self._pool)
                 break
-            except errors.TopicNotFound:
+            except errors.TopicNotFound as error:
+                # It was found just before it went? Then look for it again.
+                if isinstance(error, TopicGone):
+                    continue
                 if isinstance(found, PartitionedTopic) or not found.is_gone:
-                    raise  # else it was found just before it went; look for it again
+                    raise
         if schema is not None:
             try:
                 schema.register(self.read_only)

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
     from pulsarx.broker.topics.reader_cursor import ReaderCursor
+    from pulsarx.broker.topics.topic import Topic
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.options.members import ReaderOptions
-    from pulsarx.topic_name import TopicName
 
 _EVERYWHERE = (MessageId.earliest, MessageId.latest)
 
@@ -59,8 +59,7 @@ class PartitionedReader(Reader[T]):
 
         options, reader = self._options, weakref.ref(self)  # which its topic does not keep
 
-        def attach_one(name: TopicName, is_new: bool) -> None:
-            found = broker.topic(name)
+        def attach_one(found: Topic, is_new: bool) -> None:
             cursor = found.reader_cursor(options.schema)
             start = MessageId.earliest if is_new else options.start_message_id
             inclusive = options.start_message_id_inclusive
