@@ -438,9 +438,9 @@ class Client:
         while True:
             found = self._broker.topic(TopicName.of(options.topic), create=not self.read_only)
             try:
-                cursor = found.reader_cursor(options.schema)
+                cursor = found.reader_cursor(options.schema, options.is_read_compacted)
                 position = reader_position(
-                    found.ledger, options.start_message_id, options.start_message_id_inclusive
+                    cursor.positions, options.start_message_id, options.start_message_id_inclusive
                 )
                 reader = Reader(cursor.attach(position), cursor, options, self._pool)
                 break

@@ -83,10 +83,10 @@ class TableView:
 
     def _attach_one(self, broker: Broker, name: TopicName, _: bool) -> None:
         topic = broker.topic(name)
-        cursor = topic.reader_cursor(self._options.schema)
-        core = cursor.attach(topic.ledger.first_position())
+        cursor = topic.reader_cursor(self._options.schema, read_compacted=True)
+        core = cursor.attach(cursor.positions.first_position())
         loop = ListenerLoop(self._pool, core, self._update, None)
-        made = _Partition(cursor, core, loop, topic.ledger.last_message_id())
+        made = _Partition(cursor, core, loop, cursor.positions.last_message_id())
         with self._lock:
             self._partitions.append(made)
             if self._is_live:

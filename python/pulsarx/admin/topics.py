@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pulsarx.admin.compaction_policies import CompactionPolicies
 from pulsarx.admin.creation_policies import CreationPolicies
 from pulsarx.admin.schema_policies import SchemaPolicies
 from pulsarx.admin.topic_subscriptions import TopicSubscriptions
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from pulsarx.admin.channel import Channel
 
 
-class Topics(TopicSubscriptions, CreationPolicies, SchemaPolicies):
+class Topics(TopicSubscriptions, CreationPolicies, SchemaPolicies, CompactionPolicies):
     """Any thread may call. TopicNotFound: there is no such topic."""
 
     _LEVEL = "topic"
@@ -133,6 +134,25 @@ class Topics(TopicSubscriptions, CreationPolicies, SchemaPolicies):
         found = self._channel.perform("topics.get_last_message_id", {"topic": topic})
         last: MessageId = MessageId.from_text(found)
         return last
+
+    # Compacting -----------------------------------------------------------------------------------
+
+    def trigger_compaction(self, topic: str) -> None:
+        """Begin to compact a topic, or each of its partitions: the last message of each key is kept
+        in a ledger of its own, which consumers and readers with is_read_compacted read instead of
+        the messages that were compacted. A key whose last message has no value, or an empty one, is
+        removed. Others see the topic as it is, until retention removes its messages.
+
+        Returns at once; see compaction_status. NotAllowedError: a compaction of it goes on.
+        """
+        self._channel.perform("topics.trigger_compaction", {"topic": topic})
+
+    def compaction_status(self, topic: str) -> dict[str, str]:
+        """{"status": NOT_RUN, RUNNING, SUCCESS or ERROR, "last_error": why}. Of a partitioned
+        topic: RUNNING or ERROR where a partition is. In a folder opened read_only: SUCCESS where
+        there is a result."""
+        found: dict[str, str] = self._channel.perform("topics.compaction_status", {"topic": topic})
+        return found
 
     # Statistics -----------------------------------------------------------------------------------
 

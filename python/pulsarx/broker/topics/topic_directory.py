@@ -10,6 +10,7 @@ from pulsarx import errors
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.policies.creation import topic_creation
+from pulsarx.broker.topics.compaction_monitor import CompactionMonitor
 from pulsarx.broker.topics.deduplication import forget_snapshot, snapshot_path
 from pulsarx.broker.topics.partitioned_topic import (
     PartitionedTopic,
@@ -43,6 +44,8 @@ class TopicDirectory:
         self._topics: dict[str, Topic] = {}
         self._partitioned: dict[str, PartitionedTopic] = {}
         self._followers = WeakList()  # with created(name) and deleted(name)
+        self.compaction_monitor = CompactionMonitor(runtime, self.open_topics)
+        self.compaction_monitor.arm()
 
     def watch(self, follower: Any) -> None:
         """Call follower.created(name) after each creation of a topic, with or without partitions,
@@ -341,6 +344,11 @@ class TopicDirectory:
                 for each in range(record.partition_count, partition_count):
                     topic.partition(each).producers.reserve(topic.holder_name, holder)
         topic.has_grown(partition_count)
+
+    def policy_was_set(self) -> None:
+        """Of those that are asked for when they matter."""
+        with self._lock:
+            self.compaction_monitor.arm()
 
     def apply_policies(self) -> None:
         """Have what was set be in force on all topics, open or not."""

@@ -19,12 +19,14 @@ def set_namespace_policy(broker: Broker, namespace: str, policy: dict[str, Any])
     """policy: its name and its value; None takes it away."""
     name, value = _checked(NAMESPACE_POLICIES, policy)
     broker.policies.set_namespace_policy(namespace, name, value)
+    broker.topics.policy_was_set()
 
 
 def set_topic_policy(broker: Broker, topic: str, policy: dict[str, Any]) -> None:
     """As set_namespace_policy, of a topic, or the partitioned one it is a partition of."""
     name, value = _checked(TOPIC_POLICIES, policy)
     broker.policies.set_topic_policy(TopicName.of(topic).partitioned_name, name, value)
+    broker.topics.policy_was_set()
 
 
 def _checked(
