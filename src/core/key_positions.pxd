@@ -1,7 +1,7 @@
 """Where the last message of each key is: a hash table of keys to positions, for compaction.
 
 One thread at a time. The table keeps a copy of each key, so its memory is bounded by the distinct
-keys: of each its bytes, a record of 32 bytes and 8 to 16 bytes of the table.
+keys: of each its bytes, a record of 32 bytes and 13 to 26 bytes of the table.
 """
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t

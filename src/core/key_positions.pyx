@@ -1,7 +1,7 @@
 """Body of key_positions.pxd: open addressing over records in chunks that never move."""
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t, uintptr_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy, memset
 
 from pulsarx._core.invariant cimport invariant
@@ -10,9 +10,20 @@ from pulsarx._core.status cimport STATUS_NO_MEMORY, STATUS_OK
 cdef extern from *:
     void __builtin_prefetch(const void* at) noexcept nogil
 
+cdef extern from "stdlib.h":
+    int posix_memalign(void** memory, size_t alignment, size_t size) noexcept nogil
+
+cdef extern from "sys/mman.h":
+    int madvise(void* memory, size_t size, int advice) noexcept nogil
+    enum:
+        MADV_HUGEPAGE
+
 cdef enum:
     SLOTS_FIRST = 1024
+    SLOTS_AHEAD = 16                 # whose records are fetched while the table grows
     CHUNK_SIZE = 1048576
+    HUGE_PAGE = 2097152
+    HUGE_CHUNKS = 16                 # after so many chunks they are of huge pages
     ADDRESS_BITS = 48                # of a pointer; the bits above hold a part of the hash
 
 cdef uint64_t ADDRESS_MASK = (<uint64_t>1 << ADDRESS_BITS) - 1
@@ -101,15 +112,30 @@ cdef uint64_t* slot_for(const KeyPositions* self, const uint8_t* key, uint32_t s
         at = (at + 1) & mask
 
 
+cdef void* huge(uint64_t size) noexcept nogil:
+    """Memory that is looked at here and there: with small pages each look costs a walk through the
+    page table. NULL: there is none. To be freed with free."""
+    cdef void* found = NULL
+    if size < HUGE_PAGE:
+        return malloc(size)
+    if posix_memalign(&found, HUGE_PAGE, size) != 0:
+        return NULL
+    madvise(found, size, MADV_HUGEPAGE)      # where there are none it is slower, and that is all
+    return found
+
+
 cdef int grow(KeyPositions* self) noexcept nogil:
     cdef uint64_t count = 2 * self.slot_count if self.slot_count else <uint64_t>SLOTS_FIRST
-    cdef uint64_t* slots = <uint64_t*>calloc(count, sizeof(uint64_t))
+    cdef uint64_t* slots = <uint64_t*>huge(count * sizeof(uint64_t))
     cdef uint64_t from_slot
     cdef uint64_t at
     cdef uint64_t old
     if slots == NULL:
         return STATUS_NO_MEMORY
+    memset(slots, 0, count * sizeof(uint64_t))
     for old in range(self.slot_count):
+        if old + SLOTS_AHEAD < self.slot_count and self.slots[old + SLOTS_AHEAD] != 0:
+            __builtin_prefetch(record_at(self.slots[old + SLOTS_AHEAD]))
         from_slot = self.slots[old]
         if from_slot != 0:
             at = record_at(from_slot).hash & (count - 1)
@@ -129,9 +155,11 @@ cdef KeyRecord* new_record(KeyPositions* self, uint32_t key_size) noexcept nogil
     cdef KeyChunk* chunk
     cdef KeyRecord* record
     if size > self.room_size:
+        if self.memory_size > <uint64_t>HUGE_CHUNKS * CHUNK_SIZE:
+            chunk_size = 2 * HUGE_PAGE
         if size > chunk_size - sizeof(KeyChunk):
             chunk_size = size + sizeof(KeyChunk)
-        chunk = <KeyChunk*>malloc(chunk_size)
+        chunk = <KeyChunk*>huge(chunk_size)
         if chunk == NULL:
             return NULL
         chunk.before = self.chunk
@@ -150,7 +178,7 @@ cdef int key_positions_put(KeyPositions* self, uint64_t hash, const uint8_t* key
     cdef uint64_t* slot
     cdef KeyRecord* record
     cdef int status
-    if 4 * (self.key_count + 1) > 3 * self.slot_count:
+    if 8 * (self.key_count + 1) > 5 * self.slot_count:
         status = grow(self)
         if status != STATUS_OK:
             return status

@@ -111,6 +111,16 @@ def test_a_consumer_that_the_broker_shuts_is_told_and_subscribes_again(tmp_path:
         assert consumer.receive(5000).data() == b"x"
 
 
+def test_a_compacted_topic_is_not_read_over_a_connection(tmp_path: Path) -> None:
+    with BorderClient(tmp_path / "data") as client:
+        for call in (
+            lambda: client.subscribe("t", "s", is_read_compacted=True),
+            lambda: client.create_reader("t", MessageId.earliest, is_read_compacted=True),
+        ):
+            with pytest.raises(errors.OperationNotSupported, match="compacted topic"):
+                call()
+
+
 def test_a_read_that_fails_is_told_to_its_consumer_and_to_no_other(tmp_path: Path) -> None:
     options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2)
     with pulsarx.Client(tmp_path / "data", broker_options=options) as inner:
