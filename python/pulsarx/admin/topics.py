@@ -119,8 +119,8 @@ class Topics(TopicSubscriptions, CreationPolicies, SchemaPolicies, CompactionPol
         return last
 
     def truncate(self, topic: str) -> None:
-        """Remove what a topic holds, or each of its partitions: it is acknowledged on every
-        subscription, whatever retention says. Ledgers that a job reads under a lease stay as long
+        """Remove what a topic holds, or each of its partitions, with what compaction left: it is
+        acknowledged on every subscription, whatever retention says. Ledgers that a job reads under a lease stay as long
         as that. What is published meanwhile stays. Durable on return."""
         self._channel.perform("topics.truncate", {"topic": topic})
 
@@ -160,7 +160,8 @@ class Topics(TopicSubscriptions, CreationPolicies, SchemaPolicies, CompactionPol
         """Entries, messages and bytes stored, ledgers, producers, and of each subscription its
         type, its backlog in messages, entries and bytes, the age of the oldest message in it (-1:
         there is none), what is unacknowledged, the permits of each
-        consumer, and the keys held back. OperationNotSupported: it has partitions;
+        consumer, and the keys held back. Under "compaction" how far the topic is compacted, how
+        much that left and what the last run did. OperationNotSupported: it has partitions;
         see partitioned_stats."""
         found: dict[str, Any] = self._channel.perform("topics.stats", {"topic": topic})
         return found

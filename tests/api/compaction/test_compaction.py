@@ -23,6 +23,7 @@ from topic_reading import OpenClient, whole_topic
 
 import pulsarx
 from pulsarx import BrokerOptions, CompressionType, InitialPosition, MessageId, errors
+from pulsarx._pycore.ranges.entry_codec import crc32c
 from pulsarx.testing import inspect
 
 BATCHED = {"batching_enabled": True}
@@ -362,3 +363,68 @@ def test_a_new_subscription_may_begin_anywhere(memory_client: pulsarx.Client) ->
     assert [m.data() for m in latest.receive_many(10, 0)] == [b"3"]
     assert [m.data() for m in earliest.receive_many(10, 0)] == [b"2", b"3"]
     assert compact(memory_client)["status"] == "SUCCESS"
+
+
+# Entries that our producers do not write ----------------------------------------------------------
+
+
+def varint(value: int) -> bytes:
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*found, value])
+
+
+def number(field: int, value: int) -> bytes:
+    return varint(field << 3) + varint(value)
+
+
+def block(field: int, value: bytes) -> bytes:
+    return varint(field << 3 | 2) + varint(len(value)) + value
+
+
+def append(client: pulsarx.Client, payload: bytes, more: bytes, key: bytes, flags: int = 0) -> None:
+    """Store an entry with more fields of its metadata, behind field 6."""
+    metadata = block(1, b"p") + number(2, 1) + number(3, 1000) + block(6, key) + more
+    body = len(metadata).to_bytes(4, "big") + metadata + payload
+    entry = b"\x0e\x01" + crc32c(body).to_bytes(4, "big") + body
+    writer = inspect(client).ledger("t").tail.writer
+    assert writer is not None
+    writer.append(entry, message_count=1, publish_time_ms=1000, flags=flags)
+
+
+def pieces(client: pulsarx.Client, uuid: bytes, ids: list[int], key: bytes = b"k") -> None:
+    for chunk_id in ids:
+        more = block(26, uuid) + number(27, 3) + number(28, 3) + number(29, chunk_id)
+        append(client, uuid + b"%d" % chunk_id, more, key, flags=8)
+
+
+def test_a_chunked_message_is_kept_or_dropped_as_a_whole(open_client: OpenClient) -> None:
+    client = open_client()
+    publish(client, [("k", b"first")])
+    pieces(client, b"a", [0, 1, 2])
+    pieces(client, b"b", [0])
+    pieces(client, b"other", [0, 1, 2], b"o")
+    pieces(client, b"b", [1, 2])
+    pieces(client, b"c", [0, 1])  # the last one has yet to come
+    compacted(client)
+    others = [b"other0", b"other1", b"other2"]
+    assert [value for _, value in survivors(client)] == [b"b0", *others, b"b1", b"b2", b"c0", b"c1"]
+    pieces(client, b"c", [2])
+    publish(client, [("o", b"")])
+    compacted(client)
+    assert [value for _, value in survivors(client)] == [b"c0", b"c1", b"c2"]
+
+
+def test_markers_are_dropped_and_encrypted_batches_copied_whole(open_client: OpenClient) -> None:
+    client = open_client()
+    publish(client, [("k", b"first")])
+    append(client, b"marker", number(20, 1), b"m")
+    # Encrypted, a batch is not looked into: nothing says which keys it holds.
+    keys = block(13, block(1, b"name") + block(2, b"value"))
+    append(client, b"\0" * 20, number(11, 1) + keys, b"k", flags=1)
+    publish(client, [("k", b"last")])
+    compacted(client)
+    found = client.admin.topics.stats("t")["compaction"]
+    assert (found["compacted_entries"], found["compacted_messages"]) == (2, 2)
