@@ -120,8 +120,8 @@ class Topics(TopicSubscriptions, CreationPolicies, SchemaPolicies, CompactionPol
 
     def truncate(self, topic: str) -> None:
         """Remove what a topic holds, or each of its partitions, with what compaction left: it is
-        acknowledged on every subscription, whatever retention says. Ledgers that a job reads under a lease stay as long
-        as that. What is published meanwhile stays. Durable on return."""
+        acknowledged on every subscription, whatever retention says. Ledgers that a job reads under
+        a lease stay as long as that. What is published meanwhile stays. Durable on return."""
         self._channel.perform("topics.truncate", {"topic": topic})
 
     def unload(self, topic: str) -> None:
