@@ -457,6 +457,7 @@ class Client:
         return control_plane.perform(self._create_reader, (options,), give_back)
 
     def _create_reader(self, options: ReaderOptions) -> Reader:
+        from pulsarx.broker.ledgers.compacted_view import CompactedView
         from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
         from pulsarx.broker.topics.topic_gone import TopicGone
         from pulsarx.consuming.seek_position import reader_position
@@ -474,10 +475,13 @@ class Client:
                 if isinstance(found, PartitionedTopic):
                     reader = self._read_partitions(found, options)
                     break
+                positions = found.ledger
+                if options.is_read_compacted:
+                    positions = CompactedView(positions)
                 position = reader_position(
-                    found.ledger, options.start_message_id, options.start_message_id_inclusive
+                    positions, options.start_message_id, options.start_message_id_inclusive
                 )
-                cursor = found.reader_cursor(options.schema)
+                cursor = found.reader_cursor(options.schema, options.is_read_compacted)
                 reader = Reader(cursor.attach(position), cursor, found.name, options, self._pool)
                 break
             except errors.TopicNotFound as error:

@@ -85,11 +85,13 @@ class TableView:
         self._attach_one(partition)
 
     def _attach_one(self, topic: Topic) -> None:
-        start = topic.ledger.first_position()
-        cursor = topic.reader_cursor(self._options.schema)
+        from pulsarx.broker.ledgers.compacted_view import CompactedView
+
+        start = CompactedView(topic.ledger).first_position()
+        cursor = topic.reader_cursor(self._options.schema, read_compacted=True)
         core = cursor.attach(start)
         loop = ListenerLoop(self._pool, core, self._update, None)
-        made = _Partition(cursor, core, loop, topic.ledger.last_message_id())
+        made = _Partition(cursor, core, loop, cursor.positions.last_message_id())
         with self._lock:
             self._partitions.append(made)
             if self._is_live:

@@ -60,10 +60,10 @@ class PartitionedReader(Reader[T]):
         options, reader = self._options, weakref.ref(self)  # which its topic does not keep
 
         def attach_one(found: Topic, is_new: bool) -> None:
-            cursor = found.reader_cursor(options.schema)
+            cursor = found.reader_cursor(options.schema, options.is_read_compacted)
             start = MessageId.earliest if is_new else options.start_message_id
             inclusive = options.start_message_id_inclusive
-            core = cursor.attach(reader_position(found.ledger, start, inclusive))
+            core = cursor.attach(reader_position(cursor.positions, start, inclusive))
             whole = reader()
             if whole is not None:
                 whole._add(core, cursor)
@@ -108,9 +108,7 @@ class PartitionedReader(Reader[T]):
         inclusive = self._options.start_message_id_inclusive
         self._with_each(
             partitions,
-            lambda _, cursor: cursor.seek(
-                reader_position(cursor.topic.ledger, messageid, inclusive)
-            ),
+            lambda _, cursor: cursor.seek(reader_position(cursor.positions, messageid, inclusive)),
         )
 
     def _leave(self) -> None:

@@ -26,6 +26,7 @@ def set_namespace_policy(broker: Broker, namespace: str, policy: dict[str, Any])
     broker.policies.set_namespace_policy(namespace, name, value, check)
     if name in CHECKS:
         broker.topics.apply_message_policies(namespace)
+    broker.topics.policy_was_set()
 
 
 def set_topic_policy(broker: Broker, topic: str, policy: dict[str, Any]) -> None:
@@ -35,6 +36,7 @@ def set_topic_policy(broker: Broker, topic: str, policy: dict[str, Any]) -> None
     broker.policies.set_topic_policy(full, name, value, _check(broker, f"set {name} of {full}"))
     if name in CHECKS:
         broker.topics.apply_message_policies(full)
+    broker.topics.policy_was_set()
 
 
 def _check(broker: Broker, what: str) -> Callable[[dict[str, Any]], None]:
