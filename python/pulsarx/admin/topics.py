@@ -129,7 +129,8 @@ class Topics(
 
     def unload(self, topic: str) -> None:
         """Seal the open ledger of a topic, or of each of its partitions, and write down the
-        positions. Its clients go on with it; without any its memory is freed."""
+        positions. Its clients go on with it; without any its memory is freed, where there is a
+        folder to open it from again."""
         self._channel.perform("topics.unload", {"topic": topic})
 
     def get_last_message_id(self, topic: str) -> MessageId:
