@@ -4,11 +4,12 @@ TESTS ?= tests
 PYTEST_ARGS ?=
 LONG_ARGS ?=
 BASE ?= main
+SCENARIOS ?=
 ROWS ?=
 COMPARE_ARGS ?=
 
 .PHONY: help build quickstart spark-demo test test-quick test-long lint format sanitize \
-	bench bench-spark compare wheel clean distclean
+	bench bench-spark oracle compare wheel clean distclean
 
 help:
 	@echo "make quickstart  replay 336,776 flights through a durable topic"
@@ -21,6 +22,7 @@ help:
 	@echo "make sanitize    tests of the compiled parts under address and undefined-behaviour sanitizers"
 	@echo "make bench       every claim about the speed of the library, as a table"
 	@echo "make bench-spark every claim about Spark, some minutes; both write benchmarks/RESULTS.md"
+	@echo "make oracle      the same programs on a real Apache Pulsar and on PulsarX; needs Java and Maven"
 	@echo "make compare     is anything slower? BASE=main or a folder; ROWS=send,receive for some"
 	@echo "make wheel       a wheel in dist/, tried in a fresh environment"
 	@echo "make build       only build, in place; PULSARX_DEBUG=1 and others: CONTRIBUTING.md"
@@ -75,6 +77,10 @@ bench:
 bench-spark:
 	@tools/bootstrap spark bench
 	$(VENV_PYTHON) benchmarks/run.py --group spark
+
+oracle:
+	@tools/bootstrap test oracle
+	$(VENV_PYTHON) tests/oracle/oracle.py $(SCENARIOS)
 
 compare:
 	@tools/bootstrap bench

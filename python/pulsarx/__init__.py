@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         Result,
         SubscriptionMode,
     )
+    from pulsarx.interceptors import ConsumerInterceptor, OutgoingMessage, ProducerInterceptor
     from pulsarx.message import ArrowMessages, Message
     from pulsarx.message_id import MessageId
     from pulsarx.options.authentication import (
@@ -81,6 +82,7 @@ __all__ = [
     "ConsumerBatchReceivePolicy",
     "ConsumerCryptoFailureAction",
     "ConsumerDeadLetterPolicy",
+    "ConsumerInterceptor",
     "ConsumerKeySharedPolicy",
     "ConsumerType",
     "FileLogger",
@@ -92,9 +94,11 @@ __all__ = [
     "Message",
     "MessageId",
     "MultiplierRedeliveryBackoff",
+    "OutgoingMessage",
     "PartitionsRoutingMode",
     "Producer",
     "ProducerAccessMode",
+    "ProducerInterceptor",
     "Reader",
     "RegexSubscriptionMode",
     "Result",
@@ -129,6 +133,7 @@ _HOMES = {  # module: the public names that are loaded from it when they are ask
         "Result",
         "SubscriptionMode",
     ),
+    "pulsarx.interceptors": ("ConsumerInterceptor", "OutgoingMessage", "ProducerInterceptor"),
     "pulsarx.message": (
         "ArrowMessages",
         "Message",

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    Value = int | bool | str | tuple[str, ...]
+    Value = int | bool | str | tuple[str, ...] | None
 
 INT32_MAX = 2**31 - 1
 ENTRY_SIZE_MAX = 2**30
@@ -29,12 +29,18 @@ SCHEMA_STRATEGIES = (
 )
 # A topic's partitions are made in one commit; more make its file large and slow to read.
 PARTITION_COUNT_MAX = 10_000
+BACKLOG_QUOTA_POLICIES = (
+    "producer_request_hold",
+    "producer_exception",
+    "consumer_backlog_eviction",
+)
+INACTIVE_TOPIC_MODES = ("delete_when_no_subscriptions", "delete_when_subscriptions_caught_up")
 SUBSCRIPTION_TYPES = ("Exclusive", "Failover", "Shared", "Key_Shared")
 
 
 class BrokerOption:
     """A row of the table. lowest and highest: None where the type says it all; choices: of a
-    text, or of the texts in a list."""
+    text, or of the texts in a list. A default of None: an int, or None."""
 
     __slots__ = (
         "name",
@@ -62,7 +68,7 @@ class BrokerOption:
         self.name = name
         self.choices = choices
         self.default = default
-        self.type = type(default)
+        self.type = int if default is None else type(default)
         self.lowest = lowest
         self.highest = highest
         self.persisted = persisted
@@ -70,6 +76,8 @@ class BrokerOption:
         self.doc = doc
 
     def check(self, value: object) -> Value:
+        if value is None and self.default is None:
+            return None
         if self.type is str:
             if not isinstance(value, str) or value not in self.choices:
                 raise ValueError(
@@ -138,6 +146,39 @@ _ROWS = (
      "How much of the acknowledged messages is kept; -1: without limit."),
     ("retention_check_interval_in_seconds", 120, 1, INT32_MAX, False, True,
      "How often ledgers are looked through for what may be trimmed."),
+    ("ttl_duration_default_in_seconds", 0, 0, INT32_MAX, False, True,
+     "Messages older than this are not delivered and count as acknowledged; 0: none are too old."),
+    ("message_expiry_check_interval_in_minutes", 5, 1, CENTURY_MINUTES, False, True,
+     "How often messages that are too old are acknowledged."),
+    ("backlog_quota_check_enabled", True, None, None, False, True,
+     "Look whether backlogs exceed their quotas."),
+    ("backlog_quota_check_interval_in_seconds", 60, 1, INT32_MAX, False, True,
+     "How often that is looked at."),
+    ("backlog_quota_default_limit_bytes", -1, -1, 2**63 - 1, False, True,
+     "How many bytes the backlog of a topic may have; -1: without limit."),
+    ("backlog_quota_default_limit_second", -1, -1, INT32_MAX, False, True,
+     "How many seconds old its oldest message may be; -1: without limit."),
+    ("backlog_quota_default_retention_policy", "producer_request_hold", None, None, False, True,
+     "What is done above one of these limits.", BACKLOG_QUOTA_POLICIES),
+    ("precise_time_based_backlog_quota_check", False, None, None, False, True,
+     "Limit the age of messages one by one, not by the ledgers that are closed."),
+    ("broker_delete_inactive_topics_enabled", False, None, None, False, True,
+     "Delete topics that nobody uses. Pulsar: on."),
+    ("broker_delete_inactive_topics_frequency_seconds", 60, 1, INT32_MAX, False, True,
+     "How often such topics are looked for."),
+    ("broker_delete_inactive_topics_mode", "delete_when_no_subscriptions", None, None, False, True,
+     "Whether a topic with subscriptions is used: always, or while one has a backlog or consumer.",
+     INACTIVE_TOPIC_MODES),
+    ("broker_delete_inactive_topics_max_inactive_duration_seconds", None, 1, INT32_MAX, False, True,
+     "For how long nobody may use a topic; None: as long as the time between two looks."),
+    ("broker_delete_inactive_partitioned_topic_metadata_enabled", False, None, None, False, True,
+     "Delete partitioned topics too, when none of their partitions is used."),
+    ("subscription_expiration_time_minutes", 0, 0, CENTURY_MINUTES, False, True,
+     "A durable subscription that nobody uses is deleted after this time; 0: never."),
+    ("subscription_expiry_check_interval_in_minutes", 5, 1, CENTURY_MINUTES, False, True,
+     "How often such subscriptions are looked for."),
+    ("delayed_delivery_max_delay_in_millis", 0, 0, 2**63 - 1, False, True,
+     "How long a message may be delayed; longer ones raise NotAllowedError. 0: without limit."),
     ("managed_ledger_max_entries_per_ledger", 50_000, 1, INT32_MAX, False, True,
      "Entries after which the next ledger is begun."),
     ("managed_ledger_max_size_per_ledger_mbytes", 256, 1, 65_536, False, True,
@@ -206,6 +247,22 @@ class BrokerOptions:
     default_retention_time_in_minutes: int
     default_retention_size_in_mb: int
     retention_check_interval_in_seconds: int
+    ttl_duration_default_in_seconds: int
+    message_expiry_check_interval_in_minutes: int
+    backlog_quota_check_enabled: bool
+    backlog_quota_check_interval_in_seconds: int
+    backlog_quota_default_limit_bytes: int
+    backlog_quota_default_limit_second: int
+    backlog_quota_default_retention_policy: str
+    precise_time_based_backlog_quota_check: bool
+    broker_delete_inactive_topics_enabled: bool
+    broker_delete_inactive_topics_frequency_seconds: int
+    broker_delete_inactive_topics_mode: str
+    broker_delete_inactive_topics_max_inactive_duration_seconds: int | None
+    broker_delete_inactive_partitioned_topic_metadata_enabled: bool
+    subscription_expiration_time_minutes: int
+    subscription_expiry_check_interval_in_minutes: int
+    delayed_delivery_max_delay_in_millis: int
     managed_ledger_max_entries_per_ledger: int
     managed_ledger_max_size_per_ledger_mbytes: int
     managed_ledger_max_ledger_rollover_time_minutes: int

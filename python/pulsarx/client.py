@@ -36,11 +36,13 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeVar
 
+    from pulsarx._pycore.publish.memory_limit import MemoryLimit
     from pulsarx.admin import Admin
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.read_only_broker import ReadOnlyBroker
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
     from pulsarx.consumer import Consumer
+    from pulsarx.interceptors import ConsumerInterceptor, ProducerInterceptor
     from pulsarx.message_id import MessageId
     from pulsarx.options.members import (
         ConsumerOptions,
@@ -108,6 +110,7 @@ class Client:
         flush_interval_ms: int = 100,
         broker_options: Any = None,
         read_only: bool = False,
+        memory_limit_bytes: int = 0,
     ) -> None:
         """Open a folder; it is made when it does not exist.
 
@@ -118,6 +121,10 @@ class Client:
             a power cut may lose that much), `os` (left to the operating system). None loses
             anything when the process
             is killed. read_only: beside an owner in another process: readers and statistics only.
+        memory_limit_bytes: of contents that the producers of this client have on their way, 0 for
+            no limit. Beyond it a send waits with block_if_queue_full, and else raises
+            MemoryBufferIsFull; one message may go over it. send_arrow and send_columns do not
+            count: their rows are the caller's.
         The options in between are the official client's; those about networks are checked and have
         no effect.
         Raises FolderOwnedError (another process has it; names its pid), FolderError,
@@ -148,11 +155,14 @@ class Client:
             flush_interval_ms=flush_interval_ms,
             broker_options=broker_options,
             read_only=read_only,
+            memory_limit_bytes=memory_limit_bytes,
         )
         self._url = options.service_url
         self.read_only = options.read_only
         self._broker: Broker | ReadOnlyBroker | None = None
         self._pool = ListenerPool(options.message_listener_threads)
+        self._memory_limit_bytes = options.memory_limit_bytes
+        self._memory: MemoryLimit | None = None  # made with the first producer
         self._members = WeakList()  # what it made
         self._lock = threading.Lock()  # of what follows
         self._consumer_count = 0
@@ -222,12 +232,19 @@ class Client:
         access_mode: ProducerAccessMode = ProducerAccessMode.Shared,
         message_router: Any = None,
         hashing_scheme: HashingScheme = HashingScheme.JavaStringHash,
+        interceptors: list[ProducerInterceptor] | None = None,
     ) -> Producer[T] | PartitionedProducer[T]:
         """Make a producer on a topic, which is created when it does not exist.
 
-        Arguments and defaults are the official client's, and hashing_scheme: how a key chooses its
-        partition. access_mode: WaitForExclusive returns when the producer has the topic to itself,
+        Arguments and defaults are the official client's. It has not hashing_scheme: how a key
+        chooses its partition, and interceptors: see pulsarx.ProducerInterceptor.
+        access_mode: WaitForExclusive returns when the producer has the topic to itself,
         however long that takes; closing the client ends the waiting with AlreadyClosed.
+        send_timeout_millis: how long, on the client's clock, a message may wait to be durable
+        before its callback is told Timeout, or the send or flush that waits for it raises that; 0
+        and less: for ever. The message may be stored all the same, so without deduplication it may
+        be there twice when it is sent again. A call whose own thread flushes ends when the disk
+        answers.
         ProducerBusy: the name is taken on this topic, or another producer has it to itself.
         ProducerFenced: it was to be had Exclusive, and is not free.
         """
@@ -255,6 +272,7 @@ class Client:
             access_mode=access_mode,
             message_router=message_router,
             hashing_scheme=hashing_scheme,
+            interceptors=interceptors,
         )
         self._require_writable("create a producer")
         made: Any = control_plane.perform(self._create_producer, (options,), give_back)
@@ -265,7 +283,16 @@ class Client:
 
     def _create_producer(self, options: ProducerOptions) -> Any:
         """The producer, or (its creation,) where it waits for its turn."""
+        self._limit_memory(options)
         return self._make(producer_steps(self._owned(), options))
+
+    def _limit_memory(self, options: ProducerOptions) -> None:
+        if self._memory_limit_bytes:
+            from pulsarx._pycore.publish.memory_limit import MemoryLimit
+
+            with self._lock:
+                self._memory = self._memory or MemoryLimit(self._memory_limit_bytes)
+            options.memory_limit = self._memory
 
     def _make(self, steps: Steps) -> Any:
         """As _create_producer, by these steps."""
@@ -324,6 +351,7 @@ class Client:
         subscription_mode: SubscriptionMode = SubscriptionMode.Durable,
         consumer_event_listener: Any = None,
         expire_time_of_incomplete_chunked_message_ms: int = 60000,
+        interceptors: list[ConsumerInterceptor] | None = None,
     ) -> Consumer[T]:
         """Attach to a subscription of a topic, a partitioned topic or a list of topics, made when
         it does not exist.
@@ -369,6 +397,7 @@ class Client:
             subscription_mode=subscription_mode,
             consumer_event_listener=consumer_event_listener,
             expire_time_of_incomplete_chunked_message_ms=expire_time_of_incomplete_chunked_message_ms,
+            interceptors=interceptors,
         )
         check_subscription_name(options.subscription_name)
         self._require_writable("subscribe")
@@ -403,7 +432,8 @@ class Client:
     ) -> Reader[T]:
         """Read a topic from behind a message id (at it with start_message_id_inclusive), or
         `MessageId.earliest`
-        or `MessageId.latest`, which inclusive is the last message. Nothing is acknowledged and no
+        or `MessageId.latest`, which inclusive is the last message. A partitioned topic is read from
+        one of these two; not with read_only. Nothing is acknowledged and no
         ledger is held. Arguments as of the
         official client. reader_listener: called with the reader and each message, in one of the
         client's message_listener_threads; not with read_only, where new messages are not announced.
@@ -427,6 +457,8 @@ class Client:
         return control_plane.perform(self._create_reader, (options,), give_back)
 
     def _create_reader(self, options: ReaderOptions) -> Reader:
+        from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
+        from pulsarx.broker.topics.topic_gone import TopicGone
         from pulsarx.consuming.seek_position import reader_position
         from pulsarx.reader import Reader
 
@@ -437,17 +469,22 @@ class Client:
 
             schema = ConsumerSchema(self._broker, [options.topic], options.schema_info)
         while True:
-            found = self._broker.topic(TopicName.of(options.topic), create=not self.read_only)
+            found = self._topic_to_read(TopicName.of(options.topic))
             try:
+                if isinstance(found, PartitionedTopic):
+                    reader = self._read_partitions(found, options)
+                    break
                 position = reader_position(
                     found.ledger, options.start_message_id, options.start_message_id_inclusive
                 )
                 cursor = found.reader_cursor(options.schema)
-                reader = Reader(cursor.attach(position), cursor, options, self._pool)
+                reader = Reader(cursor.attach(position), cursor, found.name, options, self._pool)
                 break
+            except TopicGone:
+                pass  # it was found just before it went; look for it again
             except errors.TopicNotFound:
-                if not found.is_gone:
-                    raise  # else it was found just before it went; look for it again
+                if isinstance(found, PartitionedTopic) or not found.is_gone:
+                    raise  # else beside its owner, who has deleted it
         if schema is not None:
             try:
                 schema.register(self.read_only)
@@ -456,6 +493,23 @@ class Client:
                 raise
         self._adopt(reader)
         reader.start_listener()
+        return reader
+
+    def _topic_to_read(self, name: TopicName) -> Any:
+        assert self._broker is not None
+        if self.read_only:
+            return self._broker.topic(name, create=False)
+        return self._owned().lookup(name)
+
+    def _read_partitions(self, topic: PartitionedTopic, options: ReaderOptions) -> Reader:
+        from pulsarx.consuming.partitioned_reader import PartitionedReader
+
+        reader: PartitionedReader = PartitionedReader(topic.name, options, self._pool)
+        try:
+            reader.attach(self._owned(), topic)
+        except BaseException:
+            give_back(reader)
+            raise
         return reader
 
     def create_table_view(
@@ -698,7 +752,14 @@ def _bare_producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
         topic.check_may_publish()
 
         def make(name: str, topic: Topic = topic) -> Producer:
-            return Producer(topic, options, name)
+            if options.interceptors is None:
+                return Producer(topic, options, name)
+            from pulsarx.producing.intercepted_producer import InterceptedProducer
+
+            intercepted: Any = InterceptedProducer(topic, options, name)
+            intercepted.intercept(options.interceptors)
+            whole: Producer = intercepted
+            return whole
 
         try:
             added = topic.producers.add(options.producer_name, make, int(options.access_mode))
@@ -713,7 +774,13 @@ def _partitioned_producer_steps(
     from pulsarx.producing.partitioned_producer import PartitionedProducer
 
     name = options.producer_name or broker.runtime.next_producer_name()
-    made = PartitionedProducer(broker.runtime, topic, options, name)
+    if options.interceptors is None:
+        made = PartitionedProducer(broker.runtime, topic, options, name)
+    else:
+        from pulsarx.producing.intercepted_producer import InterceptedPartitionedProducer
+
+        made = InterceptedPartitionedProducer(broker.runtime, topic, options, name)
+        made.intercept(options.interceptors)
     yield from made.open()
     return made
 

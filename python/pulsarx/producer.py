@@ -38,7 +38,14 @@ class Producer(TypedProducer[T], ProducerCore):
     def __init__(self, topic: Topic, options: ProducerOptions, name: str) -> None:
         runtime = topic.runtime
         super().__init__(
-            LedgerPublisher(topic.name, topic.tail, runtime.completions, runtime.durability_code),
+            LedgerPublisher(
+                topic.name,
+                topic.tail,
+                runtime.completions,
+                runtime.durability_code,
+                clock=runtime.clock,
+                send_timeout_ms=options.send_timeout_millis,
+            ),
             options,
             name,
             topic.name,
@@ -52,6 +59,7 @@ class Producer(TypedProducer[T], ProducerCore):
         self._closing = Closing()
         if topic.deduplication is not None:
             self.deduplicate(topic.deduplication.of(name), resume=True)
+        topic.instruct(self)
 
     def send_columns(
         self, value: Any, *, key: Any = None, properties: Any = None, event_timestamp: Any = None

@@ -4,7 +4,6 @@ acknowledges nothing."""
 from __future__ import annotations
 
 from pulsarx import errors
-from pulsarx._pycore.consume.consumer_core import ConsumerCore
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.closing import Closing
 from pulsarx.consuming.seek_position import check_seek_target, reader_position
@@ -18,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
+    from pulsarx._pycore.consume.consumer_core import ConsumerCore
+    from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
     from pulsarx._pycore.message.message import Message
     from pulsarx.broker.topics.reader_cursor import ReaderCursor
     from pulsarx.listening.listener_pool import ListenerPool
@@ -26,20 +27,23 @@ if TYPE_CHECKING:
 
 
 class Reader(Typed[T]):
-    """Reads the messages of one topic in order. Any thread may call. It keeps no ledger from being
-    trimmed, and goes on behind what was trimmed."""
+    """Reads the messages of one topic in order, or of all partitions of one. Any thread may call.
+    It keeps no ledger from being trimmed, and goes on behind what was trimmed."""
 
     owner: MemberOwner | None = None
 
     def __init__(
         self,
-        core: ConsumerCore,
-        cursor: ReaderCursor,
+        core: ConsumerCore | MultiConsumerCore,
+        cursor: ReaderCursor | None,
+        name: str,
         options: ReaderOptions,
         pool: ListenerPool,
     ) -> None:
+        """name: of the topic. cursor: None, of a reader of several topics."""
         self._core = core
-        self._cursor = cursor
+        self._cursor: Any = cursor
+        self._name = name
         self._options = options
         self._closing = Closing()
         # Over the methods of the class: a read of this object enters the core without a frame.
@@ -50,9 +54,7 @@ class Reader(Typed[T]):
                 setattr(self, name, _refuse_beside_listener)
             pool.grow()
             self._loop = ListenerLoop(pool, core, options.reader_listener, None)
-            self._work = SerialWork(
-                pool, self._step, f"the listener of a reader on {cursor.topic.name}"
-            )
+            self._work = SerialWork(pool, self._step, f"the listener of a reader on {name}")
 
     def start_listener(self) -> None:
         """Everything is in place: the listener may be called. It keeps the reader until closed."""
@@ -88,7 +90,7 @@ class Reader(Typed[T]):
 
     def topic(self) -> str:
         """Full name of the topic."""
-        return self._cursor.topic.name
+        return self._name
 
     def is_connected(self) -> bool:
         """Tell whether it can still be used."""
@@ -97,7 +99,8 @@ class Reader(Typed[T]):
     def get_last_message_id(self) -> MessageId:
         """Id of the last message of the topic; (-1,-1,-1,-1) when it has none."""
         self._core.require_open()
-        return control_plane.perform(self._cursor.topic.ledger.last_message_id)
+        found: MessageId = control_plane.perform(self._cursor.topic.ledger.last_message_id)
+        return found
 
     def seek(self, messageid: MessageId | int) -> None:
         """Go on behind a message id, or at a publish time in ms. With
@@ -117,11 +120,14 @@ class Reader(Typed[T]):
         wait for a listener that runs."""
         if self._core.is_forked or (self._closing.told and not client_is_closing(self.owner)):
             self._core.require_open()
-        self._closing.close(self._core.shut, self.owner)
+        self._closing.close(self._leave, self.owner)
 
     def close_with_client(self) -> None:
         """As close, when the client does. A call of the control plane."""
-        self._closing.finish(self._core.shut, self.owner)
+        self._closing.finish(self._leave, self.owner)
+
+    def _leave(self) -> None:
+        self._core.shut()
 
     def __enter__(self) -> Reader:
         return self

@@ -158,6 +158,11 @@ def check_is_for_users(name: TopicName) -> TopicName:
     return name
 
 
+def is_system_subscription(name: str) -> bool:
+    """Whether a subscription is one that the broker keeps for itself, and users do not see."""
+    return name in _RESERVED_SUBSCRIPTIONS or name.startswith("pulsar.repl")
+
+
 def check_subscription_name(name: str) -> str:
     """The name of a subscription, if a user may have one of that name.
 
@@ -167,7 +172,7 @@ def check_subscription_name(name: str) -> str:
         raise ValueError(f"a subscription name is text (str) and not {type(name).__name__}")
     if not name.strip():
         raise InvalidConfiguration("the subscription name is empty")
-    if name in _RESERVED_SUBSCRIPTIONS or name.startswith("pulsar.repl"):
+    if is_system_subscription(name):
         raise InvalidConfiguration(f"subscription name {name!r} is reserved; choose another")
     flaw = _flaw_of_text(name)
     if flaw:

@@ -15,6 +15,7 @@ cdef enum FaultKind:
     FAULT_SHORT = 2               # write: half of it is written, then error
     FAULT_STALL = 3               # the call waits for file_faults_release, then runs
     FAULT_LATE_ERROR = 4          # the call runs, then answers error
+    FAULT_KILL = 5                # the process is killed in front of the call, as by kill -9
 
 cdef void file_faults_install() noexcept nogil
 """From now on calls go through the plan, which is empty; counts start at zero."""

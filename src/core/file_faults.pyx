@@ -7,6 +7,14 @@ from pulsarx._core.file_ops cimport *
 from pulsarx._core.status cimport STATUS_OK, STATUS_OUT_OF_RANGE
 from pulsarx._core.wait_event cimport *
 
+cdef extern from "<signal.h>" nogil:
+    int kill(int process, int signal)
+    int SIGKILL
+
+cdef extern from "<unistd.h>" nogil:
+    int getpid()
+    int pause()
+
 cdef struct FaultRule:
     uint32_t op
     uint32_t kind
@@ -36,7 +44,8 @@ cdef void stall() noexcept nogil:
 
 
 cdef uint32_t fault_of(uint32_t op, int* error) noexcept nogil:
-    """The kind of fault of this call, 0 for none. A stall is sat out here."""
+    """The kind of fault of this call, 0 for none. A stall is sat out here; a kill does not
+    return."""
     cdef uint32_t kind = 0
     cdef uint32_t position
     cdef const FaultRule* rule
@@ -53,6 +62,10 @@ cdef uint32_t fault_of(uint32_t op, int* error) noexcept nogil:
     if kind == FAULT_STALL:
         stall()
         kind = 0
+    if kind == FAULT_KILL:
+        kill(getpid(), SIGKILL)
+        while True:
+            pause()
     return kind
 
 

@@ -635,6 +635,28 @@ def read(w: World) -> Steps:
         closed_again(reader)
 
 
+def read_partitions(w: World) -> Steps:
+    def make() -> pulsarx.Reader:
+        return w.client.create_reader("parts", MessageId.earliest)
+
+    with w.client.create_producer("parts", "filling") as producer:
+        data = w.payload()
+        message_id = producer.send(data)
+        w.parts_confirmed.add(data)
+    outcome = yield make
+    reader = outcome.value or make()
+    yield reader.has_message_available
+    outcome = yield lambda: reader.read_next(PATIENCE_MS)
+    yield lambda: reader.read_many(2, 0)
+    for target in (message_id, 1, MessageId.latest, MessageId.earliest):
+        outcome = yield lambda target=target: reader.seek(target)
+    reader.seek(MessageId.earliest)
+    reader.read_next(PATIENCE_MS)
+    outcome = yield reader.close
+    if outcome.interrupted:
+        closed_again(reader)
+
+
 def subscribe_a_pattern(w: World) -> Steps:
     def make() -> pulsarx.Consumer:
         return w.client.subscribe(re.compile("pattern-.*"), "p")
@@ -792,6 +814,35 @@ def administer(w: World) -> Steps:
         if not outcome.interrupted:
             assert namespaces.get_retention("public/default") == (minutes, 10)
     yield lambda: namespaces.get_retention("public/default")
+    for group, target in ((topics, "t"), (namespaces, "public/default")):
+        yield from change_policies(group, target)
+
+
+NOBODY_SUBSCRIBED = "delete_when_no_subscriptions"
+
+
+def change_policies(group: Any, target: str) -> Steps:
+    """None of them changes what the topics of the world do."""
+    yield partial(group.set_message_ttl, target, 100_000)
+    yield partial(group.get_message_ttl, target)
+    yield partial(group.set_backlog_quota, target, limit_time=100_000, type="message_age")
+    yield partial(group.get_backlog_quotas, target)
+    yield partial(group.set_delayed_delivery_policies, target, True, 1000)
+    yield partial(group.get_delayed_delivery_policies, target)
+    yield partial(group.set_inactive_topic_policies, target, NOBODY_SUBSCRIBED, 100_000, True)
+    yield partial(group.get_inactive_topic_policies, target)
+    yield partial(group.set_subscription_expiration_time, target, 100_000)
+    yield partial(group.get_subscription_expiration_time, target)
+    for remove in (
+        group.remove_message_ttl,
+        partial(group.remove_backlog_quota, type="message_age"),
+        group.remove_delayed_delivery_policies,
+        group.remove_inactive_topic_policies,
+        group.remove_subscription_expiration_time,
+    ):
+        outcome = yield partial(remove, target)
+        if outcome.interrupted:
+            remove(target)
 
 
 def administer_without_a_client(w: World) -> Steps:
@@ -890,6 +941,7 @@ CALLS: dict[str, Callable[[World], Steps]] = {
     "look_and_seek": look_and_seek,
     "letters": letters,
     "read": read,
+    "read_partitions": read_partitions,
     "view_a_table": view_a_table,
     "subscribe_a_pattern": subscribe_a_pattern,
     "create_topics": create_topics,

@@ -30,6 +30,8 @@ MODULES = [
     "subscriptions.test_redelivery",
     "subscriptions.test_shared",
     "subscriptions.test_shared_acknowledgement",
+    "topics.test_deletion",
+    "topics.test_ending",
     "topics.test_statistics",
 ]
 
@@ -51,6 +53,12 @@ LEFT_OUT: dict[str, list[str]] = {
         "test_seek__a_time_outside_64_bits_is_refused*",
         "test_schemas__partitions_share_the_schemas_of_their_topic",
         "test_schemas__a_consumer_of_several_topics_is_refused_by_any_of_them",
+        "test_deletion__a_consumer_of_several_topics_goes_on_with_the_others",
+        "test_deletion__a_consumer_of_a_pattern_*",
+        "test_deletion__a_lazy_producer_of_a_deleted_topic_does_not_go_to_the_next_one",
+        "test_deletion__a_partitioned_topic_goes_with_its_partitions",
+        "test_ending__partitions_are_terminated_one_by_one",
+        "test_ending__truncating_an_empty_topic_does_nothing",
     ],
     "letters and read-only clients are not supported over a connection": [
         "test_schemas__letters_carry_the_schema_of_what_they_copy",
@@ -66,6 +74,8 @@ LEFT_OUT: dict[str, list[str]] = {
         "test_failover__a_forgotten_active_consumer_is_followed_by_the_next",
         "test_key_shared__a_forgotten_consumer_s_keys_go_on",
         "test_shared__a_forgotten_consumer_leaves",
+        "test_deletion__who_has_left_does_not_keep_a_topic",
+        "test_ending__a_topic_without_clients_leaves_memory_when_it_is_unloaded",
     ],
     "more than max_pending_messages are published without waiting for a receipt": [
         "test_key_shared__a_refusal_costs_the_same_however_much_is_queued",
@@ -95,9 +105,12 @@ LEFT_OUT: dict[str, list[str]] = {
     ],
     "dead letters are not supported yet over a connection": [
         "test_message_builder__a_dead_letter_has_the_key_in_bytes",
+        "test_deletion__letters_go_to_the_next_topic_of_their_name",
     ],
-    "the client learns that its producer was fenced when it sends": [
+    "the client learns that its producer was fenced or closed when it sends": [
         "test_access_modes__it_is_not_connected_from_then_on",
+        "test_deletion__what_waits_in_a_batch_is_told",
+        "test_ending__an_open_batch_is_refused_with_its_topic",
     ],
     "an error code of the protocol stands for several classes of errors": [
         "test_access_modes__a_take_over_that_cannot_be_committed_changes_nothing",
@@ -120,6 +133,7 @@ LEFT_OUT: dict[str, list[str]] = {
     ],
     "what was sent to a consumer before it was acknowledged elsewhere waits there": [
         "test_acknowledgement__what_never_was_received_may_be_acknowledged_by_id",
+        "test_ending__truncating_removes_what_is_there*",
         "test_exclusive__what_was_acknowledged_by_id_before_it_came_does_not_come",
         "test_failover__what_the_former_active_one_still_does_counts_but_refuses_nothing",
         "test_negative_acknowledgement__of_a_message_nobody_has_it_does_nothing",

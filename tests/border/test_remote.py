@@ -4,6 +4,7 @@ says what was not expected."""
 from __future__ import annotations
 
 import errno
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,52 @@ def test_a_consumer_that_the_broker_shuts_is_told_and_subscribes_again(tmp_path:
         topic.unsubscribe("s")
         client.create_producer("t").send(b"x")
         assert consumer.receive(5000).data() == b"x"
+
+
+def test_a_producer_that_is_closed_while_it_is_made_refuses_what_is_sent() -> None:
+    """Its CLOSE_PRODUCER was not taken, and its first send waited for an answer for ever."""
+    script = Script()
+    client = RemoteClient("memory:", connect=lambda _: script.connection)
+    made = script.connection.add_producer
+
+    def closed_at_once(member: Any) -> int:
+        number = made(member)
+        script.before["PRODUCER"] = lambda: script.say(
+            "CLOSE_PRODUCER", producer_id=number, request_id=commands.FROM_BROKER
+        )
+        return number
+
+    script.connection.add_producer = closed_at_once  # type: ignore[method-assign]
+    producer = client.create_producer("t")
+    assert not producer.is_connected()
+    with pytest.raises(errors.AlreadyClosed, match="closed by the broker"):
+        producer.send(b"x")
+    assert script.of("SEND") == []
+    producer.close()
+
+
+def test_what_waits_for_an_answer_when_the_broker_closes_the_producer_is_told() -> None:
+    script = Script()
+    client = RemoteClient("memory:", connect=lambda _: script.connection)
+    producer = client.create_producer("t")
+    told: list[Any] = []
+    producer.send_async(b"x", lambda result, _: told.append(result))
+    number = script.of("PRODUCER")[0]["producer_id"]
+    script.say("CLOSE_PRODUCER", producer_id=number, request_id=commands.FROM_BROKER)
+    script.connection.completions.wait()
+    assert told == [pulsarx.Result.AlreadyClosed]
+    assert not producer.is_connected()
+    place = {"ledger_id": 0, "entry_id": 0}
+    script.say("SEND_RECEIPT", producer_id=number, sequence_id=0, message_id=place)  # too late
+    client.create_reader("t", MessageId.earliest)
+
+
+def test_a_pattern_of_topics_is_refused_over_a_connection(tmp_path: Path) -> None:
+    """A topic was made with the pattern as its name."""
+    with BorderClient(tmp_path / "data") as client:
+        with pytest.raises(errors.OperationNotSupported, match="several topics"):
+            client.subscribe(re.compile("p-.*"), "s")
+        assert client.admin.topics.get_list() == []
 
 
 def test_a_read_that_fails_is_told_to_its_consumer_and_to_no_other(tmp_path: Path) -> None:

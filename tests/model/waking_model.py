@@ -588,6 +588,7 @@ def new_topics(count: int, *defects: str) -> State:
         "defects": frozenset(defects),
         "messages": dict.fromkeys(range(count), 0),
         "rung": dict.fromkeys(range(count), True),
+        "ready": list(range(count)),
         "event": 0,
         "waiters": 0,
         "asleep": set(),
@@ -595,6 +596,12 @@ def new_topics(count: int, *defects: str) -> State:
         "results": {},
         "left": {},
     }
+
+
+def ring_once(s: State, topic: int) -> None:
+    if not s["rung"][topic]:
+        s["rung"][topic] = True
+        s["ready"].append(topic)
 
 
 def bell_publisher(topic: int, name: str) -> Process:
@@ -605,7 +612,7 @@ def bell_publisher(topic: int, name: str) -> Process:
         return "ring"
 
     def ring_bell(s: State, me: str) -> str:
-        s["rung"][topic] = True
+        ring_once(s, topic)
         return "wake"
 
     def wake(s: State, me: str) -> str:
@@ -618,39 +625,41 @@ def bell_publisher(topic: int, name: str) -> Process:
 
 def taker(name: str, topics: int) -> Process:
     """MultiConsumerCore.receive: one message of any topic."""
-    steps: dict[str, Step] = {}
+
+    def pop(s: State, me: str) -> str:
+        if not s["ready"]:
+            return "enter"
+        topic = s["ready"].pop(0)
+        if "a bell is muted behind the look" not in s["defects"]:
+            s["rung"][topic] = False
+        return f"{topic} take" if topic < topics else "pop"  # it was dropped
+
+    steps: dict[str, Step] = {"pop": pop}
     for topic in range(topics):
-        after = f"{topic + 1} mute" if topic + 1 < topics else "enter"
 
-        def mute(s: State, me: str, topic: int = topic, after: str = after) -> str:
-            if not s["rung"][topic]:
-                return after
-            if "a bell is muted behind the look" not in s["defects"]:
-                s["rung"][topic] = False
-            return f"{topic} take"
-
-        def take(s: State, me: str, topic: int = topic, after: str = after) -> str:
+        def take(s: State, me: str, topic: int = topic) -> str:
             if not s["messages"][topic]:
                 return f"{topic} mute late"
             s["messages"][topic] -= 1
             s["results"][me] = topic
             return f"{topic} ring"
 
-        def mute_late(s: State, me: str, topic: int = topic, after: str = after) -> str:
+        def mute_late(s: State, me: str, topic: int = topic) -> str:
             if "a bell is muted behind the look" in s["defects"]:
                 s["rung"][topic] = False
-            return after
+            return "pop"
 
         def ring_again(s: State, me: str, topic: int = topic) -> str:
             if "a bell stays mute behind a message" in s["defects"]:
                 return END
-            s["rung"][topic] = True
+            ring_once(s, topic)
             return "wake others"
 
         steps |= {
-            f"{topic} mute": mute, f"{topic} take": take, f"{topic} mute late": mute_late,
+            f"{topic} take": take,
+            f"{topic} mute late": mute_late,
             f"{topic} ring": ring_again,
-        }  # fmt: skip
+        }
 
     def wake_others(s: State, me: str) -> str:
         if s["waiters"]:
@@ -663,7 +672,7 @@ def taker(name: str, topics: int) -> Process:
         return "look at bells"
 
     def look_at_bells(s: State, me: str) -> str:
-        return "leave" if any(s["rung"].values()) else "sleep"
+        return "leave" if s["ready"] else "sleep"
 
     def sleep(s: State, me: str) -> str:
         if s["event"] != s["seen"][me]:
@@ -678,7 +687,7 @@ def taker(name: str, topics: int) -> Process:
 
     def leave(s: State, me: str) -> str:
         s["waiters"] -= 1
-        return "0 mute"
+        return "pop"
 
     steps |= {
         "wake others": wake_others, "enter": enter, "look at bells": look_at_bells,

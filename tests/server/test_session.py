@@ -42,6 +42,7 @@ from pulsarx.wire.commands import (
 from pulsarx.wire.frames import FrameReader, frame_encode
 from pulsarx.wire.protobuf import WireError
 from pulsarx.wire.schemas import schema_of, schema_values
+from pulsarx.wire.server_errors import code_of
 
 Told = tuple[str, dict[str, Any], bytes]
 
@@ -250,6 +251,43 @@ def test_a_seek_closes_the_consumers_before_it_is_answered(peer: Peer) -> None:
     assert answer[0] == "SUCCESS"
     peer.subscribe()
     assert [each[2] for each in peer.say("FLOW", consumer_id=0, permits=10)] == [entry(b"b")]
+
+
+def test_who_is_attached_is_told_that_the_topic_is_deleted(peer: Peer) -> None:
+    """Producers were told nothing; consumers came again, and made the topic anew by that."""
+    import json
+
+    peer.produce(entry(b"a"))
+    peer.subscribe()
+    arguments = json.dumps({"topic": "t", "force": True})
+    told = peer.say("VERB", verb="topics.delete", arguments=arguments, request_id=7)
+    assert sorted(names(told)) == ["CLOSE_CONSUMER", "CLOSE_PRODUCER", "VERB_RESPONSE"]
+    assert {each[1]["request_id"] for each in told} == {FROM_BROKER, 7}
+    # Its client has not heard of it yet.
+    assert peer.send(entry(b"b")) == []
+    again = [*peer.say("PRODUCER", topic="t", producer_id=0, request_id=8), *peer.subscribe()]
+    gone = ("ERROR", code_of(errors.TopicNotFound("")))
+    assert [(name, values["error"]) for name, values, _ in again] == [gone, gone]
+    assert peer.server.broker.catalogue.state.topics == {}
+    # Who wants another topic of the name gets one.
+    assert names(peer.produce(entry(b"c"))) == ["SEND_RECEIPT"]
+    peer.subscribe()
+    assert [each[2] for each in peer.say("FLOW", consumer_id=0, permits=10)] == [entry(b"c")]
+
+
+def test_a_deletion_is_told_behind_what_was_sent_before(peer: Peer) -> None:
+    import json
+
+    peer.say("PRODUCER", topic="t", producer_id=0, request_id=0)
+    arguments = json.dumps({"topic": "t", "force": True})
+    for number in (1, 2):
+        sent = frame_encode("SEND", {"producer_id": 0, "sequence_id": number}, entry(b"a", number))
+        peer.session.received(sent)
+    told = peer.say("VERB", verb="topics.delete", arguments=arguments, request_id=7)
+    assert [each for each in names(told) if each != "VERB_RESPONSE"] == [
+        "SEND_RECEIPT", "SEND_RECEIPT", "CLOSE_PRODUCER",
+    ]  # fmt: skip
+    assert names(peer.say("CLOSE_PRODUCER", producer_id=0, request_id=8)) == ["SUCCESS"]
 
 
 def test_a_non_durable_subscription_keeps_where_it_was_moved(peer: Peer) -> None:
@@ -547,3 +585,88 @@ def test_a_consumer_that_reads_any_schema_does_not_keep_another_from_bringing_on
     assert name == ("SUCCESS" if is_any else "ERROR")
     if not is_any:
         assert told["error"] == INCOMPATIBLE
+
+
+# Policies ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def clocked(**options: Any) -> Iterator[tuple[Peer, pulsarx.Client, pulsarx.ManualClock]]:
+    clock = pulsarx.ManualClock()
+    with pulsarx.Client("memory:", durability="os", clock=clock, **options) as client:
+        made = Peer(serving(client))
+        made.connect()
+        yield made, client, clock
+        made.server.close()
+
+
+def entry_of(publish_time_ms: int, payload: bytes = b"m", deliver_at_ms: int = 0) -> bytes:
+    return encode_entry(
+        payload, producer_name="p", sequence_id=1, publish_time_ms=publish_time_ms,
+        deliver_at_ms=deliver_at_ms,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("entries", [2, 50_000])
+def test_expiry_stops_at_the_first_young_entry_whatever_comes_behind(entries: int) -> None:
+    options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=entries)
+    with clocked(broker_options=options) as (peer, client, clock):
+        client.create_producer("t").close()
+        client.admin.topics.create_subscription("t", "s", pulsarx.MessageId.earliest)
+        now_ms = clock.now_ms()
+        old, young = now_ms - 100_000, now_ms - 10_000
+        times = (old, old, old, young, old, old, old, old, young, old)
+        peer.produce(*(entry_of(each, b"%d" % at) for at, each in enumerate(times)))
+        client.admin.topics.set_message_ttl("t", 50)
+        stats = client.admin.topics.stats("t")["subscriptions"]["s"]
+        assert (stats["msg_backlog"], stats["total_expired"]) == (7, 3)
+        consumer = client.subscribe("t", "s")
+        assert [consumer.receive(1000).data() for _ in range(2)] == [b"3", b"8"]
+        with pytest.raises(errors.Timeout):
+            consumer.receive(0)
+        stats = client.admin.topics.stats("t")["subscriptions"]["s"]
+        assert (stats["msg_backlog"], stats["total_expired"]) == (2, 8)
+
+
+def test_what_was_acknowledged_before_them_does_not_keep_old_entries() -> None:
+    """expire_messages searched from the beginning of the topic, and stopped at any young message,
+    also at one that was acknowledged."""
+    with clocked() as (peer, client, clock):
+        consumer = client.subscribe("t", "s")
+        now_ms = clock.now_ms()
+        peer.produce(entry_of(now_ms), *[entry_of(now_ms - 100_000)] * 3)
+        consumer.acknowledge(consumer.receive(1000))
+        client.admin.topics.expire_messages("t", "s", 50)
+        stats = client.admin.topics.stats("t")["subscriptions"]["s"]
+        assert (stats["msg_backlog"], stats["total_expired"]) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("policy", "code"), [("producer_request_hold", 7), ("producer_exception", 8)]
+)
+def test_a_producer_above_the_backlog_quota_is_told_so(policy: str, code: int) -> None:
+    with clocked() as (peer, client, clock):
+        client.subscribe("t", "s").close()
+        peer.produce(entry_of(clock.now_ms(), bytes(5000)))
+        client.admin.topics.set_backlog_quota("t", limit_size=1000, policy=policy)
+        told = peer.send(entry_of(clock.now_ms()))
+        assert [(each[0], each[1]["error"]) for each in told] == [("SEND_ERROR", code)]
+        told = peer.say("PRODUCER", topic="t", producer_id=1, request_id=2)
+        assert [(each[0], each[1]["error"]) for each in told] == [("ERROR", code)]
+        client.admin.topics.skip_all_messages("t", "s")
+        told = peer.say("PRODUCER", topic="t", producer_id=2, request_id=3)
+        assert names(told) == ["PRODUCER_SUCCESS"]
+        told = peer.say("SEND", entry_of(clock.now_ms()), producer_id=2, sequence_id=1)
+        assert names(told) == ["SEND_RECEIPT"]
+
+
+def test_an_entry_is_not_delayed_for_longer_than_allowed() -> None:
+    with clocked() as (peer, client, clock):
+        now_ms = clock.now_ms()
+        peer.produce()
+        client.admin.topics.set_delayed_delivery_policies("t", True, 1000, 60_000)
+        told = peer.send(entry_of(now_ms, deliver_at_ms=now_ms + 60_001))
+        assert names(told) == ["SEND_ERROR"]
+        assert "60000 ms" in told[0][1]["message"]
+        told = peer.send(entry_of(now_ms, deliver_at_ms=now_ms + 60_000))
+        assert names(told) == ["SEND_RECEIPT"]

@@ -31,7 +31,10 @@ GROUND = (
     "errors linked_modules clock randomness topic_name "
     "options.argument_check options.authentication options.service_url"
 )
-VALUES = "message message_id options options.* *_options schema schema.* compression enumerations"
+VALUES = (
+    "message message_id options options.* *_options schema schema.* compression enumerations "
+    "interceptors"
+)
 
 _LEDGERS = "pycore.ground pycore.ledger"
 PYCORE = {  # folder: what it stands on, besides the core

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsarx.admin.creation_policies import CreationPolicies
+from pulsarx.admin.message_policies import MessagePolicies
 from pulsarx.admin.schema_policies import SchemaPolicies
 
 TYPE_CHECKING = False
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from pulsarx.admin.channel import Channel
 
 
-class Namespaces(CreationPolicies, SchemaPolicies):
+class Namespaces(CreationPolicies, SchemaPolicies, MessagePolicies):
     """Any thread may call. TopicNotFound: there is no such namespace."""
 
     _LEVEL = "namespace"
@@ -70,25 +71,6 @@ class Namespaces(CreationPolicies, SchemaPolicies):
     def remove_auto_topic_creation(self, namespace: str) -> None:
         """The broker's options hold again."""
         self._set_creation_policy(namespace, "auto_topic_creation", None)
-
-    def set_retention(self, namespace: str, time_minutes: int, size_mb: int) -> None:
-        """Keep acknowledged messages: for time_minutes, up to size_mb MiB a topic, whichever is
-        reached first.
-
-        -1: without limit; 0 in either: not at all. Whole ledgers are removed, never parts. Durable
-        on return.
-        """
-        for name, value in (("time_minutes", time_minutes), ("size_mb", size_mb)):
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise ValueError(f"{name} must be an int, not {type(value).__name__}")
-        arguments = {"namespace": namespace, "time_minutes": time_minutes, "size_mb": size_mb}
-        self._channel.perform("namespaces.set_retention", arguments)
-
-    def get_retention(self, namespace: str) -> tuple[int, int]:
-        """(time_minutes, size_mb) in force."""
-        arguments = {"namespace": namespace}
-        time_minutes, size_mb = self._channel.perform("namespaces.get_retention", arguments)
-        return time_minutes, size_mb
 
     def set_deduplication(self, namespace: str, enabled: bool) -> None:
         """Whether the topics of a namespace tell messages that are sent again, by their sequence

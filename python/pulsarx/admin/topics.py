@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsarx.admin.creation_policies import CreationPolicies
+from pulsarx.admin.message_policies import MessagePolicies
 from pulsarx.admin.schema_policies import SchemaPolicies
 from pulsarx.admin.topic_subscriptions import TopicSubscriptions
 from pulsarx.message_id import MessageId
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from pulsarx.admin.channel import Channel
 
 
-class Topics(TopicSubscriptions, CreationPolicies, SchemaPolicies):
+class Topics(TopicSubscriptions, CreationPolicies, SchemaPolicies, MessagePolicies):
     """Any thread may call. TopicNotFound: there is no such topic."""
 
     _LEVEL = "topic"
@@ -135,6 +136,15 @@ class Topics(TopicSubscriptions, CreationPolicies, SchemaPolicies):
         return last
 
     # Statistics -----------------------------------------------------------------------------------
+
+    def get_backlog_size(self, topic: str, message_id: MessageId = MessageId.earliest) -> int:
+        """Bytes of what a topic without partitions holds from a message on: the backlog of a
+        subscription whose first message that is not acknowledged it is."""
+        if not isinstance(message_id, MessageId):
+            raise ValueError(f"message_id must be a MessageId, not {type(message_id).__name__}")
+        arguments = {"topic": topic, "message_id": message_id.to_text()}
+        found: int = self._channel.perform("topics.get_backlog_size", arguments)
+        return found
 
     def stats(self, topic: str) -> dict[str, Any]:
         """Entries, messages and bytes stored, ledgers, producers, and of each subscription its

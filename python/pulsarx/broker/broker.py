@@ -147,7 +147,10 @@ class Broker:
         if not self.state.close():
             return
         runtime = self.runtime
-        topics = self._topics.open_topics() if self._topics is not None else []
+        topics: list[Topic] = []
+        if self._topics is not None:
+            self._topics.close_checks()
+            topics = self._topics.open_topics()
         failure: Exception | None = None
         for step in self.on_close:
             # The control socket finishes what it is doing, with the topics still open.

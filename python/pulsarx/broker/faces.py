@@ -30,10 +30,16 @@ if TYPE_CHECKING:
         ledger: ManagedLedger
 
         @property
+        def is_gone(self) -> bool: ...
+
+        @property
         def schemas(self) -> SchemaRegistry: ...
 
         def trim(self) -> object:
             """Remove ledgers that are not needed any more, in the background."""
+
+        def touch(self) -> None:
+            """It is used now."""
 
         def take_back(self, subscription: Any) -> None:
             """Delete a subscription whose first consumer was refused, unless another uses it."""

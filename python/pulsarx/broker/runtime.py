@@ -140,11 +140,13 @@ class BrokerRuntime:
 
                 self._completions = CompletionQueue(Result.Ok, result_of)
                 self._let_clock_wait_for(self._completions.jobs)
+                self._let_clock_wait_for(self._completions.timeouts)
             return self._completions
 
     def runs_callbacks_here(self) -> bool:
         """Whether the calling thread is the one that callbacks run in."""
-        return self._completions is not None and self._completions.jobs.runs_here()
+        made = self._completions
+        return made is not None and (made.jobs.runs_here() or made.timeouts.runs_here())
 
     @property
     def schemas(self) -> SchemaRegistry:

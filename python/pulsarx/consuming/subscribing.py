@@ -205,7 +205,13 @@ def _consumer_of_several(
             "a consumer of several topics or partitions needs a receiver queue; "
             "receiver_queue_size is 0"
         )
-    whole = MultiTopicsConsumer(title, options, name, pool)
+    if options.interceptors is None:
+        whole = MultiTopicsConsumer(title, options, name, pool)
+    else:
+        from pulsarx.consuming.intercepted_consumer import InterceptedMultiTopicsConsumer
+
+        whole = InterceptedMultiTopicsConsumer(title, options, name, pool)
+        whole.intercept(options.interceptors)
     whole.letters = letters
     return whole
 
@@ -220,7 +226,13 @@ def _attach(
     """The consumer of one topic; whole: what it is a part of."""
 
     def make(receiver: Any, subscription: Any) -> TopicConsumer:
-        made = TopicConsumer(receiver, subscription, options, name, pool)
+        if options.interceptors is None or whole is not None:
+            made = TopicConsumer(receiver, subscription, options, name, pool)
+        else:
+            from pulsarx.consuming.intercepted_consumer import InterceptedTopicConsumer
+
+            made = InterceptedTopicConsumer(receiver, subscription, options, name, pool)
+            made.intercept(options.interceptors)
         # One of several: users know the whole only.
         events = made.events if whole is None else whole.events
         if events is not None:

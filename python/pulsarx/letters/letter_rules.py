@@ -5,7 +5,9 @@
   retry      Consumer.reconsume_later asks for it         <topic>-<subscription>-RETRY
 
 Names are made of the parent of a partition. The first topic names those of a consumer of several
-topics with retry_enable; without it each topic has a dead letter topic of its own.
+topics with retry_enable; without it each topic has a dead letter topic of its own. With it a
+partitioned topic <subscription>-DLQ or <subscription>-RETRY in the namespace of the first one is
+taken instead, as Pulsar does: before 2.8 these were the names.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from pulsarx.topic_name import TopicName, check_subscription_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pulsarx._pycore.message.message import Message
     from pulsarx.options.consumer_policies import DeadLetterPolicy
@@ -39,9 +41,11 @@ class LetterRules:
         subscription_name: str,
         policy: DeadLetterPolicy | None,
         retry_enable: bool = False,
+        is_partitioned: Callable[[TopicName], bool] = lambda name: False,
     ) -> None:
         """topics: what the consumer subscribes to, the first one first; empty for a pattern that
             matches none yet.
+        is_partitioned: whether there is a partitioned topic of a name.
 
         InvalidTopicName: the subscription's name makes no topic name and the policy gives none.
         InvalidConfiguration: a letter would come back to the topic it came from.
@@ -68,11 +72,13 @@ class LetterRules:
         if dead:
             self._dead_letter_topic = str(TopicName.of(dead))
         elif retry_enable and first:
-            self._dead_letter_topic = self._named_after(first, "DLQ")
+            old = self._named_before_2_8(first, "DLQ", is_partitioned)
+            self._dead_letter_topic = old or self._named_after(first, "DLQ")
         self.retry_letter_topic = ""
         if retry_enable:
+            old = "" if retry else self._named_before_2_8(first, "RETRY", is_partitioned)
             self.retry_letter_topic = (
-                str(TopicName.of(retry)) if retry else self._named_after(first, "RETRY")
+                str(TopicName.of(retry)) if retry else old or self._named_after(first, "RETRY")
             )
         self._refuse_circles([parent_of(topic) for topic in topics])
 
@@ -98,6 +104,16 @@ class LetterRules:
         found.setdefault(ORIGIN_MESSAGE_ID_LEGACY, origin)
         found.setdefault(REAL_SUBSCRIPTION, self.subscription_name)
         return found
+
+    def _named_before_2_8(
+        self, topic: str, ending: str, is_partitioned: Callable[[TopicName], bool]
+    ) -> str:
+        """The letter topic as Pulsar named it before 2.8, where there is one; else empty."""
+        try:
+            name = TopicName.of(f"{topic.rpartition('/')[0]}/{self.subscription_name}-{ending}")
+        except errors.InvalidTopicName:
+            return ""
+        return str(name) if is_partitioned(name) else ""
 
     def _named_after(self, topic: str, ending: str) -> str:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.broker.topics.partitioned_topic import partition_count_of
 from pulsarx.enumerations import ConsumerType
 from pulsarx.letters.dead_letter import DeadLetters
 from pulsarx.letters.letter_rules import LetterRules
@@ -39,6 +40,7 @@ class Letters:
             options.subscription_name,
             None if policy is None else policy.policy(),
             options.retry_enable,
+            lambda name: partition_count_of(runtime.catalogue.state, name) > 0,
         )
         self._dead = DeadLetters(owner, runtime, rules, consumer_name)
         self._retry: RetryLetters | None = None

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 
@@ -53,3 +57,13 @@ def check_method(value: object, method: str, name: str) -> None:
     """None, or an object with this method."""
     if value is not None and not callable(getattr(value, method, None)):
         raise ValueError(f"{name} must have a method {method}: {value!r}")
+
+
+def check_interceptors(given: list[Any] | None, kind: type) -> list[Any] | None:
+    """A list of its own; None for an empty one. ValueError: one is of another kind."""
+    for each in given or ():
+        if not isinstance(each, kind):
+            raise ValueError(
+                f"interceptors: {each!r} is no {kind.__name__}; derive its class from that"
+            )
+    return list(given) if given else None

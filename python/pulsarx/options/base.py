@@ -11,6 +11,7 @@ from pulsarx.broker_options import BrokerOptions
 from pulsarx.clock import Clock, system_clock
 from pulsarx.options.argument_check import (
     INT32_MAX,
+    INT64_MAX,
     check_type,
     check_type_or_none,
     native_integer,
@@ -98,6 +99,7 @@ class ClientOptions(Options):
         "connection_timeout_ms", "listener_name", "tls_private_key_file_path",
         "tls_certificate_file_path",
         "clock", "randomness", "durability", "flush_interval_ms", "broker_options", "read_only",
+        "memory_limit_bytes",
     )
     CALL = "Client"
     # Only the first four, logger and the second group have an effect in process.
@@ -125,6 +127,7 @@ class ClientOptions(Options):
         ("flush_interval_ms", int, 100, False),
         ("broker_options", BrokerOptions, None, True),
         ("read_only", bool, False, False),
+        ("memory_limit_bytes", int, 0, False),
     )
     service_url: ServiceUrl
     operation_timeout_seconds: int
@@ -137,12 +140,14 @@ class ClientOptions(Options):
     flush_interval_ms: int
     broker_options: BrokerOptions
     read_only: bool
+    memory_limit_bytes: int
 
     def _check(self) -> None:
         self._native(-INT32_MAX - 1, INT32_MAX, "operation_timeout_seconds", "io_threads",
                      "message_listener_threads", "concurrent_lookup_requests",
                      "connection_timeout_ms")
         self._native(0, INT32_MAX, "stats_interval_in_seconds")
+        self._native(0, INT64_MAX, "memory_limit_bytes")
         check_logger(self.logger)
         if self.durability not in DURABILITIES:
             raise ValueError(

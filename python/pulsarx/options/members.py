@@ -16,11 +16,13 @@ from pulsarx.enumerations import (
     RegexSubscriptionMode,
     SubscriptionMode,
 )
+from pulsarx.interceptors import ConsumerInterceptor, ProducerInterceptor
 from pulsarx.message_id import MessageId
 from pulsarx.options.argument_check import (
     INT32_MAX,
     INT64_MAX,
     check_callable,
+    check_interceptors,
     check_method,
     check_properties,
     check_type,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
+    from pulsarx._pycore.publish.memory_limit import MemoryLimit
     from pulsarx.producing.routed_message import RoutedMessage
 
     class RedeliveryBackoff(Protocol):
@@ -63,7 +66,7 @@ class ProducerOptions(Options):
         "batching_max_allowed_size_in_bytes", "batching_max_publish_delay_ms", "chunking_enabled",
         "message_routing_mode", "lazy_start_partitioned_producers", "properties", "batching_type",
         "encryption_key", "crypto_key_reader", "access_mode", "message_router",
-        "hashing_scheme", "schema_info",
+        "hashing_scheme", "interceptors", "schema_info", "memory_limit",
     )
     CALL = "create_producer"
     ROWS = (
@@ -90,6 +93,7 @@ class ProducerOptions(Options):
         ("access_mode", ProducerAccessMode, ProducerAccessMode.Shared, False),
         ("message_router", object, None, True),
         ("hashing_scheme", HashingScheme, HashingScheme.JavaStringHash, False),
+        ("interceptors", list, None, True),
     )
     topic: str
     producer_name: str | None
@@ -113,6 +117,8 @@ class ProducerOptions(Options):
     hashing_scheme: HashingScheme
     access_mode: ProducerAccessMode
     properties: dict[str, str] | None
+    interceptors: list[ProducerInterceptor] | None
+    memory_limit: MemoryLimit | None  # that of the client; no argument
 
     @property
     def is_batching_by_key(self) -> bool:
@@ -125,6 +131,8 @@ class ProducerOptions(Options):
         return type(self.schema) is BytesSchema
 
     def _check(self) -> None:
+        self.memory_limit = None
+        self.interceptors = check_interceptors(self.interceptors, ProducerInterceptor)
         self._at_least_0("max_pending_messages", "max_pending_messages_across_partitions")
         self._native(0, INT32_MAX, "max_pending_messages", "max_pending_messages_across_partitions",
                      "batching_max_messages")
@@ -170,7 +178,8 @@ class ConsumerOptions(Options):
     priority_level: consumers with a lower one come first;
     subscription_mode: a NonDurable subscription is gone with its last consumer;
     consumer_event_listener: an object with became_active(consumer, partition) and
-        became_inactive(consumer, partition); partition -1: of a topic without partitions.
+        became_inactive(consumer, partition); partition -1: of a topic without partitions;
+    interceptors: see pulsarx.ConsumerInterceptor.
     """
 
     __slots__ = (
@@ -185,7 +194,7 @@ class ConsumerOptions(Options):
         "regex_subscription_mode", "dead_letter_policy", "crypto_failure_action", "retry_enable",
         "nack_backoff", "ack_timeout_backoff", "ack_timeout_tick_ms", "priority_level",
         "subscription_mode", "consumer_event_listener",
-        "expire_time_of_incomplete_chunked_message_ms", "schema_info",
+        "expire_time_of_incomplete_chunked_message_ms", "interceptors", "schema_info",
     )
     CALL = "subscribe"
     ROWS = (
@@ -225,6 +234,7 @@ class ConsumerOptions(Options):
         ("subscription_mode", SubscriptionMode, SubscriptionMode.Durable, False),
         ("consumer_event_listener", object, None, True),
         ("expire_time_of_incomplete_chunked_message_ms", int, 60000, False),
+        ("interceptors", list, None, True),
     )
     topic: str | list[str] | re.Pattern[str]
     subscription_name: str
@@ -254,10 +264,12 @@ class ConsumerOptions(Options):
     subscription_mode: SubscriptionMode
     consumer_event_listener: object
     expire_time_of_incomplete_chunked_message_ms: int
+    interceptors: list[ConsumerInterceptor] | None
 
     def part_of(self, topic_count: int) -> ConsumerOptions:
         """The options of one of so many topics: without listeners, and its share of the queue."""
-        values = self.as_dict() | {"message_listener": None, "consumer_event_listener": None}
+        off = ("message_listener", "consumer_event_listener", "interceptors")
+        values = self.as_dict() | dict.fromkeys(off)
         share = self.max_total_receiver_queue_size_across_partitions // max(topic_count, 1)
         values["receiver_queue_size"] = max(1, min(self.receiver_queue_size, share))
         return ConsumerOptions(**values)
@@ -281,6 +293,7 @@ class ConsumerOptions(Options):
                      "expire_time_of_incomplete_chunked_message_ms")
         self._native(-INT64_MAX - 1, INT64_MAX, "broker_consumer_stats_cache_time_ms")
         check_callable(self.message_listener, "message_listener")
+        self.interceptors = check_interceptors(self.interceptors, ConsumerInterceptor)
         for method in ("became_active", "became_inactive"):
             check_method(self.consumer_event_listener, method, "consumer_event_listener")
         check_properties(self.properties)

@@ -278,6 +278,10 @@ class Connection:
             self._producers[self._ids] = member
             return self._ids
 
+    def has_producer(self, number: int) -> bool:
+        """Whether it was neither closed here nor by the broker."""
+        return number in self._producers
+
     def forget_producer(self, number: int) -> None:
         with self._lock:
             self._producers.pop(number, None)

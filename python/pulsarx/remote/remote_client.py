@@ -61,6 +61,7 @@ class RemoteClient(Client):
             for each in (
                 self._pool,
                 self._connection.completions.jobs,
+                self._connection.completions.timeouts,
                 self._connection.background,
             ):
                 options.clock.settles(each)
@@ -69,6 +70,9 @@ class RemoteClient(Client):
         return self._connection.completions.jobs.runs_here()
 
     def _create_producer(self, options: ProducerOptions) -> Any:
+        if options.interceptors is not None:
+            raise not_over_a_connection("interceptors")
+        self._limit_memory(options)
         topic = self._topic(options.topic)
         steps = remote_producer_steps(self._connection, topic, options, self._clock)
         return self._advance(ProducerCreation(steps, control_plane.post))
@@ -104,7 +108,7 @@ class RemoteClient(Client):
         receiver.attach()
         cursor: Any = RemoteCursor(str(topic), receiver)
         core: Any = receiver
-        reader = Reader(core, cursor, options, self._pool)
+        reader = Reader(core, cursor, str(topic), options, self._pool)
         self._adopt(reader)
         reader.start_listener()
         return reader
@@ -151,11 +155,12 @@ class RemoteClient(Client):
 
 def _refuse_what_is_missing(options: ConsumerOptions) -> None:
     missing = {
-        "several topics": isinstance(options.topic, list),
+        "several topics": not isinstance(options.topic, str),  # a list, or a pattern
         "retry letters": options.retry_enable,
         "dead letters": options.dead_letter_policy is not None,
         "unacked_messages_timeout_ms": bool(options.unacked_messages_timeout_ms),
         "consumer_event_listener": options.consumer_event_listener is not None,
+        "interceptors": options.interceptors is not None,
     }
     for what, is_asked in missing.items():
         if is_asked:

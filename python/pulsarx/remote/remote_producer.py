@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from pulsarx.topic_name import TopicName
 
 
+CLOSED_THERE = "the producer was closed by the broker: its topic was deleted, or the broker closes"
+
+
 class RemoteProducer(Producer):
     """A Producer whose entries go over a connection. Any thread may call."""
 
@@ -78,11 +81,15 @@ class RemoteProducer(Producer):
             "GET_OR_CREATE_SCHEMA", topic=self.topic_name, schema=schema_values(info)
         )
 
+    @property
+    def is_open(self) -> bool:
+        return ProducerCore.is_open.__get__(self) and self._entry.is_there()
+
     def _take_leave(self) -> None:
         try:
             self.shut()
         except errors.AlreadyClosed:
-            pass  # by its connection
+            pass  # by its connection, or the broker
         finally:
             self._entry.leave()
 
@@ -124,6 +131,8 @@ def remote_producer_steps(
 def _send(
     connection: Connection, number: int, sequence_id: int, message_count: int, entry: bytes
 ) -> None:
+    if not connection.has_producer(number):
+        raise errors.AlreadyClosed(CLOSED_THERE)
     connection.post(
         "SEND", entry, producer_id=number, sequence_id=sequence_id, num_messages=message_count
     )
@@ -139,9 +148,12 @@ class ProducerEntry:
 
     def told(self, name: str, values: dict[str, Any], _: bytes) -> None:
         publisher = self.publisher
-        if publisher is None:
+        if name == "CLOSE_PRODUCER":
+            self.close()  # first: what is sent from now on is refused
+            self.lost(errors.AlreadyClosed(CLOSED_THERE))
+        elif publisher is None:
             return
-        if name == "SEND_RECEIPT":
+        elif name == "SEND_RECEIPT":
             place = values["message_id"]
             publisher.confirmed(values["sequence_id"], place["ledger_id"], place["entry_id"])
         elif name == "SEND_ERROR":
@@ -149,12 +161,14 @@ class ProducerEntry:
             if isinstance(error, errors.ProducerFenced):
                 publisher.fence(values["message"])
             publisher.failed(values["sequence_id"], error)
-        else:
-            self.lost(errors.ConnectError("the broker closed the producer"))
 
     def lost(self, error: Exception) -> None:
         if self.publisher is not None:
             self.publisher.lost(error)
+
+    def is_there(self) -> bool:
+        """Whether neither its user nor the broker closed it."""
+        return self._connection.has_producer(self.number)
 
     def leave(self) -> None:
         """Tell the broker, and forget it."""

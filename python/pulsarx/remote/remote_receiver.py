@@ -22,7 +22,7 @@ from pulsarx.wire.message_ids import (
     message_id_of,
 )
 from pulsarx.wire.schemas import schema_of, schema_values
-from pulsarx.wire.server_errors import again
+from pulsarx.wire.server_errors import again, message_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,7 +103,8 @@ class RemoteReceiver:
         self._give_permits(self._queue_size)
 
     def _attach_again(self) -> None:
-        """The broker closed the consumer, because its subscription was moved for one; in the
+        """The broker closed the consumer, because its subscription was moved for one; or the topic
+        was deleted, which is the answer then; in the
         thread that reads the connection, lock held."""
         self._clear()
         # Where to begin is what the broker was told by the seek.
@@ -119,6 +120,8 @@ class RemoteReceiver:
         self._give_permits(self._queue_size)
 
     def _attached(self, failure: Exception | None) -> None:
+        if isinstance(failure, errors.TopicNotFound):
+            failure = errors.AlreadyClosed(message_of(failure))  # as in the broker's process
         with self._changed:
             self._attaching = False
             self._failure = failure

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
     from pulsarx.broker.broker import Broker
+    from pulsarx.broker.faces import SubscriptionHost
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.subscriptions.subscription import Subscription
     from pulsarx.broker.topics.topic import Topic
@@ -92,6 +93,9 @@ class Session:
         self._waiting: dict[int, Waiting] = {}
         self._consumers: dict[int, SessionConsumer] = {}
         self._failed: dict[int, Exception] = {}  # why a consumer was closed, until it hears of it
+        # Producers that the broker shut, and why they cannot come again, until they hear of it.
+        self._shut: dict[int, Exception | None] = {}
+        self._some_are_shut = False
         self._lock = threading.Lock()  # of the consumers' dict
         self._connected = False
         self.is_open = True
@@ -162,9 +166,12 @@ class Session:
 
     def deliver(self) -> None:
         """Send what consumers have room for, to producers that it is their turn, and say which
-        consumers the broker closed."""
+        consumers and producers the broker closed."""
         if self._waiting:
             self._tell_turns()
+        if self._some_are_shut:
+            self._some_are_shut = False
+            self._tell_shut()
         for consumer_id, consumer in self._each_consumer():
             if consumer.to_close or not consumer.is_open:
                 self._close_there(consumer_id, consumer)
@@ -303,7 +310,10 @@ class Session:
 
     def _producer(self, values: Values) -> None:
         producer_id = values["producer_id"]
+        failure = self._shut.pop(producer_id, None)
         try:
+            if failure is not None:
+                raise failure
             if producer_id in self._producers or producer_id in self._waiting:
                 raise errors.ProducerBusy(f"this connection has a producer {producer_id} already")
             check_is_for_users(TopicName.of(values["topic"]))
@@ -315,7 +325,7 @@ class Session:
             topic.check_may_publish()
 
             def make(name: str) -> SessionProducer:
-                return SessionProducer(topic, name, self._server.completions)
+                return SessionProducer(topic, name, self._server.completions, self._producer_shut)
 
             name = values["producer_name"] or None
             made = topic.producers.add(name, make, mode, epoch=values["topic_epoch"])
@@ -381,9 +391,26 @@ class Session:
             else:
                 self._has_come(values, topic, made)
 
+    def _producer_shut(self) -> None:
+        """In any thread."""
+        self._some_are_shut = True
+        self._wake()
+
+    def _tell_shut(self) -> None:
+        """Say which producers the broker shut: what they send is not answered any more."""
+        for producer_id, producer in list(self._producers.items()):
+            if producer.is_open:
+                continue
+            del self._producers[producer_id]
+            attempt(producer.close)
+            self._shut[producer_id] = _gone(producer.topic)
+            self._tell("CLOSE_PRODUCER", producer_id=producer_id, request_id=commands.FROM_BROKER)
+
     def _send(self, values: Values, entry: bytes) -> None:
         ids = {"producer_id": values["producer_id"], "sequence_id": values["sequence_id"]}
         producer = self._producers.get(values["producer_id"])
+        if values["producer_id"] in self._shut:
+            return  # it was sent before its client had heard of it
         if producer is None:
             raise WireError(f"a SEND of producer {values['producer_id']}, which there is not")
 
@@ -402,6 +429,7 @@ class Session:
         waiting = self._waiting.pop(values["producer_id"], None)
         if waiting is not None:
             waiting[1].producers.withdraw(waiting[2])
+        self._shut.pop(values["producer_id"], None)
         producer = self._producers.pop(values["producer_id"], None)
         self._answer(values, producer.close if producer is not None else _nothing)
 
@@ -544,9 +572,13 @@ class Session:
         self._wake()
 
     def _close_there(self, consumer_id: int, consumer: SessionConsumer) -> None:
-        """Have the client subscribe again: the broker closed the consumer."""
+        """Have the client subscribe again: the broker closed the consumer. A topic that was deleted
+        is not made anew by that: it is refused, once."""
         with self._lock:
             self._consumers.pop(consumer_id, None)
+        gone = _gone(consumer.subscription.topic)
+        if gone is not None:
+            self._failed.setdefault(consumer_id, gone)
         error = attempt(consumer.leave)
         if error is not None:
             import logging
@@ -594,6 +626,11 @@ def _policy_of(meta: Values | None) -> KeySharedPolicy | None:
         meta["allow_out_of_order"],
         [(each["start"], each["end"]) for each in meta["ranges"]] if sticky else None,
     ).policy()
+
+
+def _gone(topic: SubscriptionHost) -> Exception | None:
+    """TopicNotFound, where the topic was deleted."""
+    return errors.TopicNotFound(f"{topic.name}: it was deleted") if topic.is_gone else None
 
 
 def _nothing() -> None:

@@ -27,12 +27,20 @@ class SessionProducer:
 
     is_forgotten = False  # its session keeps it
 
-    def __init__(self, topic: Topic, name: str, completions: CompletionQueue) -> None:
+    def __init__(
+        self,
+        topic: Topic,
+        name: str,
+        completions: CompletionQueue,
+        was_shut: Callable[[], object],
+    ) -> None:
+        """was_shut: called when the broker has shut it, or its session, in any thread."""
         runtime = topic.runtime
         self.name = name
         self.is_open = True
         self._topic = topic
         self._completions = completions
+        self._was_shut = was_shut
         self._intake = EntryIntake(
             LedgerPublisher(topic.name, topic.tail, completions, runtime.durability_code),
             decompress,
@@ -43,13 +51,14 @@ class SessionProducer:
         self._sequences: ProducerSequences | None = None
         if topic.deduplication is not None:
             self.deduplicate(topic.deduplication.of(name))
+        topic.instruct(self)
 
     def publish(self, entry: bytes, told: Told) -> None:
         """Publish one entry; told(error or None, message id) is called in the order of the calls,
-        in the thread of callbacks."""
+        in the thread of callbacks; or never, when it was shut before: its client is told that."""
+        if not self.is_open:
+            return
         try:
-            if not self.is_open:
-                raise errors.AlreadyClosed(f"producer {self.name} on {self._topic.name}")
             self._intake.publish(entry, told)
         except Exception as raised:
             error = raised
@@ -60,9 +69,16 @@ class SessionProducer:
 
     def shut(self) -> None:
         """Return when everything that was sent is answered; refuse what comes now. Called by the
-        broker when it closes, too."""
+        broker too, when it closes or the topic is deleted."""
         self.is_open = False
-        self._intake.flush()
+        try:
+            self._intake.flush()
+        finally:
+            self._was_shut()
+
+    @property
+    def topic(self) -> Topic:
+        return self._topic
 
     def close(self) -> None:
         try:
@@ -71,9 +87,21 @@ class SessionProducer:
         finally:
             self._topic.producer_left(self.name, self)
 
-    def fence(self, reason: str) -> None:
+    def fence(self, reason: str, kind: type[Exception] = errors.ProducerFenced) -> None:
         """Another producer has the topic to itself; the client learns it when it sends."""
-        self._intake.fence(reason)
+        self._intake.fence(reason, kind)
+
+    def hold(self, reason: str) -> None:
+        """The backlog is too large: the client learns it when it sends, and makes another producer
+        when there is room."""
+        self.fence(reason, errors.ProducerBlockedQuotaExceededError)
+
+    def release(self) -> None:
+        """There is room again, for other producers."""
+
+    def limit_delay(self, delay_max_ms: int) -> None:
+        """See EntryIntake."""
+        self._intake.limit_delay(delay_max_ms)
 
     def deduplicate(
         self,

@@ -43,6 +43,11 @@ class FaultPlan:
         """The call-th next `op` waits for release(), then runs."""
         file_system.faults_add(op, call, kind="stall", sticky=sticky)
 
+    def kill(self, op: str, call: int = 1) -> None:
+        """The process is killed in front of the call-th next `op`, as by kill -9: also where the
+        interpreter's lock is held."""
+        file_system.faults_add(op, call, kind="kill")
+
     def release(self) -> None:
         """Let all stalled operations go on; later ones are not stalled."""
         file_system.faults_release()

@@ -1,7 +1,8 @@
 """The hot calls of a consumer of several topics: takes from the consumers of single topics in turn.
 
 No mutex is held here. A source is looked at only when its bell has rung since it was last found
-empty; the bell is muted before the look, so that what comes meanwhile rings it again.
+empty; the bell is muted before the look, so that what comes meanwhile rings it again. Bells that
+have rung wait in a list, so topics without messages cost nothing.
 """
 
 from libc.stdint cimport uint32_t
@@ -12,9 +13,14 @@ from pulsarx._pycore.ground.deadline cimport Deadline
 from pulsarx._pycore.message.message cimport Message
 
 
+cdef class Bell
+
+
 cdef class Chime:
     """What all bells of a consumer sound on: wakes its receivers, tells its watchers."""
     cdef WaitEvent event
+    cdef Bell first                      # of the bells that have rung, each once; None: none has
+    cdef Bell last
     cdef list watchers
 
 
@@ -22,7 +28,9 @@ cdef class Bell:
     """Told by a topic that messages may have come. Refers to no consumer, so that a topic keeps
     none alive."""
     cdef Chime chime
-    cdef bint rung
+    cdef Bell next                       # that rang after this one
+    cdef Py_ssize_t at                   # of its source among those of the consumer
+    cdef bint rung                       # it is among the bells of the chime
 
     cdef int ring(self) except -1
 
@@ -40,7 +48,6 @@ cdef class MultiConsumerCore:
     cdef dict by_ledger                  # ledger id: Source, as far as asked for
     cdef Source last                     # whose message was asked about last
     cdef Chime chime
-    cdef Py_ssize_t next_at              # the source that is looked at first
     cdef uint32_t state                  # MultiConsumerState
     # OpenState of the broker, of a consumer of a pattern: while no topic has it, this says whether
     # it is open. None: it ends with the last of its topics.
@@ -48,6 +55,7 @@ cdef class MultiConsumerCore:
     cdef object __weakref__
 
     cdef ArrowMessages no_columns(self)
+    cdef Source next_ready(self)
     cdef Message take(self)
     cdef bint wait(self, Deadline deadline) except -1
     cdef object consumer_of(self, message)

@@ -36,14 +36,19 @@ cdef class Chime:
 cdef class Bell:
     def __init__(self, Chime chime not None):
         self.chime = chime
-        self.rung = True
 
     def __call__(self):
         """In whatever thread and with whatever mutex held."""
         self.ring()
 
     cdef int ring(self) except -1:
-        self.rung = True
+        if not self.rung:
+            self.rung = True
+            if self.chime.last is None:
+                self.chime.first = self
+            else:
+                self.chime.last.next = self
+            self.chime.last = self
         wait_event_wake(&self.chime.event)
         return watchers_call(self.chime.watchers)
 
@@ -74,6 +79,7 @@ cdef class MultiConsumerCore:
         """Receive from one topic more. One thread at a time."""
         cdef Bell bell = Bell(self.chime)
         cdef Source source = Source(consumer, bell, consumer.dispatcher.tail)
+        bell.at = len(self.sources)
         consumer.watch(bell)
         self.by_tail[source.tail] = source
         self.sources += (source,)
@@ -82,10 +88,14 @@ cdef class MultiConsumerCore:
     def drop(self, consumer) -> None:
         """Receive from a topic no more, whose consumer is closed. One thread at a time."""
         cdef Source source
+        cdef Source left
+        cdef Py_ssize_t at
         for source in self.sources:
             if source.consumer is consumer:
                 source.consumer.unwatch(source.bell)
                 self.sources = tuple([each for each in self.sources if each is not source])
+                for at, left in enumerate(self.sources):
+                    left.bell.at = at
                 self.by_tail.pop(source.tail, None)
                 self.by_ledger = {}
                 self.last = None
@@ -172,19 +182,16 @@ cdef class MultiConsumerCore:
     def receive_arrow(self, max_messages: int, timeout_millis=None) -> ArrowMessages:
         """As Consumer.receive_arrow; all rows of one call are of one topic."""
         cdef Source source
-        cdef Py_ssize_t at
-        cdef Py_ssize_t count
         cdef object found = None
         cdef Deadline deadline = deadline_of(timeout_millis)
+        for source in self.sources:
+            source.bell.ring()               # an empty table is of one of them
         while True:
             self.check_open()
-            sources = self.sources
-            count = len(sources)
-            for at in range(self.next_at, self.next_at + count):
-                source = sources[at % count]
-                if not source.bell.rung and found is not None:
-                    continue
-                source.bell.rung = False
+            while True:
+                source = self.next_ready()
+                if source is None:
+                    break
                 try:
                     found = source.consumer.receive_arrow(max_messages, 0)
                 except errors.AlreadyClosed:
@@ -194,7 +201,6 @@ cdef class MultiConsumerCore:
                     raise
                 if len(found):
                     source.bell.ring()
-                    self.next_at = at % count + 1
                     return found
             if found is None:
                 self.check_members()
@@ -210,6 +216,28 @@ cdef class MultiConsumerCore:
             raise MemoryError("the columns of no messages")
         return arrow_messages_new(block, None, "")
 
+    cdef Source next_ready(self):
+        """The source whose bell rang first, which is muted; None: none has rung."""
+        cdef Chime chime = self.chime
+        cdef tuple sources = self.sources
+        cdef Source source
+        cdef Bell bell
+        while chime.first is not None:
+            bell = chime.first
+            chime.first = bell.next
+            if chime.first is None:
+                chime.last = None
+            bell.next = None
+            bell.rung = False
+            if bell.at < len(sources):
+                source = <Source>sources[bell.at]
+                if source.bell is bell:
+                    return source
+            for source in self.sources:      # it was moved meanwhile, or its topic dropped
+                if source.bell is bell:
+                    return source
+        return None
+
     cdef Message take(self):
         """The next message or None: one of each topic in turn."""
         cdef Message message
@@ -217,17 +245,10 @@ cdef class MultiConsumerCore:
         cdef bint left = False
         if self.state != MULTI_OPEN:
             self.check_open()
-        cdef tuple sources = self.sources
-        cdef Py_ssize_t count = len(sources)
-        cdef Py_ssize_t at = self.next_at
-        for _ in range(count):
-            if at >= count:
-                at = 0
-            source = <Source>sources[at]
-            at += 1
-            if not source.bell.rung:
-                continue
-            source.bell.rung = False
+        while True:
+            source = self.next_ready()
+            if source is None:
+                break
             try:
                 message = source.consumer.take_now()
             except errors.AlreadyClosed:
@@ -239,7 +260,6 @@ cdef class MultiConsumerCore:
             if message is not None:
                 # A thread that found the bell muted meanwhile looks again.
                 source.bell.ring()
-                self.next_at = at
                 return message
         if left:
             self.check_members()  # the last one may have sent it away
@@ -267,7 +287,6 @@ cdef class MultiConsumerCore:
     cdef bint wait(self, Deadline deadline) except -1:
         """Sleep until something may have changed; False when the deadline has passed."""
         cdef int64_t left_ns = deadline.remaining_ns()
-        cdef Source source
         self.check_members()
         if left_ns == 0:
             return False
@@ -275,9 +294,8 @@ cdef class MultiConsumerCore:
         cdef WaitEvent* event = &self.chime.event
         cdef uint32_t seen = wait_event_enter(event)
         try:
-            for source in self.sources:
-                if source.bell.rung:
-                    return True
+            if self.chime.first is not None:
+                return True
             if self.state == MULTI_OPEN:
                 with nogil:
                     wait_event_sleep(event, seen, left_ns)

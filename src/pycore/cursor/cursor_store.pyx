@@ -258,10 +258,12 @@ cdef class CursorStore:
         cdef int file = -1
         cdef int error = 0
         cdef bytes encoded = path_bytes(path)
+        cdef const char* c_path = encoded
         if header.tail_size and self.read_only:
             room = self.copied_tail(data, header)
         elif header.tail_size:
-            error = map_tail(encoded, header.tail_offset, header.tail_size, &file, &room)
+            with nogil:
+                error = map_tail(c_path, header.tail_offset, header.tail_size, &file, &room)
         if error:
             raise_status(status_of(error), error, f"map the tail of cursor file {path}")
         self.take_over(header, file, room)

@@ -77,6 +77,7 @@ cdef class EntrySink:
     cdef int64_t nack_delay_ms
     cdef object nack_backoff             # None, or next(redelivery count) -> ms
     cdef int64_t ack_timeout_ms          # 0: none
+    cdef bint timed                      # Shared: there is one, or the messages expire
     cdef int64_t ack_timeout_tick_ms
     cdef object ack_timeout_backoff
     cdef uint32_t max_redeliver_count    # 0: no dead letters
@@ -237,6 +238,12 @@ cdef class Dispatcher:
                                 uint64_t end) except? 18446744073709551615
     """Messages first .. end - 1 will never be delivered: they count as acknowledged, so that
     backlog, mark-delete position and trimming go on. How many of them were not acknowledged."""
+
+    cdef int expire(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1
+    """Messages first .. end - 1 are too old to be delivered: they count as acknowledged."""
+
+    cdef int expire_view(self, EntryView view) except -1
+    """As expire, of the whole entry."""
 
     cdef int report_loss(self, str text) except -1
     """Have the subscription say in the log what was lost."""

@@ -362,6 +362,55 @@ cdef class Dispatcher:
             self.acknowledged(ledger_id, first, end - first)
         return missing
 
+    # Expiry ---------------------------------------------------------------------------------------
+
+    cdef int expire(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1:
+        cdef uint64_t missing = self.lose_messages(ledger_id, first, end)
+        # Where the cursor cannot keep it, they are passed over, and expire once more.
+        if missing and self.loss_kept:
+            self.core.count_expired(missing)
+            if self.core.losses is not None:
+                self.core.losses.keep_soon()
+        return 0
+
+    cdef int expire_view(self, EntryView view) except -1:
+        return self.expire(view.ledger_id, view.first_message,
+                           view.first_message + view.message_count)
+
+    def set_delayed_delivery(self, bint delayed_delivery, int64_t early_ms) -> None:
+        """Of Shared and Key_Shared; others deliver in order."""
+
+    def ttl_changed(self) -> None:
+        """The subscription's TTL is another. Mutex held."""
+        raise NotImplementedError
+
+    def expire_before(self, uint64_t ledger_id, uint64_t message) -> bool:
+        """As acknowledge_before, of messages that expired: they are counted."""
+        cdef AckTracker tracker = self.core.tracker
+        cdef LedgerAcks* acks
+        cdef uint64_t count = 0
+        cdef uint64_t end
+        cdef uint64_t at
+        mutex_lock(&self.core.mutex)
+        try:
+            for at in tracker.ledger_ids:
+                acks = cursor_state_find(&tracker.c_state, at)
+                if at > ledger_id or acks == NULL:
+                    break
+                end = message
+                if at < ledger_id:
+                    end = acks.message_count if acks.sealed else self.tail.messages_in(at)
+                count += end - ack_bits_count_below(&acks.bits, end)
+            if not self.core.tracker.acknowledge_messages_through(ledger_id, message):
+                return False
+            self.core.count_expired(count)
+            self.acknowledged_through(ledger_id, message)
+            self.wakes = True
+        finally:
+            mutex_unlock(&self.core.mutex)
+            self.settle()
+        return True
+
     def release(self) -> None:
         """Nothing more is received: let go of the entries in hand. The collector cannot see through
         an EntryView, which leads back here by way of the topic."""

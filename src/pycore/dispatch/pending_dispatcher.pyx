@@ -94,9 +94,13 @@ cdef class PendingDispatcher(Dispatcher):
             # Counted under another policy, or before a restart: it was handed out often enough.
             self.give_up(view.ledger_id, message, ack, receiver)
             return CLAIM_STALE
-        if receiver.ack_timeout_ms:
-            # First, for it calls Python: what raises there leaves the message in the queue.
-            timer = self.core.arm(receiver.ack_due_ms(), view.ledger_id, message)
+        if receiver.timed:
+            if self.core.ttl_ms and self.core.is_expired(view.publish_time_ms):
+                self.expire_view(view)
+                return CLAIM_STALE
+            if receiver.ack_timeout_ms:
+                # First, for it calls Python: what raises there leaves the message in the queue.
+                timer = self.core.arm(receiver.ack_due_ms(), view.ledger_id, message)
         receiver.queued -= 1
         receiver.taken += 1
         # As Pulsar's clients: permits go back when half of the queue was taken.

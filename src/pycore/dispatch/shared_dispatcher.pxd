@@ -64,6 +64,8 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef int enqueue(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                      PendingAck* ack, uint32_t key_hash, uint32_t tag) except -1
     cdef int restart(self) except -1
+    cdef int expire_queued(self, EntrySink receiver) except -1
+    """What is too old leaves the receiver's queue."""
 
     cdef int keys_cleared(self) except -1
     """Key_Shared forgets what it knows of keys."""

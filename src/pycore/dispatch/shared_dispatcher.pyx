@@ -74,6 +74,7 @@ cdef class SharedDispatcher(PendingDispatcher):
                     f"the subscription of {self.topic_name} has {index} consumers; that is the most"
                 )
             receiver.index = index
+            receiver.timed = receiver.ack_timeout_ms != 0 or self.core.ttl_ms != 0
             try:
                 self.joined(receiver, key_shared)
             except BaseException:
@@ -284,7 +285,50 @@ cdef class SharedDispatcher(PendingDispatcher):
         self.dispatch(receiver)
         return receiver.next_slice()
 
+    def set_delayed_delivery(self, bint delayed_delivery, int64_t early_ms) -> None:
+        """Whether messages wait for their time, and how much before it they may come. Those that
+        wait already come at once where none are to."""
+        cdef uint64_t ledger_id = 0
+        cdef uint64_t message = 0
+        cdef PendingAck* ack
+        mutex_lock(&self.core.mutex)
+        try:
+            self.delayed_delivery = delayed_delivery
+            self.early_ms = early_ms
+            while not delayed_delivery:
+                ack = pending_acks_next(&self.core.pending, &ledger_id, &message)
+                if ack == NULL:
+                    break
+                if ack.state == PENDING_DELAYED:
+                    self.core.cancel_timer(ack)
+                    self.delay_over(ledger_id, message, ack)
+                    self.wakes = True
+                message += 1
+            self.core.rearm()
+        finally:
+            mutex_unlock(&self.core.mutex)
+        self.settle()
+
+    def ttl_changed(self) -> None:
+        cdef EntrySink each
+        for each in self.receivers:
+            if each is not None:
+                each.timed = each.ack_timeout_ms != 0 or self.core.ttl_ms != 0
+
+    cdef int expire_queued(self, EntrySink receiver) except -1:
+        cdef Slice slice
+        cdef EntryView view
+        cdef uint32_t at
+        for at in range(receiver.slice_count + 1):
+            if receiver.slice_at(at, &slice):
+                view = <EntryView>slice.view
+                if self.core.is_expired(view.publish_time_ms):
+                    self.expire_view(view)
+        return 0
+
     cdef bint is_ready(self, EntrySink receiver) except -1:
+        if receiver.queued and self.core.ttl_ms:
+            self.expire_queued(receiver)
         if receiver.queued == 0 and receiver.index != PENDING_NOBODY:
             if receiver.queue_size == 0:
                 receiver.permits = 1
@@ -320,6 +364,9 @@ cdef class SharedDispatcher(PendingDispatcher):
             at = self.next_open(ledger_id, reader.c_frame.first_message, reader.next_message)
             if at == reader.next_message:
                 self.skip_far()
+                continue
+            if self.core.ttl_ms and self.core.is_expired(reader.c_frame.publish_time_ms):
+                self.expire(ledger_id, reader.c_frame.first_message, reader.next_message)
                 continue
             if reader.c_frame.deliver_at_ms and self.delayed_delivery and (
                     reader.c_frame.deliver_at_ms > self.core.now_ms() + self.early_ms):

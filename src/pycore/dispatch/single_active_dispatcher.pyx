@@ -231,7 +231,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         receiver.view_index = 0
         receiver.view_end = view.message_count
         receiver.view_filtered = (self.core.pending.count != 0 or receiver.ack_timeout_ms != 0
-                                  or not self.is_whole(view))
+                                  or self.core.ttl_ms != 0 or not self.is_whole(view))
         return True
 
     cdef EntryView next_view(self, EntrySink receiver):
@@ -252,6 +252,9 @@ cdef class SingleActiveDispatcher(Dispatcher):
                         reader.span.ledger_id, reader.c_frame.first_message, last) >= last:
                     continue
             if reader.span.ledger_id == self.skip_ledger_id and last <= self.skip_messages:
+                continue
+            if self.core.ttl_ms and self.core.is_expired(reader.c_frame.publish_time_ms):
+                self.expire(reader.span.ledger_id, reader.c_frame.first_message, last)
                 continue
             try:
                 return entry_view_new(reader.span.file, receiver.context, reader.span.ledger_id,
@@ -283,6 +286,9 @@ cdef class SingleActiveDispatcher(Dispatcher):
         cdef uint64_t message = view.first_message + index
         cdef PendingAck* ack
         if not self.is_wanted(view, message):
+            return CLAIM_STALE
+        if self.core.ttl_ms and self.core.is_expired(view.publish_time_ms):
+            self.expire_view(view)
             return CLAIM_STALE
         if receiver.ack_timeout_ms:
             ack = self.core.add(view.ledger_id, message)
@@ -328,6 +334,10 @@ cdef class SingleActiveDispatcher(Dispatcher):
             if receiver.view is None or receiver.view_generation != self.generation:
                 if not self.supply(receiver):
                     return False
+            if self.core.ttl_ms and self.core.is_expired(receiver.view.publish_time_ms):
+                self.expire_view(receiver.view)
+                receiver.drop_view()
+                continue
             if not receiver.view_filtered or self.has_wanted(receiver):
                 return True
             receiver.drop_view()       # what is left of it was acknowledged, or is dead
@@ -345,6 +355,10 @@ cdef class SingleActiveDispatcher(Dispatcher):
         return False
 
     # Acknowledgements and redelivery --------------------------------------------------------------
+
+    def ttl_changed(self) -> None:
+        if self.active is not None:
+            self.active.view_filtered = True
 
     cdef void ask_about_view(self, uint64_t ledger_id, uint64_t end) noexcept:
         """Up to end something was acknowledged: maybe what the active one has yet to hand out."""

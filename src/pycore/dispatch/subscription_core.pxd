@@ -31,9 +31,13 @@ cdef class LossLog:
     cdef IntervalJob flush               # of the cursor
     cdef object trim                     # removes ledgers nobody needs
     cdef object waiting                  # deque of texts; None: nothing was told yet
+    cdef bint keeping                    # the job that keeps what expired is on its way
 
     cdef int tell(self, str text) except -1
     """The subscription's mutex is held."""
+
+    cdef int keep_soon(self) except -1
+    """As tell, of acknowledgements that the log does not tell."""
 
 
 cdef class SubscriptionCore(SectionsSource):
@@ -52,6 +56,9 @@ cdef class SubscriptionCore(SectionsSource):
     cdef object __weakref__
     cdef uint64_t delayed_changed        # delayed messages found since the last snapshot
     cdef int64_t fold_failed_ms          # when the cursor could not be written; 0: it could
+    cdef int64_t ttl_ms                  # messages that are older are not delivered; 0: all are
+    cdef uint64_t expired_count          # messages that expired
+    cdef object expiries                 # deque of (when, how many) of the last minute; or None
 
     cdef int64_t now_ms(self) except -1
     cdef int64_t later_ms(self, int64_t delay_ms) except -1
@@ -61,6 +68,11 @@ cdef class SubscriptionCore(SectionsSource):
     """Let on_due be called when the time has come; answers the handle to cancel it by."""
 
     cdef int rearm(self) except -1
+    cdef bint is_expired(self, int64_t publish_time_ms) except -1
+    """Whether a message of that time is older than the subscription delivers. To be asked only
+    where ttl_ms is not 0."""
+
+    cdef int count_expired(self, uint64_t count) except -1
     cdef PendingAck* add(self, uint64_t ledger_id, uint64_t message) except NULL
     cdef int unread(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) noexcept
     """Nothing is known of the message but its redelivery count, if it has one."""

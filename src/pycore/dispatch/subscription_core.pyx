@@ -37,6 +37,7 @@ from pulsarx._pycore.cursor.sections_source cimport SectionsSource, take_section
 cdef enum:
     DELAYED_KEPT_MIN = 50000     # so many delayed messages a killed process may have to find again
     RETRY_MS = 1000              # after what failed
+    RATE_MS = 60000              # the time that rates are of
     LOST_SPAN_MAX = 1073741824   # messages, a bit each
 
 
@@ -75,6 +76,18 @@ cdef class LossLog:
 
         logging.getLogger("pulsarx").error(
             "subscription %s: damage: %s", self.subscription, self.waiting.popleft())
+        self.flush.arm()
+        self.trim()
+
+    cdef int keep_soon(self) except -1:
+        if self.keeping:
+            return 0
+        self.keeping = True
+        return self.jobs.put(self.keep)
+
+    def keep(self) -> None:
+        """Have acknowledgements kept, and trimmed what they held; a job."""
+        self.keeping = False
         self.flush.arm()
         self.trim()
 
@@ -185,6 +198,52 @@ cdef class SubscriptionCore(SectionsSource):
                 self.keep_delayed(True)
             finally:
                 self.tracker.close()
+        finally:
+            mutex_unlock(&self.mutex)
+
+    # Expiry ---------------------------------------------------------------------------------------
+
+    def set_message_ttl(self, int64_t ttl_ms) -> None:
+        """Deliver no message that is older, also of those that wait in receiver queues. 0: all.
+        Takes the mutex."""
+        mutex_lock(&self.mutex)
+        try:
+            if ttl_ms != self.ttl_ms:
+                self.ttl_ms = ttl_ms
+                if self.dispatcher is not None:
+                    self.dispatcher.ttl_changed()
+        finally:
+            mutex_unlock(&self.mutex)
+
+    cdef bint is_expired(self, int64_t publish_time_ms) except -1:
+        # Without a difference, which a publish time of another's clock could overflow.
+        return publish_time_ms < self.now_ms() - self.ttl_ms
+
+    cdef int count_expired(self, uint64_t count) except -1:
+        if count == 0:
+            return 0
+        self.expired_count += count
+        if self.expiries is None:
+            self.expiries = deque()
+        self.expiries.append((self.now_ms(), count))
+        self.drop_old_expiries()
+        return 0
+
+    def drop_old_expiries(self) -> None:
+        cdef int64_t since_ms = self.now_ms() - RATE_MS
+        while self.expiries and self.expiries[0][0] < since_ms:
+            self.expiries.popleft()
+
+    def expiry_statistics(self) -> tuple[int, float]:
+        """How many messages expired, and how many a second in the last minute. Takes the mutex."""
+        cdef uint64_t count = 0
+        mutex_lock(&self.mutex)
+        try:
+            if self.expiries is not None:
+                self.drop_old_expiries()
+                for _, each in self.expiries:
+                    count += each
+            return self.expired_count, count * 1000.0 / RATE_MS
         finally:
             mutex_unlock(&self.mutex)
 

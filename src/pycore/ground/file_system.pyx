@@ -26,7 +26,7 @@ cdef dict OPS = {
 }
 cdef dict KINDS = {
     "error": FAULT_ERROR, "short": FAULT_SHORT, "stall": FAULT_STALL,
-    "late_error": FAULT_LATE_ERROR,
+    "late_error": FAULT_LATE_ERROR, "kill": FAULT_KILL,
 }
 
 
@@ -185,7 +185,7 @@ def faults_remove() -> None:
 def faults_add(op: str, call: int = 1, *, kind: str = "error", error: int = EIO,
                sticky: bool = False) -> None:
     """The call-th next call of op fails. kind: error, short (half a write), stall, late_error
-    (done, yet refused)."""
+    (done, yet refused), kill (of the process, in front of the call)."""
     if op not in OPS or kind not in KINDS:
         raise ValueError(f"op: one of {sorted(OPS)}, not {op}; "
                          f"kind: one of {sorted(KINDS)}, not {kind}")

@@ -60,10 +60,13 @@ cdef class LedgerFile:
         entries are of this uuid can be read all the same: `headless`.
         """
         cdef bytes name = os.fsencode(path)
+        cdef const char* c_name = name
         cdef LedgerFile self
         cdef uint64_t size = 0
         cdef int fd = -1
-        cdef int error = file_open(name, FILE_READ, &fd)
+        cdef int error
+        with nogil:
+            error = file_open(c_name, FILE_READ, &fd)
         if error:
             raise_status(STATUS_IO, error, f"open ledger {ledger_id} at {path}")
         try:
@@ -112,11 +115,14 @@ cdef class LedgerFile:
 
     cdef uint64_t c_size_now(self) except? 0:
         cdef bytes name = os.fsencode(self.path)
+        cdef const char* c_name = name
         cdef int fd = -1
-        cdef int error = file_open(name, FILE_READ, &fd)
-        if error == 0:
-            error = file_size(fd, &self.c_file_size)
-            file_close(fd)
+        cdef int error
+        with nogil:
+            error = file_open(c_name, FILE_READ, &fd)
+            if error == 0:
+                error = file_size(fd, &self.c_file_size)
+                file_close(fd)
         if error:
             raise_status(STATUS_IO, error, f"open ledger {self.ledger_id} at {self.path}")
         return self.c_file_size
@@ -334,6 +340,26 @@ cdef class LedgerFile:
                     ordinal = frame.first_message + frame.message_count
                 status = ledger_read_frame(&self.c_read, at, stop, &frame)
         return (offset, ordinal) if status == STATUS_END else None
+
+    def end_of_old(self, publish_time_ms: int, message: int, end: int) -> tuple[int, bool]:
+        """The ordinal, from a message on, up to which every entry was published before this time,
+        and whether a later one, or damage, is what ends it, not the end of the file. The index
+        cannot tell, as what lies before the message would count."""
+        cdef int64_t limit = publish_time_ms
+        cdef uint64_t stop = end
+        cdef uint64_t ordinal = message
+        cdef uint64_t at = find(self, FIND_MESSAGE, ordinal, stop)
+        cdef EntryFrame frame
+        cdef int status = STATUS_OK
+        with nogil:
+            while True:
+                status = ledger_read_frame(&self.c_read, at, stop, &frame)
+                if status != STATUS_OK or frame.publish_time_ms >= limit or (
+                        frame.first_message > ordinal):
+                    break
+                at += entry_frame_span(frame.entry_size)
+                ordinal = frame.first_message + frame.message_count
+        return ordinal, status != STATUS_END
 
     def cuts(self, begin: int, end: int, step: int) -> list[tuple[int, int]]:
         """Where to cut begin..end into parts of about step bytes: (offset, first ordinal) of the

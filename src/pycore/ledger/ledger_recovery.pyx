@@ -127,13 +127,17 @@ def seal_recovered(path: str, recovery: LedgerRecovery) -> LedgerSummary:
     cdef LedgerFooter footer
     cdef size_t done = 0
     cdef int status
+    cdef const char* c_name = name
     cdef int fd = -1
-    cdef int error = file_open(name, FILE_WRITE, &fd)
+    cdef int error
     what = f"seal ledger {recovery.ledger_id} at {path}"
+    with nogil:
+        error = file_open(c_name, FILE_WRITE, &fd)
     if error:
         raise_status(STATUS_IO, error, what)
     try:
-        error = file_read(fd, block, LEDGER_HEADER_SIZE, 0, &done)
+        with nogil:
+            error = file_read(fd, block, LEDGER_HEADER_SIZE, 0, &done)
         if error:
             raise_status(STATUS_IO, error, what)
         if not recovery.c_recover.unborn and not recovery.c_recover.headless:

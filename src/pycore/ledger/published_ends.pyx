@@ -68,13 +68,15 @@ cdef class PublishedEnds:
         written."""
         cdef PublishedEnds self = PublishedEnds.__new__(PublishedEnds)
         cdef bytes name = os.fsencode(path)
+        cdef const char* c_name = name
         cdef int error
         self.path = path
         self.writable = True
-        error = file_open(name, FILE_WRITE, &self.c_fd)
-        if error:
-            self.writable = False
-            error = file_open(name, FILE_READ, &self.c_fd)
+        with nogil:
+            error = file_open(c_name, FILE_WRITE, &self.c_fd)
+            if error:
+                self.writable = False
+                error = file_open(c_name, FILE_READ, &self.c_fd)
         if error:
             raise_status(STATUS_IO, error, f"open {path}")
         _map(self)
@@ -308,6 +310,7 @@ cdef int _map(PublishedEnds self) except -1:
 
 cdef PublishedEnds _start(PublishedEnds self, object path, uint64_t epoch):
     cdef bytes name
+    cdef const char* c_name = NULL
     cdef uint64_t size = 0
     cdef uint32_t version = 1
     cdef PublishedEnd* at
@@ -315,17 +318,20 @@ cdef PublishedEnds _start(PublishedEnds self, object path, uint64_t epoch):
     cdef int error
     self.path = path
     self.writable = True
-    if path is None:
-        error = file_open_memory(&self.c_fd)
-    else:
+    if path is not None:
         name = os.fsencode(path)
-        error = file_open(name, FILE_WRITE | FILE_CREATE, &self.c_fd)
-    if error == 0:
-        error = file_size(self.c_fd, &size)
-    if error == 0:
-        size = (size + GROW_SIZE - 1) // GROW_SIZE * GROW_SIZE
-        size = max(<uint64_t>GROW_SIZE, min(size, <uint64_t>SLOT_COUNT_MAX * SLOT_SIZE))
-        error = file_allocate(self.c_fd, 0, size)
+        c_name = name
+    with nogil:
+        if c_name == NULL:
+            error = file_open_memory(&self.c_fd)
+        else:
+            error = file_open(c_name, FILE_WRITE | FILE_CREATE, &self.c_fd)
+        if error == 0:
+            error = file_size(self.c_fd, &size)
+        if error == 0:
+            size = (size + GROW_SIZE - 1) // GROW_SIZE * GROW_SIZE
+            size = max(<uint64_t>GROW_SIZE, min(size, <uint64_t>SLOT_COUNT_MAX * SLOT_SIZE))
+            error = file_allocate(self.c_fd, 0, size)
     if error:
         raise_status(STATUS_NO_SPACE if error == ENOSPC else STATUS_IO, error,
                      f"create {path or 'the table of open ledgers'}")

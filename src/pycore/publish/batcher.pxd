@@ -24,6 +24,7 @@ cdef enum ProducerState:
     PRODUCER_CLOSED = 2
     PRODUCER_FORKED = 3
     PRODUCER_FENCED = 4
+    PRODUCER_HELD = 5          # open, but senders wait
 
 
 cdef class BatchDue:
@@ -45,6 +46,11 @@ cdef class Batcher:
     cdef object failure                  # of a batch no send waited for; raised by the next flush
     cdef ProducerSequences sequences     # None: no duplicate is told from a new message
     cdef str fenced_by                   # of PRODUCER_FENCED: who has the topic, and why
+    cdef object fenced_as                # the exception that says it
+    cdef str held_by                     # of PRODUCER_HELD: why
+    cdef list held                       # latches of those that wait; None: nobody ever did
+    cdef int64_t send_timeout_ms         # how long they wait; 0 and less: without limit
+    cdef int64_t deliver_delay_max_ms    # of a message that is delayed; 0: no limit
     cdef bytes name_utf8
     cdef PropertyScratch scratch         # for the properties of one message
     cdef uint64_t next_sequence_id
@@ -65,6 +71,7 @@ cdef class Batcher:
     cdef bint block_if_queue_full
     cdef bint own_ids_are_new            # the next one is above all that were pushed
     cdef bint caller_waits               # a send is running that will flush by itself
+    cdef bint in_order                   # a send_many is running that keeps the mutex
     cdef object __weakref__
 
     cdef int add(self, SingleMetadata* metadata, const uint8_t* payload, object callback) except -1
@@ -79,6 +86,8 @@ cdef class Batcher:
     there are sequences. What the first one failed with is raised."""
 
     cdef bint was_pushed(self, int64_t sequence_id) except -1
+    cdef int close_for_ids(self) except -1
+    cdef bint sends_plain(self) noexcept
     cdef int begin(self, OpenBatch batch) except -1
     """A batch gets its first message: its publish time, and the deadline by which it goes out."""
 
@@ -100,7 +109,13 @@ cdef class Batcher:
     """Messages that wait for company."""
 
     cdef bint is_crowded(self) noexcept
+    cdef int wait_for_memory(self) except -1
+    """Return when the memory limit takes one more message. The mutex may be given up meanwhile.
+    """
+
     cdef int make_room(self) except -1
+    """Return when there is room for one more message. The mutex may be given up meanwhile."""
+
     cdef void fill_envelope(self, MessageMetadata* envelope, int64_t publish_ms) noexcept
     cdef int give_up(self, list callbacks, uint32_t message_count, bint awaited,
                      object error) except -1
@@ -120,6 +135,20 @@ cdef class Batcher:
 
     cdef int refuse_size(self, Py_ssize_t size) except -1
     cdef int check_open(self) except -1
+    """Raise why nothing is sent. Of a producer that is held, waits, and gives the mutex up
+    meanwhile."""
+
+    cdef int wait_while_held(self) except -1
+    cdef bint may_wait(self) except -1
+    """Whether the calling thread is one that may wait for room."""
+
+    cdef inline int64_t may_be_delayed(self, int64_t deliver_at_ms) except? -1:
+        """The time a message is delivered at. NotAllowedError: it is too late."""
+        if self.deliver_delay_max_ms:
+            self.check_delay(deliver_at_ms)
+        return deliver_at_ms
+
+    cdef int check_delay(self, int64_t deliver_at_ms) except -1
     cdef int cancel_timer(self) except -1
     cdef int drain(self, bint at_last) except -1
     cdef int give_up_open(self, object error, bint awaited) except -1

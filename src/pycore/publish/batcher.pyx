@@ -21,10 +21,12 @@ from pulsarx._core.single_metadata cimport (
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.sticky_key cimport sticky_key_of_entry
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
+from pulsarx._pycore.ground.latch cimport Latch
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
 from pulsarx._pycore.publish.key_batches cimport KeyBatches
+from pulsarx._pycore.publish.memory_limit cimport MemoryLimit
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.producer_sequences cimport ProducerSequences
 
@@ -63,7 +65,8 @@ cdef class Batcher:
         self.open = OpenBatch(HEADROOM + len(self.name_utf8), CAPACITY)
         if self.batching and options.is_batching_by_key:
             self.keyed = KeyBatches(len(self.name_utf8))
-        self.plain_sends = self.batching and self.bytes_schema and self.keyed is None
+        publisher.memory = options.memory_limit
+        self.plain_sends = self.sends_plain()
         self.batch_messages_max = options.batching_max_messages
         # An entry is never larger than a message may be.
         self.batch_bytes_max = min(options.batching_max_allowed_size_in_bytes, message_size_max)
@@ -77,9 +80,14 @@ cdef class Batcher:
         if options.initial_sequence_id is not None:
             self.next_sequence_id = options.initial_sequence_id + 1
             self.published_sequence_id = options.initial_sequence_id
+        self.send_timeout_ms = options.send_timeout_millis
         self.batch_due_call = BatchDue.__new__(BatchDue)
         self.batch_due_call.producer = weakref.ref(self)
         self.state = PRODUCER_OPEN
+
+    cdef bint sends_plain(self) noexcept:
+        return (self.batching and self.bytes_schema and self.keyed is None
+                and self.publisher.memory is None)
 
     def __dealloc__(self) -> None:
         PyMem_Free(self.scratch.views)
@@ -125,15 +133,15 @@ cdef class Batcher:
         catch_up: called first, with nothing of this producer on its way into the topic. resume: its
         own ids go on behind what was stored under its name.
         """
-        cdef OpenBatch batch
         cdef int64_t pushed = -1
         mutex_lock(&self.publisher.mutex)
         try:
+            if sequences is not None and self.keyed is not None:
+                self.close_for_ids()
             if catch_up is not None:
                 catch_up()
-            for batch in [self.open] if self.keyed is None else self.keyed.ready():
-                if batch.batch.message_count:
-                    pushed = max(pushed, <int64_t>batch.batch.last_sequence_id)
+            if self.open.batch.message_count:
+                pushed = <int64_t>self.open.batch.last_sequence_id
             if sequences is not None:
                 sequences.begin(pushed)
                 if resume and self.own_ids_are_new:
@@ -142,6 +150,17 @@ cdef class Batcher:
             self.sequences = sequences
         finally:
             mutex_unlock(&self.publisher.mutex)
+
+    cdef int close_for_ids(self) except -1:
+        """Publish batches by key that do not know the ids of their messages. What fails is told as
+        at their deadline."""
+        try:
+            self.close_open()
+        except Exception as error:
+            if self.open_count():
+                raise                        # not given up: nothing has changed
+            self.failure = error
+        return 0
 
     def resume_after(self, int64_t sequence_id) -> None:
         """What the broker knows of this name, where that is not in this process."""
@@ -183,7 +202,7 @@ cdef class Batcher:
 
     def batch_due(self) -> None:
         """The deadline armed by begin has come: send the batch, or wait on for a younger one."""
-        if self.state != PRODUCER_OPEN:
+        if self.state != PRODUCER_OPEN and self.state != PRODUCER_HELD:
             return
         mutex_lock(&self.publisher.mutex)
         try:
@@ -247,6 +266,7 @@ cdef class Batcher:
         if self.keyed is not None:
             batch.batch.first_sequence_id = batch.batch.last_sequence_id
         receipt = batch.receipt if batch.receipt is not None else Receipt.__new__(Receipt)
+        receipt.reserved = batch.reserved
         self.fill_envelope(&envelope, batch.publish_ms)
         self.entry_count += 1
         try:
@@ -259,6 +279,7 @@ cdef class Batcher:
             if not is_refusal(error):
                 raise
             callbacks = batch.callbacks
+            self.publisher.release(receipt)
             batch.clear()
             if self.sequences is not None:
                 self.sequences.failed = True
@@ -321,7 +342,11 @@ cdef class Batcher:
             if self.sequences is not None:
                 self.sequences.note_stored(<int64_t>single.sequence_id, None, False,
                                            frame.publish_time_ms)
-        except Exception as error:
+        except BaseException as error:
+            if receipt.reserved:
+                self.publisher.release(receipt)
+            if not isinstance(error, Exception):
+                raise
             if self.sequences is not None:
                 self.sequences.failed = True
             if is_refusal(error):
@@ -361,13 +386,14 @@ cdef class Batcher:
         and nothing changes."""
         mutex_lock(&self.publisher.mutex)
         try:
-            self.check_open()
+            if self.state != PRODUCER_HELD:
+                self.check_open()
             if version != self.schema_version:
                 self.close_open()
             self.schema = schema
             self.schema_version = version
             self.bytes_schema = is_bytes
-            self.plain_sends = self.batching and self.bytes_schema and self.keyed is None
+            self.plain_sends = self.sends_plain()
         finally:
             mutex_unlock(&self.publisher.mutex)
 
@@ -382,15 +408,51 @@ cdef class Batcher:
 
     cdef int make_room(self) except -1:
         """Too many messages are on their way: send the open batch, then wait or refuse."""
-        self.close_open()
-        self.publisher.settle()
-        while self.publisher.pending_count >= self.pending_max:
+        cdef bint awaited = self.caller_waits
+        while True:
+            self.close_open()
+            self.publisher.settle()
+            if self.publisher.pending_count < self.pending_max:
+                return 0
             if not self.block_if_queue_full:
                 raise errors.ProducerQueueIsFull(
                     f"{self.publisher.pending_count} messages of {self.name_utf8.decode()} are "
                     f"not durable yet and "
                     f"max_pending_messages is {self.pending_max}; wait, or set block_if_queue_full")
-            self.publisher.wait_for_oldest()
+            # Another thread may use this producer meanwhile.
+            self.caller_waits = False
+            try:
+                self.publisher.wait_for_oldest()
+            finally:
+                self.caller_waits = awaited
+            self.check_open()
+
+    cdef int wait_for_memory(self) except -1:
+        cdef MemoryLimit memory = self.publisher.memory
+        cdef bint awaited = self.caller_waits
+        while memory.is_full():
+            self.close_open()
+            self.publisher.settle()
+            if not memory.is_full():
+                break
+            if not self.block_if_queue_full:
+                raise errors.MemoryBufferIsFull(
+                    f"{memory.used} bytes of messages of this client are not confirmed yet and "
+                    f"memory_limit_bytes is {memory.limit}; wait, or set block_if_queue_full")
+            # Another thread may use this producer meanwhile.
+            self.caller_waits = False
+            try:
+                if self.publisher.pending_count:
+                    self.publisher.wait_for_oldest()
+                else:
+                    mutex_unlock(&self.publisher.mutex)
+                    try:
+                        memory.wait()        # for what other producers have on their way
+                    finally:
+                        mutex_lock(&self.publisher.mutex)
+            finally:
+                self.caller_waits = awaited
+            self.check_open()
         return 0
 
     cdef int check_size(self, Py_ssize_t size) except -1:
@@ -412,13 +474,83 @@ cdef class Batcher:
     # Life -----------------------------------------------------------------------------------------
 
     cdef int check_open(self) except -1:
-        if self.state == PRODUCER_OPEN:
+        while self.state == PRODUCER_HELD and not self.in_order:
+            self.wait_while_held()
+        if self.state == PRODUCER_OPEN or self.state == PRODUCER_HELD:
             return self.publisher.check_fenced()
         if self.state == PRODUCER_FORKED:
             raise errors.forked_error(self.owner_pid)
         if self.state == PRODUCER_FENCED:
-            raise errors.ProducerFenced(self.fenced_by)
+            raise self.fenced_as(self.fenced_by)
         raise errors.AlreadyClosed(f"producer {self.name_utf8.decode()} on {self.topic_name}")
+
+    cdef bint may_wait(self) except -1:
+        return True
+
+    cdef int wait_while_held(self) except -1:
+        cdef bint awaited = self.caller_waits
+        cdef int64_t due_ms = 0
+        cdef Latch room = Latch()
+        cdef Timer timer = None
+        if not self.may_wait():
+            raise errors.ProducerBlockedQuotaExceededError(self.held_by)
+        if self.send_timeout_ms > 0:
+            due_ms = self.clock.now() + self.send_timeout_ms
+        if self.held is None:
+            self.held = []
+        self.held.append(room)
+        # What was taken goes on its way without the caller, who has sent nothing yet.
+        self.caller_waits = False
+        mutex_unlock(&self.publisher.mutex)
+        try:
+            if due_ms:
+                timer = self.clock.arm(due_ms, room.set)
+            room.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
+            mutex_lock(&self.publisher.mutex)
+            self.caller_waits = awaited
+            if room in self.held:
+                self.held.remove(room)
+        if self.state == PRODUCER_HELD and due_ms and self.clock.now() >= due_ms:
+            raise errors.Timeout(f"{self.held_by}; no room for {self.send_timeout_ms} ms, which is "
+                                 f"send_timeout_millis; nothing was stored")
+        return 0
+
+    def hold(self, str reason not None) -> None:
+        """Let senders wait from now on, until `release`, or send_timeout_millis are over. What was
+        sent before goes out."""
+        mutex_lock(&self.publisher.mutex)
+        if self.state == PRODUCER_OPEN and self.publisher.fenced is None:
+            self.held_by = reason
+            self.state = PRODUCER_HELD
+        mutex_unlock(&self.publisher.mutex)
+
+    def release(self) -> None:
+        """There is room again."""
+        mutex_lock(&self.publisher.mutex)
+        if self.state == PRODUCER_HELD:
+            self.state = PRODUCER_OPEN
+        mutex_unlock(&self.publisher.mutex)
+        self.wake_held()
+
+    def wake_held(self) -> None:
+        """Those that wait look again."""
+        for room in list(self.held or ()):
+            room.set()
+
+    def limit_delay(self, int64_t delay_max_ms) -> None:
+        """Refuse messages that are delayed for longer; 0: none."""
+        self.deliver_delay_max_ms = delay_max_ms
+
+    cdef int check_delay(self, int64_t deliver_at_ms) except -1:
+        cdef int64_t now_ms = self.clock.now()
+        if deliver_at_ms > now_ms and deliver_at_ms - now_ms > self.deliver_delay_max_ms:
+            raise errors.NotAllowedError(
+                f"send to {self.topic_name} for {deliver_at_ms - now_ms} ms from now: the longest "
+                f"delay of a message is {self.deliver_delay_max_ms} ms there")
+        return 0
 
     def flush(self) -> None:
         """Send the open batch and return when everything sent is as durable as the client was
@@ -427,7 +559,8 @@ cdef class Batcher:
         The callbacks of it have run then too. Raises what an earlier batch without callbacks failed
         with.
         """
-        self.check_open()
+        if self.state != PRODUCER_HELD:
+            self.check_open()
         self.drain(False)
 
     cdef int drain(self, bint at_last) except -1:
@@ -448,12 +581,12 @@ cdef class Batcher:
             self.caller_waits = False
             mutex_unlock(&self.publisher.mutex)
         if refused is not None:
-            self.publisher.drain()           # callbacks are told before the caller is
+            self.publisher.drain(refused)    # callbacks are told before the caller is
             raise refused
         failed = self.publisher.flush()
         if failed is not None:
             self.failure = failed            # told by the next flush, if this one is interrupted
-        self.publisher.drain()
+        self.publisher.drain(failed)
         failure, self.failure = self.failure, None
         if failure is not None:
             raise failure
@@ -467,6 +600,8 @@ cdef class Batcher:
         for batch in [self.open] if self.keyed is None else self.keyed.ready():
             count = batch.batch.message_count
             callbacks = batch.callbacks
+            if batch.reserved:
+                self.publisher.memory.release(batch.reserved)
             batch.clear()
             if count:
                 self.give_up(callbacks, count, awaited, error)
@@ -474,16 +609,19 @@ cdef class Batcher:
             self.keyed.forget_closed()
         return 0
 
-    def fence(self, str reason not None) -> None:
-        """Store nothing from now on, because another producer has the topic to itself. Callbacks of
-        what is not stored are told; what is stored is confirmed as ever."""
-        if self.state == PRODUCER_OPEN:
+    def fence(self, str reason not None, kind=errors.ProducerFenced) -> None:
+        """Store nothing from now on, because another producer has the topic to itself, or as the
+        exception says. Callbacks of what is not stored are told; what is stored is confirmed as
+        ever."""
+        if self.state == PRODUCER_OPEN or self.state == PRODUCER_HELD:
             self.fenced_by = reason
+            self.fenced_as = kind
             self.state = PRODUCER_FENCED     # first: a call that waits for the mutex is refused
-        self.publisher.fence(reason)
+        self.publisher.fence(reason, kind)
+        self.wake_held()
         mutex_lock(&self.publisher.mutex)
         try:
-            self.give_up_open(errors.ProducerFenced(reason), False)
+            self.give_up_open(kind(reason), False)
         finally:
             mutex_unlock(&self.publisher.mutex)
         self.cancel_timer()
@@ -502,20 +640,21 @@ cdef class Batcher:
         try:
             was_fenced = self.state == PRODUCER_FENCED or (
                 self.state == PRODUCER_OPEN and self.publisher.fenced is not None)
-            if not was_fenced:
+            if not was_fenced and self.state != PRODUCER_HELD:
                 self.check_open()
             # First: what another thread sends from now on is refused, not forgotten.
             self.state = PRODUCER_CLOSED
         finally:
             mutex_unlock(&self.publisher.mutex)
+        self.wake_held()
         try:
             if was_fenced:
-                self.publisher.flush()
-                self.publisher.drain()
+                self.publisher.drain(self.publisher.flush())
             else:
                 self.drain(True)
         finally:
             self.cancel_timer()
+            self.publisher.cancel_timeout()
 
     def abandon(self) -> None:
         """In a forked child: refuse further calls; touch nothing."""
@@ -526,7 +665,8 @@ cdef class Batcher:
 
     def require_open(self) -> None:
         """AlreadyClosed (ForkedError in a forked child) unless it is open."""
-        self.check_open()
+        if self.state != PRODUCER_HELD:
+            self.check_open()
 
     @property
     def is_forked(self) -> bool:
@@ -534,7 +674,8 @@ cdef class Batcher:
 
     @property
     def is_open(self) -> bool:
-        return self.state == PRODUCER_OPEN and self.publisher.fenced is None
+        return (self.state == PRODUCER_OPEN or self.state == PRODUCER_HELD) and (
+            self.publisher.fenced is None)
 
     def last_sequence_id(self) -> int:
         """Sequence id of the last message that was published, -1 before the first."""

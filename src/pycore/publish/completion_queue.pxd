@@ -11,6 +11,7 @@ from pulsarx._pycore.ground.job_queue cimport JobQueue
 
 cdef class CompletionQueue:
     cdef readonly JobQueue jobs
+    cdef readonly JobQueue timeouts      # what `jobs` cannot tell while its thread waits for a disk
     cdef set expected                    # publishers whose flush is queued
     cdef object ok                       # what a callback is told of a success
     cdef object result_of                # the same of an exception
@@ -19,6 +20,13 @@ cdef class CompletionQueue:
                   uint64_t message_count, object error, int partition) except -1
     """Run the callbacks of one entry, each (batch index, callback). error: why it failed, None for
     success. message_count 0 without an error: they are of duplicates."""
+
+    cdef int post_timeout(self, list callbacks, object error, int partition) except -1
+    """Run the callbacks of one entry whose send has timed out, in a thread of their own."""
+
+    cdef int drain(self, bint timeouts_alone) except -1
+    """Return when every callback posted before has run. Called by a callback: at once. No mutex
+    held."""
 
     cdef int refuse(self, object callback, object error, int partition) except -1
     """Tell the callback of a message that was not taken; in the calling thread when there is no

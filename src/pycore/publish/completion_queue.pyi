@@ -6,6 +6,7 @@ class CompletionQueue:
     """Flushes what asynchronous sends stored and runs their callbacks. Any thread may call."""
 
     jobs: JobQueue
+    timeouts: JobQueue
     def __init__(self, ok: object, result_of: Callable[[Exception], object]) -> None:
         """ok, result_of: what callbacks are told of a success, and of an error."""
 

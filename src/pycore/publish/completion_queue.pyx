@@ -53,6 +53,7 @@ cdef class CompletionQueue:
     def __init__(self, ok, result_of) -> None:
         """ok, result_of: what callbacks are told of a success, and of an error."""
         self.jobs = JobQueue("pulsarx-callbacks")
+        self.timeouts = JobQueue("pulsarx-timeouts")
         self.expected = set()
         self.ok = ok
         self.result_of = result_of
@@ -68,6 +69,21 @@ cdef class CompletionQueue:
         job.error = error
         job.partition = partition
         return self.jobs.put(job)
+
+    cdef int post_timeout(self, list callbacks, object error, int partition) except -1:
+        cdef CallbackJob job = CallbackJob.__new__(CallbackJob)
+        job.queue = self
+        job.callbacks = callbacks
+        job.error = error
+        job.partition = partition
+        return self.timeouts.put(job)
+
+    cdef int drain(self, bint timeouts_alone) except -1:
+        if not self.jobs.runs_here() and not self.timeouts.runs_here():
+            self.timeouts.wait()
+            if not timeouts_alone:
+                self.jobs.wait()
+        return 0
 
     cdef int refuse(self, object callback, object error, int partition) except -1:
         cdef CallbackJob job = CallbackJob.__new__(CallbackJob)
@@ -92,7 +108,8 @@ cdef class CompletionQueue:
 
     def wait(self) -> None:
         """Return when every callback posted before has run."""
-        self.jobs.wait()
+        self.drain(False)
 
     def close(self) -> None:
         self.jobs.close()
+        self.timeouts.close()

@@ -23,7 +23,8 @@ class EntryIntake:
         sequences: ProducerSequences | None,
         catch_up: Callable[[], object] | None = None,
     ) -> None: ...
-    def fence(self, reason: str) -> None:
+    def fence(self, reason: str, kind: type[Exception] = ...) -> None:
         """Publish nothing from now on."""
 
+    def limit_delay(self, delay_max_ms: int) -> None: ...
     def abandon(self) -> None: ...

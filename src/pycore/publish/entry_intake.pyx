@@ -43,6 +43,7 @@ cdef class EntryIntake:
     cdef OpenBatch rewritten             # without duplicates; made with the first
     cdef uint32_t entry_size_max
     cdef uint32_t decompressed_size_max
+    cdef int64_t deliver_delay_max_ms    # of a message that is delayed; 0: no limit
 
     def __init__(self, EntryPublisher publisher not None, decompress, compress,
                  uint32_t entry_size_max, uint32_t decompressed_size_max) -> None:
@@ -69,18 +70,29 @@ cdef class EntryIntake:
                 f"an entry of {size} bytes came over a connection; at most {self.entry_size_max} "
                 f"are taken")
         entry_bytes_check(<const uint8_t*>PyBytes_AS_STRING(entry), <uint32_t>size, &frame, &parts)
-        if frame.flags & ENTRY_BATCH:
-            self.check_batch(&frame, &parts)
-        else:
-            self.ids = [<int64_t>parts.metadata.sequence_id]
-            self.more_follow = parts.metadata.highest_sequence_id != 0
-        if self.sequences is not None:
-            self.publish_new(entry, &frame, &parts, callback)
-        else:
-            self.publish_entry(PyBytes_AS_STRING(entry), &frame, callback)
+        if self.deliver_delay_max_ms and frame.deliver_at_ms > frame.publish_time_ms and (
+                frame.deliver_at_ms - frame.publish_time_ms > self.deliver_delay_max_ms):
+            raise errors.NotAllowedError(
+                f"an entry came over a connection that is to be delivered "
+                f"{frame.deliver_at_ms - frame.publish_time_ms} ms after it was published; at most "
+                f"{self.deliver_delay_max_ms} ms are allowed on its topic")
+        # From here on deduplication is neither turned on nor off.
+        mutex_lock(&self.publisher.mutex)
+        try:
+            if frame.flags & ENTRY_BATCH:
+                self.check_batch(&frame, &parts)
+            else:
+                self.ids = [<int64_t>parts.metadata.sequence_id]
+                self.more_follow = parts.metadata.highest_sequence_id != 0
+            if self.sequences is not None:
+                self.publish_new(entry, &frame, &parts, callback)
+            else:
+                self.publish_entry(PyBytes_AS_STRING(entry), &frame, callback)
+        finally:
+            mutex_unlock(&self.publisher.mutex)
 
     cdef int publish_entry(self, const char* entry, EntryFrame* frame, callback) except -1:
-        """Store frame.entry_size bytes."""
+        """Store frame.entry_size bytes. Mutex held."""
         cdef uint32_t size = frame.entry_size
         cdef uint8_t* room
         room = <uint8_t*>PyMem_Malloc(ENTRY_FRAME_SIZE + size + ROOM_BEHIND)
@@ -89,15 +101,11 @@ cdef class EntryIntake:
         try:
             memcpy(room + ENTRY_FRAME_SIZE, entry, size)
             memset(room + ENTRY_FRAME_SIZE + size, 0, ROOM_BEHIND)
-            mutex_lock(&self.publisher.mutex)
-            try:
-                self.publisher.publish(frame, room + ENTRY_FRAME_SIZE, Receipt.__new__(Receipt),
-                                       [(0, callback)], False)
-                if self.sequences is not None:
-                    self.sequences.note_stored(max(self.ids), self.ids, self.more_follow,
-                                               frame.publish_time_ms)
-            finally:
-                mutex_unlock(&self.publisher.mutex)
+            self.publisher.publish(frame, room + ENTRY_FRAME_SIZE, Receipt.__new__(Receipt),
+                                   [(0, callback)], False)
+            if self.sequences is not None:
+                self.sequences.note_stored(max(self.ids), self.ids, self.more_follow,
+                                           frame.publish_time_ms)
         finally:
             PyMem_Free(room)
         return 0
@@ -119,7 +127,7 @@ cdef class EntryIntake:
 
     cdef int publish_new(self, bytes entry, EntryFrame* frame, EntryParts* parts,
                          callback) except -1:
-        """Publish what of an entry is new. One thread publishes, that of the connection."""
+        """Publish what of an entry is new. Mutex held."""
         cdef list kept = []
         cdef int64_t highest = self.sequences.stored
         for at, sequence_id in enumerate(self.ids):
@@ -127,12 +135,7 @@ cdef class EntryIntake:
                 kept.append(at)
                 highest = max(highest, <int64_t>sequence_id)
         if not kept:
-            mutex_lock(&self.publisher.mutex)
-            try:
-                self.publisher.confirm_duplicate(Receipt.__new__(Receipt), callback)
-            finally:
-                mutex_unlock(&self.publisher.mutex)
-            return 0
+            return self.publisher.confirm_duplicate(Receipt.__new__(Receipt), callback)
         if len(kept) == len(self.ids):
             return self.publish_entry(PyBytes_AS_STRING(entry), frame, callback)
         return self.publish_without(kept, frame, parts, callback)
@@ -244,13 +247,17 @@ cdef class EntryIntake:
     def flush(self) -> None:
         """Return when everything published is confirmed and its callbacks have run."""
         failure = self.publisher.flush()
-        self.publisher.drain()
+        self.publisher.drain(None)
         if failure is not None:
             raise failure
 
-    def fence(self, str reason not None) -> None:
+    def fence(self, str reason not None, kind=errors.ProducerFenced) -> None:
         """Publish nothing from now on."""
-        self.publisher.fence(reason)
+        self.publisher.fence(reason, kind)
+
+    def limit_delay(self, int64_t delay_max_ms) -> None:
+        """Refuse messages that are delayed for longer; 0: none."""
+        self.deliver_delay_max_ms = delay_max_ms
 
     def abandon(self) -> None:
         """In a forked child: touch nothing."""

@@ -10,10 +10,12 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx._core.entry_frame cimport EntryFrame
 from pulsarx._core.publish_gate cimport PublishGate
+from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
 from pulsarx._pycore.ground.mutex cimport OwnedMutex
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.publish.completion_queue cimport CompletionQueue
+from pulsarx._pycore.publish.memory_limit cimport MemoryLimit
 
 cdef enum Durability:
     DURABILITY_SYNC = 1
@@ -26,18 +28,23 @@ cdef class Receipt:
     cdef LedgerWriter writer             # of a LedgerPublisher
     cdef uint64_t ledger_id
     cdef uint64_t entry_id
+    cdef int64_t reserved                # of the memory limit, until it is confirmed or fails
+    cdef int64_t expires_ms              # when its send has timed out; 0: never
     cdef uint32_t message_count
     cdef bint is_duplicate               # of something that was stored before it
+    cdef bint awaited                    # a send waits for it
 
 
 cdef class EntryPublisher:
     cdef OwnedMutex mutex                # of the producer: everything of it, and the batcher's
     cdef readonly int partition          # of the topic among those of its kind; -1: it is none
     cdef CompletionQueue completions     # where callbacks run
+    cdef MemoryLimit memory              # None: there is none
     cdef readonly uint64_t pending_count # messages that are published and not confirmed
     cdef bint confirms_later             # `wait` has something to wait for
     cdef bint places_later               # `publish` does not fill in the receipt; see `place`
     cdef readonly str fenced             # why nothing is published any more; None: it is
+    cdef object fenced_as                # the exception that says it
 
     cdef int publish(self, EntryFrame* frame, uint8_t* entry, Receipt receipt, list callbacks,
                      bint awaited) except -1
@@ -49,6 +56,9 @@ cdef class EntryPublisher:
     Interrupted, and what is no Exception: nothing was published, the entry may be published again.
     Any other error: it never will be.
     """
+
+    cdef int release(self, Receipt receipt) except -1
+    """What the receipt has reserved of the memory limit is free again."""
 
     cdef int check_fenced(self) except -1
     """ProducerFenced: another producer has the topic to itself."""
@@ -70,7 +80,8 @@ cdef class EntryPublisher:
     """
 
     cdef int wait_for_oldest(self) except -1
-    """Return when the entry that is pending longest is confirmed, or fewer are."""
+    """Return when the entry that is pending longest is confirmed, has timed out, or fewer are. The
+    mutex is given up meanwhile."""
 
     cdef int settle(self) except -1
     """Hand over the callbacks of everything that is confirmed by now."""
@@ -78,13 +89,23 @@ cdef class EntryPublisher:
     cdef object flush(self)
     """Return when everything published is confirmed: what failed, or None. Mutex not held."""
 
-    cdef int drain(self) except -1
-    """Return when the callbacks of everything that was confirmed or failed have run. Mutex not
-    held."""
+    cdef int drain(self, object failed) except -1
+    """Return when the callbacks of everything that was confirmed or failed have run; where failed
+    is a timeout, of all that has timed out. Mutex not held."""
+
+
+cdef class TimeoutDue:
+    """What a clock calls when a send may have timed out. Keeps no publisher alive."""
+    cdef object publisher                # weak reference
 
 
 cdef class LedgerPublisher(EntryPublisher):
     cdef LedgerTail tail
+    cdef ClockCore clock                 # of the send timeout
+    cdef Timer timer                     # of the oldest entry that was pending; None: not armed
+    cdef TimeoutDue timeout_due_call
+    cdef Receipt timed_out               # the newest of what was given up; it may be stored yet
+    cdef readonly int64_t send_timeout_ms    # 0: never
     cdef PublishGate* gate               # NULL: no policy asks
     cdef object gate_owner               # keeps it
     cdef readonly str topic_name
@@ -93,8 +114,15 @@ cdef class LedgerPublisher(EntryPublisher):
     cdef object failure                  # of a flush no caller waited for; told by the next one
     cdef uint32_t durability
     cdef bint forked                     # in a child: nothing is touched
+    cdef object __weakref__
 
     cdef LedgerWriter append(self, EntryFrame* frame, uint8_t* entry, Receipt receipt)
     cdef int refuse(self, int status, LedgerWriter writer, EntryFrame* frame) except -1
     cdef bint fail(self, object error) except -1
-    cdef int make_durable(self, LedgerWriter writer, uint64_t entry_count) except -1
+    cdef bint make_durable(self, LedgerWriter writer, uint64_t entry_count,
+                           int64_t expires_ms) except -1
+    cdef int expire(self) except -1
+    """Give up what has timed out: it is not pending any more, and its callbacks are told."""
+
+    cdef int arm_timeout(self) except -1
+    cdef object timeout(self)

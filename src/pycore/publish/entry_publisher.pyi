@@ -1,3 +1,4 @@
+from pulsarx._pycore.ground.clock_core import ClockCore
 from pulsarx._pycore.ledger.ledger_tail import LedgerTail
 from pulsarx._pycore.publish.completion_queue import CompletionQueue
 
@@ -10,7 +11,7 @@ class EntryPublisher:
     def fenced(self) -> str | None:
         """Why nothing is published any more; None: it is."""
 
-    def fence(self, reason: str) -> None:
+    def fence(self, reason: str, kind: type[Exception] = ...) -> None:
         """Publish nothing from now on. What is stored by then is confirmed as ever."""
 
     def flush_expected(self) -> None: ...
@@ -20,6 +21,7 @@ class LedgerPublisher(EntryPublisher):
     """Appends to the ledgers of a topic of this process."""
 
     topic_name: str
+    send_timeout_ms: int
     def __init__(
         self,
         topic_name: str,
@@ -27,5 +29,8 @@ class LedgerPublisher(EntryPublisher):
         completions: CompletionQueue,
         durability: int,
         gate: object = None,
+        clock: ClockCore | None = None,
+        send_timeout_ms: int = 0,
     ) -> None:
-        """durability: 1 sync, 2 interval, 3 os. gate: None, where no policy asks."""
+        """durability: 1 sync, 2 interval, 3 os. gate: None, where no policy asks. send_timeout_ms:
+        how long on the clock an entry may be pending; 0 and less: for ever."""

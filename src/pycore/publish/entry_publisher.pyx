@@ -3,7 +3,10 @@
 
 from collections import deque
 
+import weakref
+
 cimport cython
+from cpython.weakref cimport PyWeakref_GetObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx import errors
@@ -15,9 +18,12 @@ from pulsarx._core.publish_gate cimport GateAnswer
 from pulsarx._core.status cimport (
     STATUS_CLOSED, STATUS_DUPLICATE, STATUS_INTERRUPTED, STATUS_IO, STATUS_LEDGER_FULL, STATUS_OK,
 )
+from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
 from pulsarx._pycore.ground.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
-from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
+from pulsarx._pycore.ground.signals cimport (
+    SIGNAL_LOOK_NS, signals_check, signals_sleep_ns,
+)
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail, ledger_tail_asks
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.publish.completion_queue cimport CompletionQueue
@@ -47,14 +53,24 @@ cdef class EntryPublisher:
                      bint awaited) except -1:
         raise NotImplementedError
 
-    cdef int check_fenced(self) except -1:
-        if self.fenced is not None:
-            raise errors.ProducerFenced(self.fenced)
+    cdef int release(self, Receipt receipt) except -1:
+        cdef int64_t size = receipt.reserved
+        receipt.reserved = 0
+        if size and self.memory is not None:
+            self.memory.release(size)
         return 0
 
-    def fence(self, str reason not None) -> None:
-        """Publish nothing from now on. What is stored by then is confirmed as ever."""
+    cdef int check_fenced(self) except -1:
+        if self.fenced is not None:
+            raise self.fenced_as(self.fenced)
+        return 0
+
+    def fence(self, str reason not None, kind=errors.ProducerFenced) -> None:
+        """Publish nothing from now on. What is stored by then is confirmed as ever. kind: the
+        exception that is raised from now on."""
         mutex_lock(&self.mutex)
+        if self.fenced is None:
+            self.fenced_as = kind
         self.fenced = reason
         mutex_unlock(&self.mutex)
 
@@ -79,16 +95,29 @@ cdef class EntryPublisher:
     cdef object flush(self):
         raise NotImplementedError
 
-    cdef int drain(self) except -1:
-        self.completions.jobs.wait()
+    cdef int drain(self, object failed) except -1:
+        # The thread of the other callbacks may wait for the disk that made them time out.
+        self.completions.drain(isinstance(failed, errors.Timeout))
         return 0
 
     def flush_expected(self) -> None:
         """What `CompletionQueue.expect` asked for: a flush that no caller waits for."""
         raise NotImplementedError
 
+    def cancel_timeout(self) -> None:
+        """The producer is closed."""
+
     def abandon(self) -> None:
         """In a forked child: touch nothing."""
+
+
+cdef class TimeoutDue:
+    """See the pxd."""
+
+    def __call__(self) -> None:
+        cdef object found = <object>PyWeakref_GetObject(self.publisher)
+        if found is not None:
+            (<LedgerPublisher>found).timeout_due()
 
 
 cdef class LedgerPublisher(EntryPublisher):
@@ -96,8 +125,10 @@ cdef class LedgerPublisher(EntryPublisher):
     them."""
 
     def __init__(self, str topic_name not None, LedgerTail tail not None,
-                 CompletionQueue completions not None, uint32_t durability, Gate gate=None) -> None:
-        """durability: 1 sync, 2 interval, 3 os. gate: None, where no policy asks."""
+                 CompletionQueue completions not None, uint32_t durability, Gate gate=None,
+                 ClockCore clock=None, int64_t send_timeout_ms=0) -> None:
+        """durability: 1 sync, 2 interval, 3 os. gate: None, where no policy asks. send_timeout_ms:
+        how long on the clock an entry may be pending; 0 and less: for ever."""
         self.topic_name = topic_name
         self.tail = tail
         self.partition = tail.partition
@@ -105,6 +136,10 @@ cdef class LedgerPublisher(EntryPublisher):
         self.durability = durability
         self.confirms_later = durability == DURABILITY_SYNC
         self.pending = deque()
+        self.clock = clock
+        self.send_timeout_ms = send_timeout_ms if clock is not None and send_timeout_ms > 0 else 0
+        self.timeout_due_call = TimeoutDue.__new__(TimeoutDue)
+        self.timeout_due_call.publisher = weakref.ref(self)
         if gate is not None:
             self.gate_owner = gate
             self.gate = gate.c_gate
@@ -115,16 +150,23 @@ cdef class LedgerPublisher(EntryPublisher):
         if self.fenced is not None:
             self.check_fenced()
         writer = self.append(frame, entry, receipt)
+        if receipt.reserved and (writer is None or self.durability != DURABILITY_SYNC):
+            self.release(receipt)
         if writer is None:               # a duplicate: stored, and confirmed, some time ago
             if callbacks:
                 self.completions.post(callbacks, receipt.ledger_id, receipt.entry_id,
                                       frame.message_count, None, self.partition)
             return 0
         if self.durability == DURABILITY_SYNC:
+            receipt.awaited = awaited
+            if self.send_timeout_ms:
+                receipt.expires_ms = self.clock.now() + self.send_timeout_ms
             self.pending.append((receipt, callbacks))
             self.pending_count += frame.message_count
             if not awaited:
                 self.completions.expect(self)
+            if self.timer is None and (callbacks or not awaited):
+                self.arm_timeout()
             return 0
         if callbacks:
             self.completions.post(callbacks, receipt.ledger_id, receipt.entry_id,
@@ -140,13 +182,19 @@ cdef class LedgerPublisher(EntryPublisher):
         cdef Receipt newest
         receipt.is_duplicate = True
         self.settle()
+        newest = self.timed_out          # of which the first one may be
         if self.pending:
             newest = self.pending[len(self.pending) - 1][0]
+        if newest is not None and (
+                atomic_load_u64(&newest.writer.c_ledger.durable_count) <= newest.entry_id):
             receipt.writer = newest.writer
             receipt.entry_id = newest.entry_id
+            if self.send_timeout_ms:
+                receipt.expires_ms = self.clock.now() + self.send_timeout_ms
             self.pending.append((receipt, callbacks))
             if callbacks:
                 self.completions.expect(self)
+                self.arm_timeout()
         elif callbacks:
             self.completions.post(callbacks, 0, 0, 0, None, self.partition)
         return 0
@@ -212,42 +260,64 @@ cdef class LedgerPublisher(EntryPublisher):
                 return 0
             self.pending.popleft()
             self.pending_count -= receipt.message_count
+            if receipt.reserved:
+                self.release(receipt)
             if callbacks:
                 self.completions.post(callbacks, receipt.ledger_id, receipt.entry_id,
                                       receipt.message_count, None, self.partition)
         return 0
 
     cdef int wait(self, Receipt receipt) except -1:
+        cdef bint durable
         if self.durability != DURABILITY_SYNC or receipt.writer is None:
             return 0
         try:
-            self.make_durable(receipt.writer, receipt.entry_id + 1)
+            durable = self.make_durable(receipt.writer, receipt.entry_id + 1, receipt.expires_ms)
         except BaseException:
             self.nobody_waits()
             raise
         mutex_lock(&self.mutex)
         try:
-            self.settle()
+            if durable:
+                self.settle()
+            else:
+                self.expire()
         finally:
             mutex_unlock(&self.mutex)
+        if not durable:
+            raise self.timeout()
         return 0
 
     cdef int nobody_waits(self) except -1:
-        return self.completions.expect(self) if self.pending_count else 0
+        if self.pending_count:
+            self.completions.expect(self)
+            self.arm_timeout()
+        return 0
 
     cdef int wait_for_oldest(self) except -1:
         cdef Receipt oldest
+        cdef bint durable
         self.settle()
-        if self.pending:
-            oldest = self.pending[0][0]
-            self.make_durable(oldest.writer, oldest.entry_id + 1)
+        if not self.pending:
+            return 0
+        oldest = self.pending[0][0]
+        mutex_unlock(&self.mutex)
+        try:
+            durable = self.make_durable(oldest.writer, oldest.entry_id + 1, oldest.expires_ms)
+        finally:
+            mutex_lock(&self.mutex)
+        if durable:
             self.settle()
+        else:
+            self.expire()
         return 0
 
-    cdef int make_durable(self, LedgerWriter writer, uint64_t entry_count) except -1:
+    cdef bint make_durable(self, LedgerWriter writer, uint64_t entry_count,
+                           int64_t expires_ms) except -1:
         """Return when so many entries are flushed; the first to come flushes for all that wait.
-        With the mutex or without."""
-        cdef int64_t sleep_ns = signals_sleep_ns(-1)
+        Mutex not held. False: the time came first, while another thread flushed."""
+        # An injected clock wakes nobody here; it is looked at as often as signals are.
+        cdef int64_t sleep_ns = signals_sleep_ns(SIGNAL_LOOK_NS if expires_ms else -1)
         cdef int status
         while True:
             with nogil:
@@ -255,11 +325,13 @@ cdef class LedgerPublisher(EntryPublisher):
             if status != STATUS_INTERRUPTED:
                 break
             signals_check()
+            if expires_ms and self.clock.now() >= expires_ms:
+                return False
         if status == STATUS_OK:
             # Whoever asked for the flush: it made messages of all producers visible.
             if self.tail.watchers:
                 self.tail.notify()
-            return 0
+            return True
         try:
             raise_status(status, writer.c_ledger.error,
                          f"flush ledger {writer.ledger_id} of {self.topic_name}")
@@ -267,7 +339,73 @@ cdef class LedgerPublisher(EntryPublisher):
             if self.fail(error):
                 self.failure = error
             raise
+        return True
+
+    # Timeouts -------------------------------------------------------------------------------------
+
+    cdef int arm_timeout(self) except -1:
+        cdef Receipt oldest
+        if self.timer is None and self.send_timeout_ms and self.pending:
+            oldest = self.pending[0][0]
+            self.timer = self.clock.arm(oldest.expires_ms, self.timeout_due_call)
         return 0
+
+    def timeout_due(self) -> None:
+        """The time armed by arm_timeout has come. Not with the mutex, which may be held for long.
+        """
+        cdef Receipt oldest
+        self.timer = None
+        if self.forked or not self.pending:
+            return
+        oldest = self.pending[0][0]
+        if self.clock.now() < oldest.expires_ms:
+            self.arm_timeout()
+        else:
+            # The thread of the callbacks may be the one that waits for the disk.
+            self.completions.timeouts.put(self.expire_pending)
+
+    def expire_pending(self) -> None:
+        """Give up what has timed out; a job."""
+        mutex_lock(&self.mutex)
+        try:
+            self.expire()
+            self.arm_timeout()
+        finally:
+            mutex_unlock(&self.mutex)
+
+    cdef int expire(self) except -1:
+        cdef Receipt receipt
+        cdef uint32_t told
+        cdef int64_t now_ms = self.clock.now()
+        self.settle()
+        while self.pending:
+            receipt, callbacks = self.pending[0]
+            if receipt.expires_ms > now_ms:
+                return 0
+            self.pending.popleft()
+            self.pending_count -= receipt.message_count
+            self.release(receipt)
+            self.timed_out = receipt
+            told = 1 if receipt.awaited else 0
+            if callbacks:
+                told += <uint32_t>len(callbacks)
+                self.completions.post_timeout(callbacks, self.timeout(), self.partition)
+            if receipt.message_count > told:
+                self.failure = self.timeout()
+            self.completions.expect(self)
+        return 0
+
+    cdef object timeout(self):
+        return errors.Timeout(
+            f"send to {self.topic_name}: not durable after send_timeout_millis "
+            f"{self.send_timeout_ms}; the message may be stored all the same, so sending it again "
+            f"may store it twice where the topic has no deduplication")
+
+    def cancel_timeout(self) -> None:
+        """The producer is closed."""
+        timer, self.timer = self.timer, None
+        if timer is not None:
+            (<Timer>timer).cancel()
 
     cdef bint fail(self, object error) except -1:
         """The flush failed: callbacks are told, nothing stays pending. True: there were messages
@@ -277,6 +415,7 @@ cdef class LedgerPublisher(EntryPublisher):
         cdef bint durable
         while self.pending:
             receipt, callbacks = self.pending.popleft()
+            self.release(receipt)
             # By a flush before, of another producer for one, that nobody told this one of.
             durable = (atomic_load_u64(&receipt.writer.c_ledger.durable_count)
                        > receipt.entry_id)
@@ -314,7 +453,14 @@ cdef class LedgerPublisher(EntryPublisher):
     def flush_expected(self) -> None:
         """What `CompletionQueue.expect` asked for. What failed is told by the next flush too: it
         must not look like a success, even where callbacks were told."""
+        cdef Receipt given_up = self.timed_out
         failure = self.flush()
+        if given_up is not None:
+            # Nobody asks for it any more, but it must not stay half stored either.
+            try:
+                self.make_durable(given_up.writer, given_up.entry_id + 1, 0)
+            except errors.PulsarException as error:
+                failure = failure or error
         if failure is not None:
             self.failure = failure
 

@@ -20,6 +20,7 @@ cdef class OpenBatch:
     cdef list ids                        # sequence ids of a batch by key, where they are asked for
     cdef list callbacks                  # of (batch index, callback); None: there is none
     cdef Receipt receipt                 # a waiting send looks at it when the batch is published
+    cdef int64_t reserved                # of the memory limit
     cdef int64_t publish_ms              # when it was begun
     cdef EntryFrame frame                # once encoded
     cdef uint32_t packed_size            # once encoded: of the compressed payload; else 0

@@ -75,6 +75,7 @@ cdef class OpenBatch:
         batch_encode_clear(&self.batch)
         self.entry = NULL
         self.packed_size = 0
+        self.reserved = 0
         self.callbacks = None
         self.ids = None
         self.receipt = None

@@ -13,7 +13,7 @@ from pulsarx._pycore.arrow.arrow_import cimport (
     ArrowImport, ArrowRows, EncodeLimits, arrow_rows_encode,
 )
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
-from pulsarx._pycore.publish.batcher cimport PRODUCER_OPEN
+from pulsarx._pycore.publish.batcher cimport PRODUCER_HELD, PRODUCER_OPEN
 from pulsarx._pycore.publish.entry_publisher cimport Receipt
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.producer_core cimport ProducerCore
@@ -23,7 +23,7 @@ def send_rows_of(ProducerCore producer not None, data, value, key, properties, e
     """Producer.send_arrow."""
     cdef ArrowImport source
     cdef SentRows sent = SentRows.__new__(SentRows)
-    if producer.state != PRODUCER_OPEN:
+    if producer.state != PRODUCER_OPEN and producer.state != PRODUCER_HELD:
         producer.check_open()
     source = ArrowImport(data, value, key, event_time, properties)
     try:

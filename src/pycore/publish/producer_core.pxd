@@ -21,6 +21,7 @@ cdef class ProducerCore(Batcher):
     cdef int tell(self, object callback, object error) except -1
     """Tell a callback that its message was refused; no mutex held."""
 
+    cdef bint may_wait(self) except -1
     cdef object id_of(self, Receipt receipt, uint32_t index)
     cdef list send_by_arrival(self, list contents, object keys, object properties,
                               object event_timestamps, list receipts)

@@ -18,7 +18,7 @@ from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.message.message_id cimport message_id_new
-from pulsarx._pycore.publish.batcher cimport PRODUCER_OPEN, Batcher
+from pulsarx._pycore.publish.batcher cimport PRODUCER_HELD, PRODUCER_OPEN, Batcher
 from pulsarx._pycore.publish.entry_publisher cimport Receipt
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.outgoing_message cimport (
@@ -40,7 +40,8 @@ cdef class ProducerCore(Batcher):
 
     def __del__(self) -> None:
         # The collector may run in the middle of a call that holds a mutex which closing needs.
-        if self.state == PRODUCER_OPEN and self.background is not None:
+        if self.background is not None and (
+                self.state == PRODUCER_OPEN or self.state == PRODUCER_HELD):
             self.is_forgotten = True
             self.background.put(self.close_forgotten)
 
@@ -91,6 +92,11 @@ cdef class ProducerCore(Batcher):
             self.publisher.wait(receipt)
         return self.id_of(receipt, index)
 
+    cdef bint may_wait(self) except -1:
+        # Letters are published there, and nothing would make room meanwhile.
+        return not (self.background is not None and self.background.runs_here()) and (
+            not self.publisher.completions.jobs.runs_here())
+
     cdef object id_of(self, Receipt receipt, uint32_t index):
         """The id of the message with this index in a published entry."""
         if receipt.is_duplicate:
@@ -135,7 +141,8 @@ cdef class ProducerCore(Batcher):
         cdef Py_ssize_t size = PyBytes_GET_SIZE(content)
         memset(&metadata, 0, sizeof(metadata))
         metadata.flags = METADATA_SEQUENCE_ID
-        if self.state == PRODUCER_OPEN and size > self.message_size_max:
+        if size > self.message_size_max and (
+                self.state == PRODUCER_OPEN or self.state == PRODUCER_HELD):
             self.check_size(size)
         metadata.payload_size = <uint32_t>size
         if key is not None:
@@ -188,9 +195,15 @@ cdef class ProducerCore(Batcher):
         (True). Mutex held. taken: set when the callback will be told, whatever is raised."""
         cdef SingleMetadata metadata
         cdef const uint8_t* payload = NULL
+        cdef OpenBatch last
         cdef int64_t deliver_at_ms = 0
         if self.state != PRODUCER_OPEN:
             self.check_open()
+        # First: the rest is one step under the mutex.
+        if self.publisher.memory is not None:
+            self.wait_for_memory()
+        if self.is_crowded():
+            self.make_room()
         memset(&metadata, 0, sizeof(metadata))
         metadata.flags = METADATA_SEQUENCE_ID
         if not (self.bytes_schema and type(content) is bytes):
@@ -207,9 +220,8 @@ cdef class ProducerCore(Batcher):
         if replication_clusters is not None or disable_replication is not False:
             outgoing_check_replication(replication_clusters, disable_replication)
         if deliver_at is not None or deliver_after is not None:
-            deliver_at_ms = outgoing_deliver_at(self.clock, deliver_at, deliver_after)
-        if self.is_crowded():
-            self.make_room()
+            deliver_at_ms = self.may_be_delayed(
+                outgoing_deliver_at(self.clock, deliver_at, deliver_after))
         if sequence_id is None:
             if self.sequences is not None:
                 self.lift_own_ids()
@@ -225,10 +237,18 @@ cdef class ProducerCore(Batcher):
             if self.open.batch.message_count:
                 self.close(self.open, self.caller_waits)      # of a send_many beside batches by key
             taken[0] = True
-            self.publish_single(&metadata, payload, deliver_at_ms, callback,
-                                receipt if receipt is not None else Receipt.__new__(Receipt))
+            if receipt is None:
+                receipt = Receipt.__new__(Receipt)
+            if self.publisher.memory is not None:
+                self.publisher.memory.used += metadata.payload_size
+                receipt.reserved = metadata.payload_size
+            self.publish_single(&metadata, payload, deliver_at_ms, callback, receipt)
             return True
         self.add(&metadata, payload, callback)
+        if self.publisher.memory is not None:
+            self.publisher.memory.used += metadata.payload_size
+            last = self.open if self.keyed is None else self.keyed.last
+            last.reserved += metadata.payload_size
         taken[0] = True
         return False
 
@@ -275,8 +295,9 @@ cdef class ProducerCore(Batcher):
                 raise ValueError(f"{name} has {len(column)} elements and payloads {count}")
         refused = None
         ids = []
-        # One by one where some may be duplicates.
-        in_order = self.keyed is None and (self.sequences is None or self.own_ids_are_new)
+        # One by one where some may be duplicates, or have to wait for memory.
+        in_order = self.keyed is None and self.publisher.memory is None and (
+            self.sequences is None or self.own_ids_are_new)
         try:
             if in_order:
                 self.send_by_arrival(contents, keys, properties, event_timestamps, receipts)
@@ -405,16 +426,18 @@ cdef class ProducerCore(Batcher):
         index there."""
         cdef OpenBatch last
         cdef Receipt alone
-        cdef uint32_t pending_max
+        cdef uint32_t pending_max = 0
         cdef bint taken = False
         refused = None
         mutex_lock(&self.publisher.mutex)
-        pending_max = self.pending_max
         self.caller_waits = True
-        self.pending_max = 0                 # the caller waits for all of it
         try:
             if self.state != PRODUCER_OPEN:
                 self.check_open()
+            # The caller waits for all of it. Nobody else comes in between.
+            pending_max = self.pending_max
+            self.pending_max = 0
+            self.in_order = True
             self.close_open()
             for at, content in enumerate(contents):
                 alone = Receipt.__new__(Receipt)
@@ -439,7 +462,9 @@ cdef class ProducerCore(Batcher):
             refused = error
         finally:
             self.caller_waits = False
-            self.pending_max = pending_max
+            if self.in_order:
+                self.in_order = False
+                self.pending_max = pending_max
             mutex_unlock(&self.publisher.mutex)
         if places and self.publisher.confirms_later and isinstance(refused, Exception | None):
             if self.publisher.places_later:

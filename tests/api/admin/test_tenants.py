@@ -153,7 +153,7 @@ def test_a_namespace_that_is_created_again_begins_without_policies(
     namespaces.delete_namespace("public/x")
     namespaces.create_namespace("public/x")
     assert namespaces.get_policies("public/x") == {}
-    assert namespaces.get_retention("public/x") == (0, 0)
+    assert namespaces.get_retention("public/x") is None
 
 
 def test_a_read_only_client_reads_and_changes_nothing(

@@ -20,14 +20,15 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 WITH_EFFECT = {
     "Client": (
         "service_url clock randomness durability flush_interval_ms broker_options read_only "
-        "message_listener_threads"
+        "message_listener_threads memory_limit_bytes"
     ),
     "create_producer": (
         "topic producer_name schema initial_sequence_id compression_type max_pending_messages "
         "block_if_queue_full batching_enabled batching_max_messages "
         "batching_max_allowed_size_in_bytes batching_max_publish_delay_ms batching_type "
         "max_pending_messages_across_partitions message_routing_mode message_router "
-        "lazy_start_partitioned_producers hashing_scheme access_mode"
+        "lazy_start_partitioned_producers hashing_scheme access_mode send_timeout_millis "
+        "interceptors"
     ),
     "subscribe": (
         "topic pattern_auto_discovery_period regex_subscription_mode subscription_name schema "
@@ -36,7 +37,7 @@ WITH_EFFECT = {
         "receiver_queue_size max_total_receiver_queue_size_across_partitions properties "
         "unacked_messages_timeout_ms negative_ack_redelivery_delay_ms key_shared_policy "
         "nack_backoff ack_timeout_backoff ack_timeout_tick_ms priority_level subscription_mode "
-        "consumer_event_listener"
+        "consumer_event_listener interceptors"
     ),
     "create_reader": "topic start_message_id schema start_message_id_inclusive reader_listener",
 }

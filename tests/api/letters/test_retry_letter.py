@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from queue import SimpleQueue
 from typing import Any
 
@@ -120,6 +121,55 @@ def test_of_several_topics_the_first_names_the_letter_topics(clocked_client: pul
         assert message.topic_name() == FULL + name
         consumer.reconsume_later(message, 0)
     assert whole_topic(clocked_client, "u-s-DLQ") == [b"one"]
+
+
+@pytest.mark.parametrize("topic", ["t", ["t", "u"], re.compile("t")], ids=["t", "list", "pattern"])
+def test_partitioned_letter_topics_of_before_2_8_are_used_on(
+    clocked_client: pulsarx.Client, topic: Any
+):
+    """Statement: "Pulsar continues to use original topics, which are formatted with
+    <subscriptionname>-RETRY", and -DLQ."""
+    topics = clocked_client.admin.topics
+    for name in ("t", "s-RETRY-of-another"):
+        topics.create_non_partitioned_topic(name)
+    for name in ("s-RETRY", "s-DLQ"):
+        topics.create_partitioned_topic(name, 2)
+    consumer = subscribe(clocked_client, 1, topic=topic)
+    publish(clocked_client, b"one")
+    consumer.reconsume_later(consumer.receive(0), 0)
+    again = consumer.receive(0)
+    assert again.topic_name().startswith(FULL + "s-RETRY-partition-")
+    assert again.properties()["RECONSUMETIMES"] == "1"
+    consumer.reconsume_later(again, 0)
+    dead = [whole_topic(clocked_client, f"s-DLQ-partition-{number}") for number in range(2)]
+    assert sorted(dead) == [[], [b"one"]]
+    assert not [name for name in topics.get_list() if "t-s-" in name]
+
+
+def test_letter_topics_of_old_names_that_are_not_partitioned_or_not_meant_are_left_alone(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
+):
+    topics = clocked_client.admin.topics
+    topics.create_non_partitioned_topic("s-RETRY")
+    topics.create_partitioned_topic("s-DLQ", 2)
+    clocked_client.admin.namespaces.create_namespace("public/other")
+    topics.create_partitioned_topic("public/other/s-RETRY", 2)
+    policy = ConsumerDeadLetterPolicy(1, "graves")
+    consumer = subscribe(clocked_client, dead_letter_policy=policy)
+    publish(clocked_client, b"one")
+    consumer.reconsume_later(consumer.receive(0), 0)
+    again = consumer.receive(0)
+    assert again.topic_name() == FULL + "t-s-RETRY"
+    consumer.reconsume_later(again, 0)
+    assert whole_topic(clocked_client, "graves") == [b"one"]
+    consumer.close()
+    plain = subscribe(clocked_client, 1, retry_enable=False)  # as Pulsar: only beside retries
+    publish(clocked_client, b"two")
+    for _ in range(2):
+        plain.negative_acknowledge(plain.receive(0))
+        manual_clock.advance(60)
+    assert payloads(plain) == []
+    assert whole_topic(clocked_client, "t-s-DLQ") == [b"two"]
 
 
 def test_what_waits_in_the_retry_topic_survives_a_restart(

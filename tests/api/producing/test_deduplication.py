@@ -285,6 +285,44 @@ def test_turned_on_it_knows_what_the_topic_holds(open_client: OpenClient, level:
     assert parts(again.send(b"x", sequence_id=6)) == NOWHERE
 
 
+def test_turned_on_it_knows_what_waits_in_batches_by_key(open_client: OpenClient) -> None:
+    """The next send raised a TypeError, and what was in the first batch was stored twice: batches
+    know the ids of their messages while there is deduplication alone."""
+    client = open_client()
+    producer = producer_of(client, "keys")
+    told = Told()
+    for sequence_id, key in enumerate("aba"):
+        producer.send_async(b"%d" % sequence_id, told, partition_key=key, sequence_id=sequence_id)
+    client.admin.topics.set_deduplication("t", True)
+    producer.send_async(b"3", told, partition_key="a", sequence_id=3)
+    producer.flush()
+    for sequence_id, key in enumerate("abac"):
+        assert parts(producer.send(b"again", partition_key=key, sequence_id=sequence_id)) == NOWHERE
+    assert [result for result, _ in told.results] == [Result.Ok] * 4
+    assert sorted(whole_topic(client)) == [b"0", b"1", b"2", b"3"]
+
+
+def test_turned_on_while_batches_by_key_cannot_be_stored_it_is_told(
+    open_client: OpenClient,
+) -> None:
+    client = open_client()
+    producer = producer_of(client, "keys")
+    told = Told()
+    producer.send(b"0", partition_key="a", sequence_id=0)
+    producer.send_async(b"1", told, partition_key="a", sequence_id=1)
+    producer.send_async(b"2", None, partition_key="b", sequence_id=2)
+    with fault_plan() as plan:
+        plan.fail("write", 2, error=errno.ENOSPC)  # behind the commit
+        plan.fail("write", 3, error=errno.ENOSPC)
+        client.admin.topics.set_deduplication("t", True)
+    with pytest.raises(errors.StorageFullError):
+        producer.flush()
+    assert [result for result, _ in told.results] == [Result.BrokerPersistenceError]
+    assert parts(producer.send(b"1", partition_key="a", sequence_id=1)) != NOWHERE
+    assert parts(producer.send(b"2", partition_key="b", sequence_id=2)) != NOWHERE
+    assert whole_topic(client) == [b"0", b"1", b"2"]
+
+
 def test_turned_on_what_has_no_id_of_its_own_is_not_dropped(open_client: OpenClient) -> None:
     """A name that was used before had come further than its producer of now."""
     client = open_client()
@@ -519,7 +557,8 @@ def test_killed_at_any_moment_nothing_is_stored_twice_or_refused(
         assert len(found) == len(set(found)), "something is stored twice"
         assert set(range(confirmed + 1)) <= set(found)
     with pulsarx.Client(folder, broker_options=ON) as client:
-        producer = producer_of(client, "keys" if kind == "keys" else "batch")
+        kind = "keys" if kind == "keys" else "batch"
+        producer = producer_of(client, kind, block_if_queue_full=True)
         end = max(found) + 50
         for number in range(end):
             producer.send_async(

@@ -208,7 +208,12 @@ def test_the_queue_counts_what_waits_in_batches(open_client: OpenClient) -> None
     for number in range(20):
         producer.send_async(b"%d" % number, None, partition_key=str(number % 3))
     producer.flush()
-    assert [len(each) for each in entries(client)] == [2, 3, 3, 2, 3, 3, 1, 1, 2]
+    stored = entries(client)
+    # Eight wait and then go; how much room the next find depends on how many of those are through.
+    assert [len(each) for each in stored[:3]] == [2, 3, 3]
+    for key in range(3):
+        of_key = [value for each in stored for value in each if int(value) % 3 == key]
+        assert of_key == [b"%d" % number for number in range(key, 20, 3)]
 
 
 @pytest.mark.parametrize("failing", [1, 2])

@@ -133,12 +133,6 @@ def test_a_partition_without_its_topic_is_refused(memory_client: pulsarx.Client)
         memory_client.create_producer(name)  # names of their own
 
 
-def test_a_reader_needs_one_partition(memory_client: pulsarx.Client) -> None:
-    partitioned(memory_client)
-    with pytest.raises(errors.OperationNotSupported, match="x-partition-0 and so on"):
-        memory_client.create_reader("x", pulsarx.MessageId.earliest)
-
-
 def test_ids_name_the_partition(memory_client: pulsarx.Client) -> None:
     partitioned(memory_client)
     told = Told()

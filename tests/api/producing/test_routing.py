@@ -274,8 +274,9 @@ def test_it_has_what_a_producer_has(client: pulsarx.Client) -> None:
     producer = client.create_producer("x", producer_name="p")
     public = {name for name in dir(pulsarx.Producer) if not name.startswith("_")}
     inner = {"abandon", "batch_due", "close_forgotten", "deduplicate", "drain", "entry_count",
-             "fence", "flush_pending", "is_forgotten", "is_forked", "is_open", "limit_pending",
-             "publisher", "resume_after", "send_async_described", "shut", "topic_name"}  # fmt: skip
+             "fence", "flush_pending", "hold", "is_forgotten", "is_forked", "is_open",
+             "limit_delay", "limit_pending", "publisher", "release", "resume_after", "wake_held",
+             "send_async_described", "shut", "topic_name"}  # fmt: skip
     assert public - inner <= set(dir(producer))
     assert producer.topic() == "persistent://public/default/x"
     assert producer.producer_name() == "p"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import threading
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from pulsarx._pycore.ground import file_system
 from pulsarx.testing.faults import fault_plan
 
 OPTIONS = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=3)
-OPERATIONS = ("link", "unlink", "flush_directory")
+OPERATIONS = ("open", "write", "flush", "link", "unlink", "flush_directory", "close")
 Work = Callable[[pulsarx.Client], object]
 
 
@@ -30,7 +30,8 @@ def opened(folder: Path) -> pulsarx.Client:
 
 
 def dies_at(folder: Path, operation: str, call: int, work: Work) -> bool:
-    """Do the work in an owner that dies at the call-th operation; False: it had no such call."""
+    """Do the work in an owner that is killed in front of the call-th operation, in whatever thread
+    that is; False: it had no such call."""
     child = os.fork()
     if child == 0:
         status = 2
@@ -38,18 +39,14 @@ def dies_at(folder: Path, operation: str, call: int, work: Work) -> bool:
             client = opened(folder)
             client.admin.topics.get_list()
             file_system.faults_install()
-            file_system.faults_add(operation, call, kind="stall")
-            done: list[object] = []
-            thread = threading.Thread(target=lambda: done.append(work(client)), daemon=True)
-            thread.start()
-            while thread.is_alive() and not file_system.faults_stalled():
-                thread.join(0.001)
-            status = 1 if file_system.faults_stalled() else 0 if done else 2
+            file_system.faults_add(operation, call, kind="kill")
+            work(client)
+            status = 0
         finally:
             os._exit(status)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert status in (0, 1), "the work failed"
-    return status == 1
+    assert status in (0, -signal.SIGKILL), "the work failed"
+    return status != 0
 
 
 def left_files(folder: Path) -> list[str]:
@@ -124,7 +121,7 @@ def test_a_killed_deletion_leaves_all_or_nothing(tmp_path: Path, operation: str)
 
 
 @pytest.mark.standard
-@pytest.mark.parametrize("operation", ["link", "unlink"])
+@pytest.mark.parametrize("operation", ["open", "write", "link", "unlink"])
 def test_a_killed_deletion_of_partitions_leaves_all_or_nothing(
     tmp_path: Path, operation: str
 ) -> None:
@@ -159,8 +156,8 @@ def test_a_killed_deletion_of_a_namespace_leaves_all_or_nothing(
 
     def check(client: pulsarx.Client, folder: Path) -> bool:
         gone = client.admin.namespaces.get_namespaces() == []
-        assert len(contents(client)) == (0 if gone else 4)
         if not gone:
+            assert len(contents(client)) == 4
             delete(client)
         client.close()
         assert left_files(folder) == []

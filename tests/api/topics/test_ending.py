@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from topic_reading import OpenClient, Told, payloads, whole_topic
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId, Result, errors
+from pulsarx.closing import attempt
 
 SMALL = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=3)
 
@@ -180,6 +182,46 @@ def test_a_topic_without_clients_leaves_memory_when_it_is_unloaded(
     assert inspect(client).broker.topics.open_topics() == []
     assert client.subscribe("t", "s").receive(1000).data() == b"0"
     assert whole_topic(client) == [b"0"]
+
+
+def test_a_topic_in_memory_is_not_freed_when_it_is_unloaded() -> None:
+    """Unloading lost all of its messages, and its readers went round in circles: there is no file
+    from which it could be opened again."""
+    with pulsarx.Client("memory:unloaded", broker_options=SMALL) as client:
+        with client.create_producer("t") as producer:
+            for number in range(5):
+                producer.send(b"%d" % number)
+        client.subscribe("t", "s", initial_position=InitialPosition.Earliest).close()
+        client.admin.topics.unload("t")
+        assert whole_topic(client) == [b"%d" % number for number in range(5)]
+        assert payloads(client.subscribe("t", "s")) == [b"%d" % number for number in range(5)]
+
+
+def test_closing_waits_for_a_ledger_that_is_being_sealed(open_client: OpenClient) -> None:
+    """Unloading a topic raised AlreadyClosed while a full ledger of it was being sealed in the
+    background."""
+    from pulsarx.testing import inspect
+    from pulsarx.testing.faults import fault_plan
+
+    client = open_client(broker_options=SMALL)
+    told: list[Exception | None] = []
+    with fault_plan() as plan:
+        plan.stall("punch_hole")  # the last step of sealing
+        with client.create_producer("t") as producer:
+            for number in range(4):
+                producer.send(b"%d" % number)
+        while not plan.stalled():
+            pass
+        ledger = inspect(client).topic("t").ledger
+        closing = threading.Thread(target=lambda: told.append(attempt(ledger.close)))
+        closing.start()
+        closing.join(0.1)  # longer than it took to be refused
+        plan.release()
+        closing.join()
+    assert told == [None]
+    inspect(client).settle()
+    assert {each.state for each in ledger.ledgers()} == {"sealed"}
+    assert whole_topic(client) == [b"%d" % number for number in range(4)]
 
 
 def test_the_last_message_id_is_told(open_client: OpenClient) -> None:

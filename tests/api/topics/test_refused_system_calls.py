@@ -7,6 +7,7 @@ import errno
 from pathlib import Path
 
 import pytest
+from child_process import ChildProcess
 from damaged_ledgers import data_of, receive_all
 from type_steps import publish, statistics
 
@@ -150,3 +151,50 @@ def test_a_folder_of_ledgers_on_a_full_disk_is_a_full_disk(tmp_path: Path) -> No
         producer.send(b"2")
         reader = client.create_reader("t", MessageId.earliest)
         assert data_of(receive_all(reader)[0]) == ["0", "1", "2"]
+
+
+OPENED_BESIDE = """
+import shutil, sys, threading, pulsarx
+from pulsarx.testing.faults import fault_plan
+
+def use(folder, **options):
+    with pulsarx.Client(folder, **options) as client:
+        client.create_reader("t", pulsarx.MessageId.earliest).read_next(1000)
+
+def opened(folder, **options):
+    call, stalled = 1, True
+    while stalled:
+        copy = f"{folder}-{call}-{len(options)}"
+        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("*.sock"))
+        with fault_plan() as plan:
+            plan.stall("open", call)
+            thread = threading.Thread(target=use, args=[copy], kwargs=options)
+            thread.start()
+            while thread.is_alive() and not plan.stalled():
+                pass
+            stalled = plan.stalled() > 0
+            plan.release()
+            thread.join()
+        call += 1
+        print(call, flush=True)
+
+opened(sys.argv[1])
+opened(sys.argv[1], read_only=True)
+"""
+KILLED_OWNER = """
+import os, signal, sys, pulsarx
+client = pulsarx.Client(sys.argv[1])
+client.subscribe("t", "s")
+client.create_producer("t").send(b"0")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.standard
+def test_other_threads_go_on_while_a_file_is_opened(tmp_path: Path) -> None:
+    """Ledgers, cursors and the ends were opened with the interpreter's lock in hand, so a slow file
+    system stopped every thread of the process."""
+    with ChildProcess(KILLED_OWNER, tmp_path / "data") as child:
+        assert child.rest() == []
+    with ChildProcess(OPENED_BESIDE, tmp_path / "data") as child:
+        assert len(child.end()) > 10

@@ -15,6 +15,7 @@ from seeds import seeds
 from simulated_files import Crash, SimulatedFiles
 
 from pulsarx.broker.catalogue.catalogue import Catalogue
+from pulsarx.broker.catalogue.log import FLUSHED_ONE_BY_ONE
 from pulsarx.broker.folder.data_directory import DataDirectory
 from pulsarx.broker.folder.folder_marker import MARKER_NAME
 from pulsarx.errors import CatalogueError
@@ -60,7 +61,9 @@ def run(files: SimulatedFiles, path: str, progress: Progress, steps: str) -> Non
 def own(files: SimulatedFiles, path: str, progress: Progress, steps: str) -> None:
     directory = DataDirectory.open(path, files=files)
     try:
-        catalogue = Catalogue.open(directory, checkpoint_interval=3)
+        # Long ones collect more commits than are flushed one by one.
+        interval = 3 if len(steps) <= FLUSHED_ONE_BY_ONE else 100
+        catalogue = Catalogue.open(directory, checkpoint_interval=interval)
         progress.begun = catalogue.topic_names()
         progress.durable = len(progress.begun)  # by the first commit of the owner
         work(catalogue, progress, steps)
@@ -100,7 +103,10 @@ def crashed(root: Path, path: str, crash_at: int, chance: random.Random | None, 
     return None
 
 
-STEPS = ("uuucuup", "ucucuf", "uuuuuuuuuuuuuuuuuuuucu", "uufuucux", "cuuuu", "uuukuk", "ukuckuu")
+MANY = "u" * (FLUSHED_ONE_BY_ONE + 2)
+STEPS = (
+    "uuucuup", "ucucuf", f"{MANY}cu", "uufuucux", "cuuuu", "uuukuk", "ukuckuu", f"{MANY}ku"
+)  # fmt: skip
 
 
 @pytest.mark.standard
@@ -213,6 +219,17 @@ def test_what_a_power_cut_took_is_left_out_and_said_and_kept_aside(
     assert names_of(folder) == ["t0", "t1", "t2"]
     assert len(list((folder / "catalogue").glob("*.lost"))) == (2 if left is None else 3)
     assert names_of(folder) == ["t0", "t1", "t2"]
+
+
+def test_the_next_owner_makes_many_durable_as_one_file(tmp_path: Path) -> None:
+    directory = DataDirectory.open(str(tmp_path), files=PlainFiles(flush=False))
+    work(Catalogue.open(directory), Progress(), MANY)
+    directory.close()
+    assert not list((tmp_path / "catalogue").glob("*.checkpoint"))
+    expected = [f"t{number}" for number in range(len(MANY))]
+    assert names_of(tmp_path) == expected
+    assert len(list((tmp_path / "catalogue").glob("*.checkpoint"))) == 1
+    assert names_of(tmp_path, read_only=True) == expected
 
 
 def test_a_damaged_commit_that_was_flushed_is_refused_as_ever(folder: Path) -> None:

@@ -420,7 +420,7 @@ def test_every_verb_is_named() -> None:
         "topics.create_non_partitioned_topic", "topics.create_partitioned_topic",
         "topics.create_subscription", "topics.delete", "topics.delete_partitioned_topic",
         "topics.delete_subscription", "topics.ensure", "topics.expire_messages",
-        "topics.get_deduplication",
+        "topics.get_backlog_size", "topics.get_deduplication",
         "topics.get_last_message_id", "topics.get_list", "topics.get_partitioned_topic_list",
         "topics.get_partitioned_topic_metadata", "topics.get_policy", "topics.get_subscriptions",
         "topics.partitioned_stats", "topics.peek_messages",

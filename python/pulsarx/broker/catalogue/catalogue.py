@@ -11,7 +11,7 @@ import threading
 
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.file import COMMIT
-from pulsarx.broker.catalogue.log import CatalogueLog
+from pulsarx.broker.catalogue.log import FLUSHED_ONE_BY_ONE, CatalogueLog
 from pulsarx.broker.catalogue.operations import CatalogueDraft
 from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.errors import (
@@ -41,10 +41,8 @@ CHECKPOINT_INTERVAL = 100
 # At close, so many commits are worth a checkpoint: reading them costs more than writing it.
 _CLOSE_INTERVAL = 10
 _CLOSE_SIZE = 16 << 10
-# A commit fills one block of the device whatever its size.
-_BLOCK_SIZE = 4096
-# More commits that were not flushed become durable as a checkpoint.
-_FLUSHED_ONE_BY_ONE = 16
+# Reading a commit takes as long as writing so many bytes of a checkpoint, or longer.
+_COMMIT_WORTH = 1024
 # Losing so often in a row means that something is wrong, not that others are busy.
 _ATTEMPTS_MAX = 100
 
@@ -106,11 +104,11 @@ class Catalogue:
         opened._check_nothing_forgotten()
         if directory.read_only:
             return opened
-        opened._since_checkpoint = opened._log.commits_since_checkpoint
         try:
             opened._log.take_over()
         except OSError as error:
             raise storage_error(f"take over {directory.catalogue_path}", error) from error
+        opened._since_checkpoint = opened._log.commits_since_checkpoint
         opened._owner = True
         epoch = opened.state.epoch + 1
         opened._epoch = opened.state.epoch
@@ -333,15 +331,15 @@ class Catalogue:
             self._fold()
 
     def _checkpoint_is_due(self) -> bool:
-        # Commits fill blocks: a checkpoint larger than those it replaces can wait for more of them.
-        blocks_size = self._since_checkpoint * _BLOCK_SIZE
+        # A checkpoint that takes longer than reading what it replaces can wait for more commits.
+        worth = self._since_checkpoint * _COMMIT_WORTH
         return self._since_checkpoint >= self._interval and (
-            blocks_size >= self._log.checkpoint_size or self._since_checkpoint % 10_000 == 0
+            worth >= self._log.checkpoint_size or self._since_checkpoint % 10_000 == 0
         )
 
     def _fold_many_unflushed(self) -> None:
         """One file is flushed sooner than many; what fails here is tried one by one."""
-        if self._owner and len(self._log.unflushed.numbers) > _FLUSHED_ONE_BY_ONE:
+        if self._owner and len(self._log.unflushed.numbers) > FLUSHED_ONE_BY_ONE:
             self._fold()
 
     def _fold(self) -> None:

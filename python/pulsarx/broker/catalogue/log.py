@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 _READ_ATTEMPTS_MAX = 20
 # Commits whose checksums a checkpoint remembers, for a writer that was paused right after its link.
 _RECENT_MAX = 400
+# More commits that were not flushed become durable as a checkpoint.
+FLUSHED_ONE_BY_ONE = 16
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _LOST_SUFFIX = "lost"  # of commits that a power cut damaged, behind the name
 
@@ -249,6 +251,11 @@ class CatalogueLog:
         if lost:
             self._files.flush_directory(self._path)
         self._lost_from = 0
+        if len(self.unflushed.numbers) > FLUSHED_ONE_BY_ONE:
+            try:
+                self.checkpoint()
+            except OSError:
+                pass  # they are flushed one by one, which needs no space
         self.unflushed.flush(COMMIT)
         self.unflushed.withdraw(list(announced))
 

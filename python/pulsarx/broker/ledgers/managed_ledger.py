@@ -60,6 +60,7 @@ class ManagedLedger(LedgerList):
         super().__init__(name, runtime.catalogue)
         self.runtime = runtime
         self.lock = threading.RLock()
+        self._seal_lock = threading.Lock()  # one seals at a time; behind `lock`
         self.tail = LedgerTail(self, self.partition, runtime.roll_overs)
         minutes = runtime.options.managed_ledger_max_ledger_rollover_time_minutes
         self.tail.roll_over_ms = minutes * 60_000
@@ -414,11 +415,11 @@ class ManagedLedger(LedgerList):
     # Sealing --------------------------------------------------------------------------------------
 
     def _seal_later(self, writer: LedgerWriter) -> None:
-        if writer.ledger_id not in self._writers:
-            return  # done by an earlier try
         try:
             # Not under the lock: sealing flushes, and publishers must be able to roll over.
             operations = self._seal(writer)
+            if not operations:
+                return  # done by an earlier try
             with self.lock:
                 if writer.ledger_id not in self._writers:
                     return  # the topic was deleted meanwhile
@@ -440,15 +441,18 @@ class ManagedLedger(LedgerList):
             self.runtime.background.post(partial(self._seal_later, writer))
 
     def _seal(self, writer: LedgerWriter) -> list[dict[str, Any]]:
-        """Write index and footer, and say so to the catalogue; a ledger without an entry goes away
-        instead."""
-        if writer.entry_count == 0:
-            return [changes.remove_ledgers(self.name, [writer.ledger_id])]
-        summary = self._summaries.get(writer.ledger_id)
-        if summary is None:
-            flush = self.runtime.durability != "os"
-            summary = self._summaries[writer.ledger_id] = writer.seal(flush=flush)
-        return [self._sealing(writer.ledger_id, summary, damaged=False)]
+        """Write index and footer; what the catalogue is to be told: a ledger without an entry goes
+        away instead. Nothing: it knows already."""
+        with self._seal_lock:
+            if writer.ledger_id not in self._writers:
+                return []
+            if writer.entry_count == 0:
+                return [changes.remove_ledgers(self.name, [writer.ledger_id])]
+            summary = self._summaries.get(writer.ledger_id)
+            if summary is None:
+                flush = self.runtime.durability != "os"
+                summary = self._summaries[writer.ledger_id] = writer.seal(flush=flush)
+            return [self._sealing(writer.ledger_id, summary, damaged=False)]
 
     def _sealing(self, ledger_id: int, summary: Any, *, damaged: bool) -> dict[str, Any]:
         now_ms = self.runtime.clock.now_ms()

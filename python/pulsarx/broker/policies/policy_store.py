@@ -4,22 +4,32 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.broker.catalogue import changes
+from pulsarx.broker.policies.message_policies import (
+    RETENTION,
+    MessagePolicies,
+    is_exempt,
+)
 from pulsarx.broker.policies.retention import RetentionPolicy
 from pulsarx.broker.policies.schema_policies import SchemaPolicies
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from pulsarx.broker.catalogue.catalogue import Catalogue
+    from pulsarx.broker.catalogue.operations import Operation
+    from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker_options import BrokerOptions
 
 
 class TopicPolicies:
     """What holds on one topic as of a version. A value."""
 
-    __slots__ = ("deduplication", "retention", "retention_is_set", "schema", "version")
+    __slots__ = (
+        "deduplication", "messages", "retention", "retention_is_set", "schema", "version",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -28,8 +38,10 @@ class TopicPolicies:
         retention_is_set: bool,
         schema: SchemaPolicies,
         deduplication: bool,
+        messages: MessagePolicies,
     ) -> None:
         """retention_is_set: it was chosen, be it by an option."""
+        self.messages = messages
         self.version = version
         self.schema = schema
         self.deduplication = deduplication
@@ -57,26 +69,32 @@ class PolicyStore:
     def of_topic(self, topic: str) -> TopicPolicies:
         """topic: a full name. TopicNotFound: its namespace is gone."""
         version = self.version
-        return self._effective(version, namespace_of(topic), self._own(topic))
+        exempt = is_exempt(TopicName.of(topic))
+        return self._effective(version, namespace_of(topic), self._own(topic), exempt)
 
     def of_namespace(self, namespace: str) -> TopicPolicies:
         """What holds on a topic that has no policies of its own. TopicNotFound: no namespace."""
         return self._effective(self.version, namespace, {})
 
-    def _effective(self, version: int, namespace: str, own: dict[str, Any]) -> TopicPolicies:
+    def _effective(
+        self, version: int, namespace: str, own: dict[str, Any], exempt: bool = False
+    ) -> TopicPolicies:
         policies = {**self._namespace(namespace), **own}
         options = self._options
         schema = SchemaPolicies.of(self._namespace(namespace), own, options)
         deduplication = policies.get("deduplication", options.broker_deduplication_enabled)
-        found = policies.get("retention")
-        if found is not None:
+        messages = MessagePolicies(policies, options, exempt)
+        found = policies.get(RETENTION)
+        if found is not None and not exempt:
             retention = RetentionPolicy(found["time_minutes"], found["size_mb"])
-            return TopicPolicies(version, retention, True, schema, deduplication)
-        retention = RetentionPolicy(
-            options.default_retention_time_in_minutes, options.default_retention_size_in_mb
-        )
+            return TopicPolicies(version, retention, True, schema, deduplication, messages)
+        retention = RetentionPolicy()
+        if not exempt:
+            retention = RetentionPolicy(
+                options.default_retention_time_in_minutes, options.default_retention_size_in_mb
+            )
         is_set = not retention.keeps_nothing
-        return TopicPolicies(version, retention, is_set, schema, deduplication)
+        return TopicPolicies(version, retention, is_set, schema, deduplication, messages)
 
     def _own(self, topic: str) -> dict[str, Any]:
         """Of a topic, over those of the partitioned topic that it is a partition of."""
@@ -93,12 +111,6 @@ class PolicyStore:
             raise errors.TopicNotFound(f"there is no namespace {namespace}")
         return found
 
-    def set_namespace_retention(self, namespace: str, policy: RetentionPolicy) -> None:
-        """Durable on return. TopicNotFound: there is no such namespace."""
-        self._namespace(namespace)
-        value = {"time_minutes": policy.time_minutes, "size_mb": policy.size_mb}
-        self._catalogue.commit([changes.set_namespace_policy(namespace, "retention", value)])
-
     # One policy at one level, as JSON says it; None: it is not set there.
 
     def namespace_policy(self, namespace: str, policy: str) -> Any:
@@ -112,15 +124,44 @@ class PolicyStore:
             raise errors.TopicNotFound(topic)
         return record.policies.get(policy)
 
-    def set_namespace_policy(self, namespace: str, policy: str, value: object) -> None:
-        """None takes it away. Durable on return. TopicNotFound: there is no such namespace."""
-        if self.namespace_policy(namespace, policy) != value:
-            self._catalogue.commit([changes.set_namespace_policy(namespace, policy, value)])
+    def set_namespace_policy(
+        self,
+        namespace: str,
+        policy: str,
+        value: object,
+        check: Callable[[dict[str, Any]], object] | None = None,
+    ) -> None:
+        """None takes it away. Durable on return. TopicNotFound: there is no such namespace.
 
-    def set_topic_policy(self, topic: str, policy: str, value: object) -> None:
-        """As set_namespace_policy, of a topic by its full name."""
+        check: given what would be set there; what it raises keeps it from being set.
+        """
+
+        def operations(_: CatalogueState) -> list[Operation]:
+            if check is not None and value is not None:
+                check({**self._namespace(namespace), policy: value})
+            return [changes.set_namespace_policy(namespace, policy, value)]
+
+        if self.namespace_policy(namespace, policy) != value:
+            self._catalogue.commit(operations)
+
+    def set_topic_policy(
+        self,
+        topic: str,
+        policy: str,
+        value: object,
+        check: Callable[[dict[str, Any]], object] | None = None,
+    ) -> None:
+        """As set_namespace_policy, of a topic by its full name. check: given what would be set for
+        it, by its namespace too."""
+
+        def operations(_: CatalogueState) -> list[Operation]:
+            if check is not None and value is not None:
+                own, above = self._own(topic), self._namespace(namespace_of(topic))
+                check({**above, **own, policy: value})
+            return [changes.set_topic_policy(topic, policy, value)]
+
         if self.topic_policy(topic, policy) != value:
-            self._catalogue.commit([changes.set_topic_policy(topic, policy, value)])
+            self._catalogue.commit(operations)
 
 
 def namespace_of(topic: str) -> str:

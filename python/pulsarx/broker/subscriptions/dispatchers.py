@@ -56,7 +56,8 @@ def make_dispatcher(
     if kind[0] in ("Exclusive", "Failover"):
         exclusive = kind[0] == "Exclusive"
         return SingleActiveDispatcher(core, tail, topic, limit, exclusive, partition_index)
-    limits = DispatchLimits(runtime.options)
+    delayed = runtime.policies.of_topic(topic).messages.delayed_delivery
+    limits = DispatchLimits(runtime.options, delayed)
     if kind[0] == "Shared":
         return SharedDispatcher(core, tail, topic, limit, limits)
     _, selector, out_of_order = kind

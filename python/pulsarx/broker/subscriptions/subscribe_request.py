@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.dispatch.entry_sink import EntrySink
     from pulsarx.broker.ledgers.ledger_list import Position
+    from pulsarx.broker.policies.message_policies import DelayedDelivery
     from pulsarx.options.consumer_policies import KeySharedPolicy
 
 
@@ -90,14 +91,14 @@ def type_name(kind: ConsumerType) -> str:
 
 
 class DispatchLimits:
-    """What the broker's options say about dispatch. A value; the core reads it once."""
+    """What options and policies say about dispatch. A value; the core reads it once."""
 
     __slots__ = (
         "unacknowledged_per_consumer", "unacknowledged_per_subscription", "delayed_delivery",
         "early_ms", "look_ahead_per_consumer", "look_ahead_per_subscription",
     )  # fmt: skip
 
-    def __init__(self, options: Any) -> None:
+    def __init__(self, options: Any, delayed: DelayedDelivery) -> None:
         self.unacknowledged_per_consumer = options.max_unacked_messages_per_consumer
         self.unacknowledged_per_subscription = options.max_unacked_messages_per_subscription
         self.look_ahead_per_consumer = (
@@ -106,6 +107,5 @@ class DispatchLimits:
         self.look_ahead_per_subscription = (
             options.key_shared_look_ahead_msg_in_replay_threshold_per_subscription
         )
-        self.delayed_delivery = options.delayed_delivery_enabled
-        strict = options.is_delayed_delivery_deliver_at_time_strict
-        self.early_ms = 0 if strict else options.delayed_delivery_tick_time_millis
+        self.delayed_delivery = delayed.active
+        self.early_ms = delayed.early_ms

@@ -21,6 +21,8 @@ from pulsarx._pycore.cursor.ack_tracker import AckTracker
 from pulsarx._pycore.dispatch.subscription_core import LossLog, SubscriptionCore
 from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.message.entry_view import EntryContext
+from pulsarx.broker.ledgers.ledger_list import LedgerTrimmed
+from pulsarx.broker.policies.message_policies import is_exempt_subscription
 from pulsarx.broker.subscriptions.backlog import (
     backlog_extent,
     count_backlog,
@@ -39,9 +41,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.dispatch.entry_sink import Dispatcher, EntrySink
-    from pulsarx.broker.catalogue.state import SubscriptionRecord
+    from pulsarx.broker.catalogue.state import LedgerRecord, SubscriptionRecord
     from pulsarx.broker.faces import SubscriptionHost
     from pulsarx.broker.ledgers.ledger_list import Position
+    from pulsarx.broker.policies.message_policies import MessagePolicies
     from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
 
     MakeConsumer = Callable[[EntrySink, "Subscription"], Any]
@@ -51,8 +54,9 @@ class Subscription:
     """A subscription of a topic. Any thread may call; topic.lock orders attaching and leaving."""
 
     __slots__ = (
-        "__weakref__", "_consumers", "_kind", "_partition_index", "_read_any", "core", "dispatcher",
-        "flush", "host", "name", "record", "removed", "runtime", "topic", "tracker",
+        "__weakref__", "_consumers", "_kind", "_partition_index", "_read_any", "core",
+        "dispatcher", "flush", "host", "last_active_ms", "name", "record", "removed", "runtime",
+        "topic", "tracker",
     )  # fmt: skip
 
     def __init__(
@@ -65,6 +69,7 @@ class Subscription:
         """record: None for a non-durable one."""
         self.topic = topic
         self.runtime = runtime = topic.runtime
+        self.last_active_ms = runtime.clock.now_ms()
         self.record = record
         self.name = name
         self.tracker = tracker
@@ -85,6 +90,17 @@ class Subscription:
     def durable(self) -> bool:
         return self.record is not None
 
+    def touch(self) -> None:
+        """It is used now."""
+        self.last_active_ms = self.runtime.clock.now_ms()
+
+    def is_idle_for(self, idle_ms: int) -> bool:
+        """Whether it has no consumer, and nobody used it for so long."""
+        self.detach_forgotten()
+        if self.consumers():
+            self.touch()
+        return self.runtime.clock.now_ms() - self.last_active_ms >= idle_ms
+
     # Consumers ------------------------------------------------------------------------------------
 
     def consumers(self) -> list[ConsumerCore]:
@@ -99,6 +115,7 @@ class Subscription:
         ConsumerAssignError: sticky ranges that overlap with another's.
         """
         self.detach_forgotten()
+        self.touch()
         self._check_limit()
         self._take_type(request)
         context = EntryContext(
@@ -170,6 +187,8 @@ class Subscription:
             if self._consumers.pop(receiver, None) is None:
                 return
             self._read_any.discard(receiver)
+            self.touch()
+            self.topic.touch()
             try:
                 if not self.removed:
                     receiver.dispatcher.leave(receiver)
@@ -188,6 +207,7 @@ class Subscription:
         on as not. Durable on return."""
         with self.topic.lock:  # so that the position is not trimmed before it is taken
             position = find()
+            self.touch()
             self.ledger_changed()  # it may be in a ledger that came a moment ago
             try:
                 if self.topic.ledger.ledgers():
@@ -198,11 +218,11 @@ class Subscription:
                 self.dispatcher.settled()
                 self.topic.ledger.tail.wake()
 
-    def acknowledge_before(self, position: Position) -> bool:
+    def acknowledge_before(self, position: Position, *, expired: bool = False) -> bool:
         """Acknowledge everything before the position, durably; False: it was before. Consumers that
         have some of it in their queues do not receive it.
 
-        NotAllowedError: a position the topic has not.
+        expired: it is too old, and counted as that. NotAllowedError: a position the topic has not.
         """
         ledger_id, ordinal = position
         record = self.topic.ledger.record()
@@ -217,9 +237,59 @@ class Subscription:
                 f"{self.topic.name} has no message {ordinal} in ledger {ledger_id}"
             )
 
-        moved = bool(self.dispatcher.acknowledge_before(ledger_id, ordinal))
+        if expired:
+            moved = bool(self.dispatcher.expire_before(ledger_id, ordinal))
+        else:
+            self.touch()
+            moved = bool(self.dispatcher.acknowledge_before(ledger_id, ordinal))
         self.tracker.flush()
         return moved
+
+    def expire(self, before_ms: int) -> bool:
+        """Acknowledge what was published before a time, up to the first entry that was not; False:
+        nothing was."""
+        if is_exempt_subscription(self.name):
+            return False
+        position = self._end_of_old(before_ms)
+        if not position[0]:
+            return False
+        self.ledger_changed()  # it may be in a ledger that came a moment ago
+        return self.acknowledge_before(position, expired=True)
+
+    def _end_of_old(self, before_ms: int) -> Position:
+        ledgers = self.topic.ledger
+        first_ledger, first_message = self.mark_delete()
+        found = (0, 0)
+        for ledger in ledgers.ledgers():
+            if ledger.ledger_id < first_ledger:
+                continue
+            start = first_message if ledger.ledger_id == first_ledger else 0
+            messages = ledgers.published_counts(ledger)[1]
+            if start >= messages:
+                continue
+            try:
+                span = ledgers.span(ledger)
+                ordinal, stopped = span.file.end_of_old(before_ms, start, span.end)
+            except LedgerTrimmed:
+                continue
+            except errors.CorruptDataError:
+                # Nothing of it can be read. Who reads it is told, unless it is old as a whole.
+                if ledger.state != "sealed" or ledger.last_publish_ms >= before_ms:
+                    break
+                ordinal, stopped = messages, False
+            if ordinal > start:
+                found = (ledger.ledger_id, ordinal)
+            # What came since was not looked at.
+            if stopped or ordinal < messages:
+                break
+        return found
+
+    def use_policies(self, policies: MessagePolicies) -> None:
+        """Have them be in force, for the consumers that are there too."""
+        exempt = is_exempt_subscription(self.name)
+        self.core.set_message_ttl(0 if exempt else policies.ttl_seconds * 1000)
+        delayed = policies.delayed_delivery
+        self.dispatcher.set_delayed_delivery(delayed.active, delayed.early_ms)
 
     def position_behind(self, count: int) -> Position:
         """The position that has so many messages before it that are not acknowledged; the end of
@@ -242,6 +312,41 @@ class Subscription:
 
         position: Position = self.core.locked(find)
         return position
+
+    def position_behind_entries(self, count: int) -> Position:
+        """As position_behind, of entries that hold such a message."""
+        ledgers = self.topic.ledger
+        left = count
+        for ledger in ledgers.ledgers():
+            place = self._place_behind_entries(ledger, left)
+            if place[0]:
+                return place
+            left -= place[1]
+        return ledgers.end_position()
+
+    def _place_behind_entries(self, ledger: LedgerRecord, count: int) -> Position:
+        """The position in this ledger; (0, entries that hold one): it has fewer."""
+        found = 0
+        at = 0
+        try:
+            span = self.topic.ledger.span(ledger)
+            messages = self.topic.ledger.published_counts(ledger)[1]
+            while True:
+                look = partial(
+                    self.tracker.next_unacknowledged_message, ledger.ledger_id, at, messages
+                )
+                at = self.core.locked(look)
+                if at >= messages:
+                    return (0, found)
+                frame = span.file.frame(span.file.find_message(at, span.end), span.end)
+                if frame is None:
+                    return (0, found)
+                if found == count:
+                    return (ledger.ledger_id, at)
+                at = frame["first_message"] + frame["message_count"]
+                found += 1
+        except (LedgerTrimmed, errors.CorruptDataError):
+            return (0, found)
 
     def ledger_changed(self) -> None:
         """A ledger was added, sealed or removed."""
@@ -300,6 +405,7 @@ class Subscription:
         now_ms = self.runtime.clock.now_ms()
         found |= backlog_extent(self.mark_delete(), self.topic.ledger, now_ms)
         found |= self.dispatcher.statistics()
+        found["total_expired"], found["msg_rate_expired"] = self.core.expiry_statistics()
         return found
 
     # Life -----------------------------------------------------------------------------------------

@@ -419,6 +419,14 @@ class ProducerRegistry:
 
     # Looking --------------------------------------------------------------------------------------
 
+    def is_used(self) -> bool:
+        """Whether a producer is there, comes, or waits for its turn."""
+        with self._lock:
+            self._drop_void_reservation()
+            return bool(
+                self._open_count() or self._coming or self._waiting or self._holder is not None
+            )
+
     def open_producers(self) -> list[Producer]:
         return list(self._open().values())
 

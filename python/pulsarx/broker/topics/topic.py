@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from pulsarx import errors
 from pulsarx._pycore.ground.weak_list import WeakList
@@ -12,6 +12,8 @@ from pulsarx.broker.catalogue import changes
 from pulsarx.broker.folder.at_once import take_at_once
 from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
 from pulsarx.broker.policies.creation import check_subscription_type, may_create_subscription
+from pulsarx.broker.policies.message_policies import NO_SUBSCRIPTIONS, is_exempt_subscription
+from pulsarx.broker.topics.backlog_limits import BacklogLimits
 from pulsarx.broker.topics.deduplication import Deduplication, forget_snapshot, snapshot_path
 from pulsarx.broker.topics.producer_registry import ProducerRegistry
 from pulsarx.broker.topics.topic_gone import TopicGone
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.catalogue import Catalogue
     from pulsarx.broker.catalogue.state import SubscriptionRecord, TopicRecord
     from pulsarx.broker.ledgers.ledger_list import Position
+    from pulsarx.broker.policies.message_policies import InactiveTopics
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.schemas.registry import SchemaRegistry
     from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
@@ -40,8 +43,13 @@ class Topic:
     """Opens ledgers and cursors, attaches producers and consumers; its lock orders that. Calls of
     the control plane; hot calls do not come here."""
 
-    def __init__(self, runtime: BrokerRuntime, record: TopicRecord) -> None:
+    def __init__(
+        self, runtime: BrokerRuntime, record: TopicRecord, last_active_ms: int | None = None
+    ) -> None:
+        """last_active_ms: when it was used last; None: now."""
         self.runtime = runtime
+        now_ms = runtime.clock.now_ms()
+        self.last_active_ms = now_ms if last_active_ms is None else last_active_ms
         self.name: str = record.name
         self.lock = threading.RLock()
         self.decompressed_size_max = runtime.decompressed_size_max
@@ -61,15 +69,22 @@ class Topic:
             self._before_trimming,
         )
         self.topic_id = record.topic_id
+        policies = runtime.policies.of_topic(self.name)
+        self.policies = policies.messages  # as they are in force
+        self.backlog_limits = BacklogLimits(
+            self.name, runtime, self.ledger, lambda: list(self.subscriptions.values())
+        )
         # Told apart, and not stored again, are messages that are sent again; None: they are not.
         self.deduplication: Deduplication | None = None
-        if runtime.policies.of_topic(self.name).deduplication:
+        if policies.deduplication:
             self.deduplication = self._deduplication()
         elif (path := snapshot_path(runtime, record.topic_id)) is not None:
             forget_snapshot(path, runtime)
         for each in record.subscriptions.values():
             tracker = self._cursors().open(each)
-            self.subscriptions[each.name] = self._subscription(each.name, each, tracker)
+            made = self._subscription(each.name, each, tracker)
+            made.last_active_ms = self.last_active_ms
+            self.subscriptions[each.name] = made
 
     @property
     def is_gone(self) -> bool:
@@ -82,9 +97,15 @@ class Topic:
             raise TopicGone(f"{self.name}: it was deleted")
 
     def check_may_publish(self) -> None:
-        """TopicTerminated: it takes no more messages."""
+        """TopicTerminated: it takes no more messages. ProducerBlockedQuotaExceededError and
+        ...Exception: its backlog is larger than its quota."""
+        self.touch()
         if self.ledger.is_terminated:
             raise errors.TopicTerminated(f"{self.name} is terminated and takes no more messages")
+        if self.policies.quotas:
+            self.backlog_limits.check_may_publish(self.policies.quotas)
+            if self.backlog_limits.held_by is not None:  # there is room by now
+                self.check_backlog()
 
     @property
     def tail(self) -> LedgerTail:
@@ -115,13 +136,17 @@ class Topic:
     ) -> Subscription:
         from pulsarx.broker.subscriptions.subscription import Subscription
 
-        return Subscription(self, name, record, tracker)
+        made = Subscription(self, name, record, tracker)
+        if self.policies.ttl_seconds:
+            made.use_policies(self.policies)
+        return made
 
     def subscribe(self, request: SubscribeRequest, make: MakeConsumer) -> ConsumerCore:
         """Attach a consumer to a subscription, which is made when it does not exist."""
         with self.lock:
             self.runtime.state.require_open()  # else this consumer would never be closed
             self.check_not_gone()
+            self.touch()
             check_subscription_type(self.runtime, self.name, request.type_name)
             self._check_consumer_limit()
             name = request.subscription_name
@@ -229,6 +254,7 @@ class Topic:
         record = self.runtime.catalogue.state.topics[self.name].subscriptions[new.name]
         made = self._subscription(new.name, record, new.tracker)
         self.subscriptions[new.name] = made
+        self.touch()
         # A ledger that came since the tracker was made was told to the others only.
         made.ledger_changed()
         return made
@@ -251,6 +277,7 @@ class Topic:
             self.runtime.catalogue.commit([changes.remove_subscription(self.name, name)])
             del self.subscriptions[name]
             subscription.remove()
+            self.touch()
         self.trim()
 
     def reader_cursor(self, schema: object) -> ReaderCursor:
@@ -259,6 +286,7 @@ class Topic:
         made = ReaderCursor(self, schema)
         with self.lock:
             self.check_not_gone()
+            self.touch()
             if self._reader_cursors is None:
                 self._reader_cursors = WeakList()
             self._reader_cursors.add(made)
@@ -301,7 +329,27 @@ class Topic:
         )
 
     def apply_policies(self) -> None:
-        """Have what was set be in force, for the producers that are there too."""
+        """Have what was set be in force, for the producers and consumers that are there too."""
+        with self.lock:
+            if self._is_gone:
+                return
+            self.policies = self.runtime.policies.of_topic(self.name).messages
+            for subscription in self.all_subscriptions():
+                subscription.use_policies(self.policies)
+        with self.producers.unchanged() as producers:
+            for producer in producers.values():
+                self.instruct(producer)
+        self.expire()
+        self.check_backlog()
+        self.trim()
+
+    def instruct(self, producer: Any) -> None:
+        """Tell a producer what the policies want of it."""
+        producer.limit_delay(self.policies.delayed_delivery.delay_max_ms)
+        self.backlog_limits.admit(producer)
+
+    def apply_deduplication(self) -> None:
+        """As apply_policies, of the deduplication."""
         with self.producers.unchanged() as producers:
             if self._is_gone:
                 return
@@ -323,6 +371,7 @@ class Topic:
     def producer_left(self, name: str, producer: Any) -> None:
         """Its name is free again."""
         self.producers.remove(name, producer)
+        self.touch()
         if self.deduplication is not None:
             self.deduplication.left(name)
 
@@ -333,6 +382,61 @@ class Topic:
     @property
     def deduplication_status(self) -> str:
         return "Disabled" if self.deduplication is None else "Enabled"
+
+    # Inactivity -----------------------------------------------------------------------------------
+
+    def touch(self) -> None:
+        """It is used now."""
+        self.last_active_ms = self.runtime.clock.now_ms()
+
+    def is_inactive(self, policy: InactiveTopics) -> bool:
+        """Whether nobody has used it for as long as the policy says, and retention keeps nothing of
+        it."""
+        if self._is_used(policy.mode):
+            self.touch()
+            return False
+        idle_ms = self.runtime.clock.now_ms() - self.last_active_ms
+        if idle_ms < policy.seconds * 1000:
+            return False
+        if not self.ledger.entry_count():
+            return True
+        kept_minutes = self.runtime.policies.of_topic(self.name).retention.time_minutes
+        return 0 <= kept_minutes * 60_000 <= idle_ms
+
+    def _is_used(self, mode: str) -> bool:
+        for each in self.all_subscriptions():
+            each.detach_forgotten()
+        found = [each for each in self.all_subscriptions() if not is_exempt_subscription(each.name)]
+        if self.producers.is_used() or self.readers():
+            return True
+        if mode == NO_SUBSCRIPTIONS:
+            return bool(found)
+        return any(each.consumers() or each.backlog()[1] for each in found)
+
+    # Expiry and backlog ---------------------------------------------------------------------------
+
+    def expire(self) -> None:
+        """Acknowledge what is older than the messages of the topic may become, up to the first one
+        that is not."""
+        seconds = self.policies.ttl_seconds
+        if not seconds:
+            return
+        before_ms = self.runtime.clock.now_ms() - seconds * 1000
+        moved = False
+        for subscription in self.all_subscriptions():
+            with suppress(errors.SubscriptionNotFound):  # it was deleted meanwhile
+                moved = subscription.expire(before_ms) or moved
+        if moved:
+            self.trim_soon()
+
+    def check_backlog(self) -> None:
+        """Do what the backlog quotas say."""
+        quotas = self.policies.quotas
+        if not quotas and self.backlog_limits.held_by is None:
+            return
+        with suppress(errors.SubscriptionNotFound):  # it was deleted meanwhile
+            if self.backlog_limits.check(quotas, self.producers.open_producers):
+                self.trim_soon()
 
     # Statistics -----------------------------------------------------------------------------------
 
@@ -522,6 +626,7 @@ def delete_subscriptions(topics: list[Topic], name: str, force: bool) -> None:
         commit([changes.remove_subscription(topic.name, name) for topic in there])
         for topic in there:
             topic.subscriptions.pop(name).remove()
+            topic.touch()
     for topic in there:
         topic.trim_soon()
 

@@ -8,9 +8,11 @@ from contextlib import ExitStack
 
 from pulsarx import errors
 from pulsarx._pycore.ground.weak_list import WeakList
+from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.policies.creation import topic_creation
 from pulsarx.broker.topics.deduplication import forget_snapshot, snapshot_path
+from pulsarx.broker.topics.inactivity import Inactivity
 from pulsarx.broker.topics.partitioned_topic import (
     PartitionedTopic,
     check_is_whole,
@@ -20,6 +22,7 @@ from pulsarx.broker.topics.partitioned_topic import (
     growth,
     partition_count_of,
 )
+from pulsarx.broker.topics.policy_checks import PolicyChecks, tell
 from pulsarx.broker.topics.topic import Topic
 from pulsarx.broker.topics.topic_deletion import TopicDeletion, topics_of_namespace
 from pulsarx.topic_name import TopicName, check_is_for_users, is_system_topic
@@ -43,6 +46,9 @@ class TopicDirectory:
         self._topics: dict[str, Topic] = {}
         self._partitioned: dict[str, PartitionedTopic] = {}
         self._followers = WeakList()  # with created(name) and deleted(name)
+        self._inactivity = Inactivity(runtime, self)
+        self._checks = PolicyChecks(runtime, self.open_topics, self._inactivity)
+        self._checks.look_for_inactive()
 
     def watch(self, follower: Any) -> None:
         """Call follower.created(name) after each creation of a topic, with or without partitions,
@@ -53,6 +59,8 @@ class TopicDirectory:
 
     def _announce(self, created: list[TopicName]) -> None:
         for name in created:
+            if str(name) not in self._topics:
+                self._inactivity.note(str(name))
             for follower in self._followers.members():
                 follower.created(name)
 
@@ -92,15 +100,20 @@ class TopicDirectory:
         if found is not None:
             return found
         record = self._runtime.catalogue.state.topics.get(full)
+        record_is_new = record is None
         if record is None:
             record = self._create(name, create, created)
         check_is_whole(self._runtime.catalogue.state, name)
         try:
-            self._topics[full] = Topic(self._runtime, record)
+            active_ms = None if record_is_new else self._inactivity.active_ms(name)
+            topic = self._topics[full] = Topic(self._runtime, record, active_ms)
         except BaseException:
             self._runtime.list_cursors_again()
             raise
-        return self._topics[full]
+        if topic.policies.ttl_seconds:
+            self._runtime.background.post(topic.expire)
+        self._checks.needed_by(topic)
+        return topic
 
     def existing(self, name: TopicName) -> Topic:
         """TopicNotFound: there is none, and none is made."""
@@ -274,6 +287,7 @@ class TopicDirectory:
                 deletion.commit(more(self._runtime.catalogue.state))
                 for name in names:
                     self._topics.pop(name, None)
+                    self._inactivity.forget(name)
                     partitioned = self._partitioned.pop(name, None)
                     if partitioned is not None:
                         partitioned.is_deleted = True
@@ -295,10 +309,13 @@ class TopicDirectory:
 
     def unload(self, name: TopicName) -> None:
         """Seal what is open and write positions down; where nobody is attached, free its memory.
-        It is opened again when it is next named."""
+        It is opened again when it is next named. Without a folder it stays: there is nowhere to
+        open it from."""
         topic = self.existing(name)
         topic.producers.wait_for_forgotten()
         topic.rest()
+        if not self._runtime.keeps_cursors:
+            return
         with topic.lock, self._lock:
             if self._topics.get(topic.name) is not topic:
                 return
@@ -307,6 +324,7 @@ class TopicDirectory:
             except errors.NotAllowedError:
                 return
             del self._topics[topic.name]
+            self._inactivity.note(topic.name, topic.last_active_ms)
             topic.ledger.is_unloaded = True
             try:
                 topic.close()
@@ -344,12 +362,28 @@ class TopicDirectory:
             if holder is not None:  # before anybody else can come
                 for each in range(record.partition_count, partition_count):
                     topic.partition(each).producers.reserve(topic.holder_name, holder)
+        self._inactivity.note(topic.name)
         topic.has_grown(partition_count)
 
-    def apply_policies(self) -> None:
-        """Have what was set be in force on all topics, open or not."""
+    def apply_message_policies(self, target: str) -> None:
+        """Have the policies of a namespace, or of a topic with its partitions, be in force on the
+        topics that are open. Those that are not find them when they are opened."""
         for topic in self.open_topics():
-            topic.apply_policies()
+            name = TopicName.of(topic.name)
+            if target in (name.namespace_name, name.partitioned_name):
+                # The policy is set, whatever fails of what it does at once: that is tried again.
+                tell(attempt(topic.apply_policies), topic)
+                self._checks.needed_by(topic)
+        self._checks.look_for_inactive()
+
+    def close_checks(self) -> None:
+        """Nothing is looked at any more."""
+        self._checks.close()
+
+    def apply_policies(self) -> None:
+        """Have what was set about deduplication be in force on all topics, open or not."""
+        for topic in self.open_topics():
+            topic.apply_deduplication()
         with self._lock:
             for record in list(self._runtime.catalogue.state.topics.values()):
                 path = snapshot_path(self._runtime, record.topic_id)

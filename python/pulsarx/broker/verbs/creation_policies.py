@@ -1,8 +1,12 @@
-"""Verbs about the policies of `policies/creation`, of a namespace or a topic."""
+"""Verbs about the policies of `policies/creation` and `policies/message_policies`, of a namespace
+or a topic."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from pulsarx.broker.policies.creation import NAMESPACE_POLICIES, TOPIC_POLICIES
+from pulsarx.broker.policies.message_policies import CHECKS, check_no_conflict
 from pulsarx.broker.verbs.verb import Verb
 from pulsarx.topic_name import TopicName
 
@@ -17,14 +21,24 @@ if TYPE_CHECKING:
 
 def set_namespace_policy(broker: Broker, namespace: str, policy: dict[str, Any]) -> None:
     """policy: its name and its value; None takes it away."""
-    name, value = _checked(NAMESPACE_POLICIES, policy)
-    broker.policies.set_namespace_policy(namespace, name, value)
+    name, value = _checked({**NAMESPACE_POLICIES, **CHECKS}, policy)
+    check = _check(broker, f"set {name} of namespace {namespace}")
+    broker.policies.set_namespace_policy(namespace, name, value, check)
+    if name in CHECKS:
+        broker.topics.apply_message_policies(namespace)
 
 
 def set_topic_policy(broker: Broker, topic: str, policy: dict[str, Any]) -> None:
     """As set_namespace_policy, of a topic, or the partitioned one it is a partition of."""
-    name, value = _checked(TOPIC_POLICIES, policy)
-    broker.policies.set_topic_policy(TopicName.of(topic).partitioned_name, name, value)
+    name, value = _checked({**TOPIC_POLICIES, **CHECKS}, policy)
+    full = TopicName.of(topic).partitioned_name
+    broker.policies.set_topic_policy(full, name, value, _check(broker, f"set {name} of {full}"))
+    if name in CHECKS:
+        broker.topics.apply_message_policies(full)
+
+
+def _check(broker: Broker, what: str) -> Callable[[dict[str, Any]], None]:
+    return partial(check_no_conflict, what, broker.settings.options)
 
 
 def _checked(

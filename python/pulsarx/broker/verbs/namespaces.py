@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.broker.catalogue import changes
-from pulsarx.broker.policies.retention import RetentionPolicy
+from pulsarx.broker.policies.message_policies import RETENTION
 from pulsarx.broker.topics.topic_deletion import topics_of_namespace
+from pulsarx.broker.verbs.creation_policies import set_namespace_policy
 from pulsarx.broker.verbs.tenants import namespaces_of, require_tenant
 from pulsarx.broker.verbs.verb import Verb
 from pulsarx.topic_name import TopicName, check_namespace_name, is_system_topic
@@ -85,15 +86,10 @@ def get_policies(folder: OpenFolder, namespace: str) -> dict[str, Any]:
 
 
 def set_retention(broker: Broker, namespace: str, time_minutes: int, size_mb: int) -> None:
-    """-1: without limit; 0 in either: not at all. ValueError: below that."""
-    for name, value in (("time_minutes", time_minutes), ("size_mb", size_mb)):
-        if value < -1:
-            raise ValueError(f"{name} is {value}; it must be -1 (without limit), 0 or more")
-    policy = RetentionPolicy(time_minutes, size_mb)
-    broker.policies.set_namespace_retention(namespace, policy)
-    for topic in broker.topics.open_topics():
-        if topic.name.split("://", 1)[1].startswith(namespace + "/"):
-            topic.trim()
+    """-1: without limit; 0 in either: not at all. ValueError: below that. As `set_policy`, for
+    processes of earlier versions."""
+    value = {"time_minutes": time_minutes, "size_mb": size_mb}
+    set_namespace_policy(broker, namespace, {RETENTION: value})
 
 
 def get_retention(folder: OpenFolder, namespace: str) -> list[int]:

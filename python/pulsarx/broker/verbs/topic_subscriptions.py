@@ -102,8 +102,10 @@ def expire_messages(broker: Broker, topic: str, name: str, seconds: int) -> None
         raise ValueError(f"expire_messages: {seconds} seconds; it must be 0 or more")
     before_ms = broker.runtime.clock.now_ms() - seconds * 1000
     for each, subscription in _subscriptions(topics_of(broker, topic), name):
-        find = partial(each.ledger.position_at_time, before_ms)
-        _acknowledge_before(each, subscription, find)
+        with locked_in_order([each]):
+            expired = subscription.expire(before_ms)
+        if expired:
+            each.trim_soon()
 
 
 def _acknowledge_before(

@@ -156,6 +156,16 @@ def get_last_message_id(folder: OpenFolder, topic: str) -> str:
     return folder.topic(name, create=False).ledger.last_message_id().to_text()
 
 
+def get_backlog_size(folder: OpenFolder, topic: str, message_id: str) -> int:
+    """Bytes of the entries from a message on. OperationNotSupported: it has partitions."""
+    from pulsarx._pycore.message.message_id import MessageId
+    from pulsarx.broker.subscriptions.backlog import backlog_extent
+
+    ledger = folder.topic(_existing(folder, topic), create=False).ledger
+    position = ledger.position_of(MessageId.from_text(message_id), True)
+    return backlog_extent(position, ledger, 0)["backlog_size"]
+
+
 def get_partitioned_topic_metadata(folder: OpenFolder, topic: str) -> dict[str, int]:
     return {"partitions": partition_count_of(folder.catalogue.state, _existing(folder, topic))}
 
@@ -217,6 +227,7 @@ VERBS = {
     "topics.truncate": Verb(truncate, _TOPIC, removes=True),
     "topics.unload": Verb(unload, _TOPIC),
     "topics.get_last_message_id": Verb(get_last_message_id, _TOPIC, reads=True),
+    "topics.get_backlog_size": Verb(get_backlog_size, {**_TOPIC, "message_id": str}, reads=True),
     "topics.stats": Verb(stats, _TOPIC, reads=True),
     "topics.partitioned_stats": Verb(partitioned_stats, _TOPIC, reads=True),
 }

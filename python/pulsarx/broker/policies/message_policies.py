@@ -1,0 +1,249 @@
+"""The policies about what becomes of stored messages, and of topics nobody uses: expiry, retention,
+backlog quotas, delayed delivery, inactive topics and subscriptions. A topic's policy wins over its
+namespace's, that over the broker's options."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.broker_options import BACKLOG_QUOTA_POLICIES, INACTIVE_TOPIC_MODES, INT32_MAX
+from pulsarx.topic_name import TopicName, is_system_subscription, is_system_topic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx.broker_options import BrokerOptions
+
+INT64_MAX = 2**63 - 1
+RETENTION = "retention"
+MESSAGE_TTL = "message_ttl"
+DELAYED_DELIVERY = "delayed_delivery"
+INACTIVE_TOPICS = "inactive_topics"
+SUBSCRIPTION_EXPIRATION = "subscription_expiration_time"
+DESTINATION_STORAGE, MESSAGE_AGE = "destination_storage", "message_age"
+QUOTA_TYPES = (DESTINATION_STORAGE, MESSAGE_AGE)
+HOLD, EXCEPTION, EVICTION = BACKLOG_QUOTA_POLICIES
+NO_SUBSCRIPTIONS, CAUGHT_UP = INACTIVE_TOPIC_MODES
+
+
+def is_exempt(name: TopicName) -> bool:
+    """Whether no policy of this module holds on a topic, because it is not one of users: the
+    system's, and those whose own name begins with two underscores."""
+    local = name.partitioned_name.rpartition("/")[2]
+    return local.startswith("__") or is_system_topic(name)
+
+
+def is_exempt_subscription(name: str) -> bool:
+    """Whether a subscription neither expires nor counts as one, because users do not have it."""
+    return is_system_subscription(name)
+
+
+class BacklogQuota:
+    """A limit, of bytes or of seconds, and what is done above it. A value."""
+
+    __slots__ = ("limit", "policy")
+
+    def __init__(self, limit: int, policy: str) -> None:
+        """limit: -1 for none."""
+        self.limit = limit
+        self.policy = policy
+
+
+class InactiveTopics:
+    """When a topic that nobody uses is deleted. A value."""
+
+    __slots__ = ("enabled", "mode", "seconds")
+
+    def __init__(self, mode: str, seconds: int, enabled: bool) -> None:
+        self.mode = mode
+        self.seconds = seconds
+        self.enabled = enabled
+
+
+class DelayedDelivery:
+    """Whether messages wait for their time, how much before it they may come, and how long they
+    may be told to wait (0: without limit). A value."""
+
+    __slots__ = ("active", "delay_max_ms", "early_ms")
+
+    def __init__(self, active: bool, early_ms: int, delay_max_ms: int) -> None:
+        self.active = active
+        self.early_ms = early_ms
+        self.delay_max_ms = delay_max_ms
+
+
+class MessagePolicies:
+    """What holds on one topic. A value. ttl_seconds, subscription_expiration_minutes: 0 for off."""
+
+    __slots__ = (
+        "delayed_delivery", "inactive_topics", "quotas", "subscription_expiration_minutes",
+        "ttl_seconds",
+    )  # fmt: skip
+
+    def __init__(self, policies: dict[str, Any], options: BrokerOptions, exempt: bool) -> None:
+        """policies: what is set, the topic's over the namespace's. exempt: see is_exempt."""
+        self.ttl_seconds: int = policies.get(MESSAGE_TTL, options.ttl_duration_default_in_seconds)
+        self.subscription_expiration_minutes: int = policies.get(
+            SUBSCRIPTION_EXPIRATION, options.subscription_expiration_time_minutes
+        )
+        self.quotas = _quotas(policies, options)
+        self.inactive_topics = _inactive_topics(policies, options)
+        self.delayed_delivery = _delayed_delivery(policies, options)
+        if exempt:
+            self.ttl_seconds = self.subscription_expiration_minutes = 0
+            self.quotas = {}
+            self.inactive_topics.enabled = False
+
+
+def _quotas(policies: dict[str, Any], options: BrokerOptions) -> dict[str, BacklogQuota]:
+    """By type; none where there is no limit, or nobody looks."""
+    if not options.backlog_quota_check_enabled:
+        return {}
+    defaults = {
+        DESTINATION_STORAGE: options.backlog_quota_default_limit_bytes,
+        MESSAGE_AGE: options.backlog_quota_default_limit_second,
+    }
+    found = {}
+    for kind, default in defaults.items():
+        value = policies.get(quota_name(kind))
+        limit = default if value is None else value[_LIMITS[kind]]
+        if limit > 0:
+            policy = options.backlog_quota_default_retention_policy
+            found[kind] = BacklogQuota(limit, policy if value is None else value["policy"])
+    return found
+
+
+def _inactive_topics(policies: dict[str, Any], options: BrokerOptions) -> InactiveTopics:
+    found = policies.get(INACTIVE_TOPICS)
+    if found is not None:
+        return InactiveTopics(found["mode"], found["seconds"], found["enabled"])
+    seconds = options.broker_delete_inactive_topics_max_inactive_duration_seconds
+    return InactiveTopics(
+        options.broker_delete_inactive_topics_mode,
+        seconds or options.broker_delete_inactive_topics_frequency_seconds,
+        options.broker_delete_inactive_topics_enabled,
+    )
+
+
+def _delayed_delivery(policies: dict[str, Any], options: BrokerOptions) -> DelayedDelivery:
+    found = policies.get(DELAYED_DELIVERY)
+    active, tick_ms = options.delayed_delivery_enabled, options.delayed_delivery_tick_time_millis
+    delay_max_ms = options.delayed_delivery_max_delay_in_millis
+    if found is not None:
+        active, tick_ms = found["active"], found["tick_time_millis"]
+        delay_max_ms = found["max_delivery_delay_in_millis"] or delay_max_ms
+    strict = options.is_delayed_delivery_deliver_at_time_strict
+    return DelayedDelivery(active, 0 if strict else tick_ms, delay_max_ms)
+
+
+def quota_name(kind: str) -> str:
+    """The name of the policy that holds the quota of a type."""
+    return f"backlog_quota_{kind}"
+
+
+# Checking what is set ---------------------------------------------------------------------------
+
+_LIMITS = {DESTINATION_STORAGE: "limit_size", MESSAGE_AGE: "limit_time"}
+
+
+def _whole(name: str, value: object, lowest: int, highest: int = INT32_MAX) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
+        raise ValueError(f"{name} must be an int from {lowest} to {highest}, not {value!r:.100}")
+    return value
+
+
+def _fields(policy: str, value: object, names: set[str]) -> dict[str, Any]:
+    if not isinstance(value, dict) or set(value) != names:
+        raise ValueError(f"{policy}: {value!r:.200} is no such policy")
+    return value
+
+
+def _ttl(value: object) -> object:
+    return _whole("message_ttl", value, 0)
+
+
+def _retention(value: object) -> object:
+    found = _fields(RETENTION, value, {"time_minutes", "size_mb"})
+    for name in ("time_minutes", "size_mb"):
+        _whole(f"{RETENTION}: {name}", found[name], -1)
+    return found
+
+
+def _quota_check(kind: str) -> Callable[[object], object]:
+    def check(value: object) -> object:
+        found = _fields("backlog_quota", value, {"limit_size", "limit_time", "policy"})
+        if found["policy"] not in BACKLOG_QUOTA_POLICIES:
+            raise ValueError(
+                f"backlog_quota: policy must be {', '.join(BACKLOG_QUOTA_POLICIES)}, not "
+                f"{found['policy']!r:.100}"
+            )
+        for name, highest in (("limit_size", INT64_MAX), ("limit_time", INT32_MAX)):
+            if found[name] == 0:
+                raise ValueError(f"backlog_quota: {name} is 0; it must be more, or -1: no limit")
+            _whole(f"backlog_quota: {name}", found[name], -1, highest)
+        if found[_LIMITS[kind]] < 0:
+            raise ValueError(f"backlog_quota of type {kind}: give {_LIMITS[kind]}, or remove it")
+        return found
+
+    return check
+
+
+def _inactive(value: object) -> object:
+    found = _fields(INACTIVE_TOPICS, value, {"mode", "seconds", "enabled"})
+    if found["mode"] not in INACTIVE_TOPIC_MODES:
+        raise ValueError(
+            f"{INACTIVE_TOPICS}: mode must be {' or '.join(INACTIVE_TOPIC_MODES)}, not "
+            f"{found['mode']!r:.100}"
+        )
+    _whole(f"{INACTIVE_TOPICS}: seconds", found["seconds"], 1)
+    _flag(f"{INACTIVE_TOPICS}: enabled", found["enabled"])
+    return found
+
+
+def _expiration(value: object) -> object:
+    return _whole(SUBSCRIPTION_EXPIRATION, value, 0)
+
+
+def _delayed(value: object) -> object:
+    names = {"active", "tick_time_millis", "max_delivery_delay_in_millis"}
+    found = _fields(DELAYED_DELIVERY, value, names)
+    _flag(f"{DELAYED_DELIVERY}: active", found["active"])
+    _whole(f"{DELAYED_DELIVERY}: tick_time_millis", found["tick_time_millis"], 1)
+    name = "max_delivery_delay_in_millis"
+    _whole(f"{DELAYED_DELIVERY}: {name}", found[name], 0, INT64_MAX)
+    return found
+
+
+def _flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be bool, not {value!r:.100}")
+
+
+CHECKS: dict[str, Callable[[object], object]] = {
+    MESSAGE_TTL: _ttl,
+    RETENTION: _retention,
+    DELAYED_DELIVERY: _delayed,
+    INACTIVE_TOPICS: _inactive,
+    SUBSCRIPTION_EXPIRATION: _expiration,
+    **{quota_name(kind): _quota_check(kind) for kind in QUOTA_TYPES},
+}
+
+
+def check_no_conflict(what: str, options: BrokerOptions, policies: dict[str, Any]) -> None:
+    """NotAllowedError: the backlog quota would allow as many bytes as retention keeps, or more.
+    policies: in force, by name."""
+    time_minutes = options.default_retention_time_in_minutes
+    size_mb = options.default_retention_size_in_mb
+    if (retention := policies.get(RETENTION)) is not None:
+        time_minutes, size_mb = retention["time_minutes"], retention["size_mb"]
+    limit = options.backlog_quota_default_limit_bytes
+    if (quota := policies.get(quota_name(DESTINATION_STORAGE))) is not None:
+        limit = quota["limit_size"]
+    if size_mb <= 0 or time_minutes == 0:
+        return  # nothing is kept, or everything
+    if limit >= size_mb << 20:
+        raise errors.NotAllowedError(
+            f"{what}: retention keeps {size_mb} MiB, which must be more than the limit of the "
+            f"backlog quota, {limit} bytes"
+        )

@@ -1,0 +1,145 @@
+"""The reader of a partitioned topic: what `Client.create_reader` returns for one."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+
+from pulsarx import errors
+from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
+from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx.closing import attempt
+from pulsarx.consuming.partition_follower import PartitionFollower
+from pulsarx.consuming.seek_position import check_seek_target, reader_position
+from pulsarx.message_id import MessageId
+from pulsarx.reader import Reader
+from pulsarx.schema.schema import T
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx._pycore.consume.consumer_core import ConsumerCore
+    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
+    from pulsarx.broker.topics.reader_cursor import ReaderCursor
+    from pulsarx.broker.topics.topic import Topic
+    from pulsarx.listening.listener_pool import ListenerPool
+    from pulsarx.options.members import ReaderOptions
+
+_EVERYWHERE = (MessageId.earliest, MessageId.latest)
+
+
+class PartitionedReader(Reader[T]):
+    """A Reader made of one cursor a partition. Any thread may call.
+
+    It takes from the partitions in turn, and keeps the order within each. Partitions that the topic
+    gets while it is open are read from their beginning.
+    """
+
+    def __init__(self, name: str, options: ReaderOptions, pool: ListenerPool) -> None:
+        """Its partitions are added by attach. OperationNotSupported: it is to start at a message,
+        which is of one partition alone."""
+        if options.start_message_id not in _EVERYWHERE:
+            raise errors.OperationNotSupported(
+                f"create_reader(start_message_id={options.start_message_id}) on {name}: a reader "
+                "of a partitioned topic starts at MessageId.earliest or MessageId.latest; then "
+                "seek, which moves the partition of an id"
+            )
+        self._several = MultiConsumerCore()
+        super().__init__(self._several, None, name, options, pool)
+        self._growing = threading.RLock()  # taken by calls of the control plane only
+        self._left = False
+        self._partitions: list[tuple[ConsumerCore, ReaderCursor]] = []
+        self._follower: PartitionFollower | None = None
+
+    def attach(self, broker: Broker, topic: PartitionedTopic) -> None:
+        """Begin to read all partitions. TopicGone: the topic was deleted meanwhile. A call of the
+        control plane."""
+        options, reader = self._options, weakref.ref(self)  # which its topic does not keep
+
+        def attach_one(found: Topic, is_new: bool) -> None:
+            start = MessageId.earliest if is_new else options.start_message_id
+            inclusive = options.start_message_id_inclusive
+            position = reader_position(found.ledger, start, inclusive)
+            cursor = found.reader_cursor(options.schema)
+            core = cursor.attach(position)
+            whole = reader()
+            if whole is not None:
+                whole._add(core, cursor)
+
+        self._follower = PartitionFollower(topic, broker.runtime, attach_one)
+        self._follower.start()
+
+    def _add(self, core: ConsumerCore, cursor: ReaderCursor) -> None:
+        with self._growing:
+            if self._left:
+                core.shut()
+                return
+            self._partitions.append((core, cursor))
+            self._several.add(core)
+
+    def get_last_message_id(self) -> MessageId:
+        """Raises OperationNotSupported, as in the official client: each partition has its own."""
+        self._core.require_open()
+        raise errors.OperationNotSupported(
+            f"get_last_message_id of {len(self._partitions)} partitions; ask a reader of one"
+        )
+
+    def seek(self, messageid: MessageId | int) -> None:
+        """Move all partitions to a publish time in ms, or to `MessageId.earliest` or
+        `MessageId.latest`; by the id of a message, its partition alone, as Reader.seek does.
+
+        OperationNotSupported: no partition has the ledger of the id.
+        """
+        self._core.require_open()
+        check_seek_target(messageid)
+        control_plane.perform(self._seek, (messageid,))
+
+    def _seek(self, messageid: MessageId | int) -> None:
+        with self._growing:
+            partitions = list(self._partitions)
+        if isinstance(messageid, MessageId) and messageid not in _EVERYWHERE:
+            partitions = [each for each in partitions if _is_of(messageid, each[1])]
+            if not partitions:
+                raise errors.OperationNotSupported(
+                    f"seek to {messageid}: it is of no partition of {self._name}; seek to a time"
+                )
+        inclusive = self._options.start_message_id_inclusive
+        self._with_each(
+            partitions,
+            lambda _, cursor: cursor.seek(
+                reader_position(cursor.topic.ledger, messageid, inclusive)
+            ),
+        )
+
+    def _leave(self) -> None:
+        with self._growing:
+            self._left = True
+            partitions = list(self._partitions)
+        self._several.shut()
+        self._several.silence()
+        self._with_each(partitions, lambda core, _: core.shut())
+
+    def _with_each(
+        self,
+        partitions: list[tuple[ConsumerCore, ReaderCursor]],
+        step: Callable[[ConsumerCore, ReaderCursor], object],
+    ) -> None:
+        """Take the step with all of them, also where one fails; then say so."""
+        failure: Exception | None = None
+        for core, cursor in partitions:
+            failure = attempt(lambda: step(core, cursor)) or failure  # noqa: B023  # called at once
+        if failure is not None:
+            raise failure
+
+
+def _is_of(message_id: MessageId, cursor: ReaderCursor) -> bool:
+    """Whether the id is of a partition, which may have trimmed its ledger."""
+    ledger: Any = cursor.topic.ledger
+    if ledger.has_ledger(message_id.ledger_id()):
+        return True
+    return message_id.partition() == cursor.topic.tail.partition and bool(
+        ledger.may_have_had(message_id.ledger_id())
+    )

@@ -1,0 +1,103 @@
+"""`make oracle`: runs every scenario on a real Pulsar and on PulsarX, and compares what they saw.
+
+    python tests/oracle/oracle.py [--own-only] [NAME...]
+
+NAME: scenarios that begin so. --own-only: no broker; fails where a scenario ends with an error.
+Every difference stands in differences.md with its reason. An unlisted one fails, and so does a
+listed one that is not there any more. Ends with 0 when all is as listed, and when there is no
+Java or Maven: that is said.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from real_pulsar import VERSION, Missing, RealPulsar
+
+HERE = Path(__file__).resolve().parent
+DIFFERENCES = HERE / "differences.md"
+RUN = f"{int(time.time()):x}"
+_ROW = re.compile(r"^\| `([^`]+)` \| (.+) \|$")
+
+
+def differences() -> dict[str, str]:
+    """The reason of each listed difference, by the scenario's name; `*` at its end: all such."""
+    rows = (_ROW.match(line) for line in DIFFERENCES.read_text().splitlines())
+    return {row[1]: row[2] for row in rows if row}
+
+
+def reason_for(name: str, listed: dict[str, str]) -> str | None:
+    """The entry of the list that names this scenario."""
+    for entry in listed:
+        if name == entry or (entry.endswith("*") and name.startswith(entry[:-1])):
+            return entry
+    return None
+
+
+def run(package: str, place: str, names: list[str]) -> dict[str, Any]:
+    """What they saw. Topics are called the same on either side: names decide some answers."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as output:
+        command = [sys.executable, str(HERE / "run_scenarios.py"), package, place, RUN, output.name]
+        subprocess.run([*command, *names], check=True)
+        return dict(json.loads(Path(output.name).read_text()))
+
+
+def judge(
+    real: dict[str, Any], own: dict[str, Any], listed: dict[str, str], *, all_ran: bool
+) -> list[str]:
+    """A line for each thing that is not as listed."""
+    told: list[str] = []
+    used: set[str] = set()
+    for name in real:
+        if real[name] == own.get(name):
+            continue
+        entry = reason_for(name, listed)
+        if entry is None:
+            told.append(f"{name}:\n  Pulsar   {real[name]}\n  PulsarX  {own.get(name)}")
+        else:
+            used.add(entry)
+    if all_ran:
+        told += [f"{entry}: listed, and there is no difference" for entry in listed.keys() - used]
+    return told
+
+
+def failed(found: dict[str, Any]) -> list[str]:
+    """Scenarios that an error ended: they say nothing about the packages."""
+    return [
+        f"{name}: {answer['failed']}"
+        for name, answer in found.items()
+        if isinstance(answer, dict) and "failed" in answer
+    ]
+
+
+def main(arguments: list[str]) -> int:
+    own_only = "--own-only" in arguments
+    names = [each for each in arguments if each != "--own-only"]
+    with tempfile.TemporaryDirectory() as folder:
+        own = run("pulsarx", f"{folder}/own", names)
+    if own_only:
+        told = failed(own)
+    else:
+        try:
+            with RealPulsar() as broker:
+                real = run("pulsar", f"{broker.url},{broker.web_url}", names)
+        except Missing as error:
+            print(f"skipped: {error}")
+            return 0
+        told = [f"on Pulsar: {each}" for each in failed(real)]
+        told += judge(real, own, differences(), all_ran=not names)
+    print("\n".join(told))
+    what = "on PulsarX alone" if own_only else f"against Apache Pulsar {VERSION}"
+    print(f"{len(own)} scenarios {what}: {len(told)} not as expected")
+    return 1 if told else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

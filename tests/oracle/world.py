@@ -1,0 +1,290 @@
+"""What a scenario sees: one of the two packages, and a broker behind it.
+
+A scenario is a function that takes a `World`, uses the official client's API, and returns what it
+has seen: nothing but what JSON can say, and nothing that differs from run to run. `@scenario` names
+it after its module and itself; with `each=` it is run once for each value.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterable
+from typing import Any
+
+# Long enough for a message that is on its way, and for "there is none".
+PATIENCE_MS = 5000
+NOTHING_MS = 400
+
+SCENARIOS: dict[str, Callable[[World], Any]] = {}
+TYPES = ("Exclusive", "Failover", "Shared", "KeyShared")
+
+
+def scenario(
+    function: Callable[..., Any] | None = None, *, each: Iterable[Any] | None = None
+) -> Any:
+    """Add a function to the scenarios; each: it is called with the world and one of these."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+        if each is None:
+            _add(name, function)
+        for value in each or ():
+            _add(f"{name}[{value}]", lambda world, value=value: function(world, value))
+        return function
+
+    return add if function is None else add(function)
+
+
+def _add(name: str, function: Callable[[World], Any]) -> None:
+    if name in SCENARIOS:
+        raise ValueError(f"two scenarios are called {name}")
+    SCENARIOS[name] = function
+
+
+class World:
+    """A package (`pulsar`), its broker, and topics that nobody else uses."""
+
+    def __init__(
+        self, pulsar: Any, url: str, admin: Any, prefix: str, options: dict[str, Any]
+    ) -> None:
+        """prefix: of the topics' names. options: of every client."""
+        self.pulsar = pulsar
+        self.url = url
+        self.admin = admin
+        self.prefix = prefix
+        self._options = options
+        self._clients: list[Any] = []
+        self._kept: list[Any] = []  # what a scenario made and named nowhere lives as long as it
+
+    def client(self, **options: Any) -> Any:
+        """A client of its own, closed at the end."""
+        made = self.pulsar.Client(self.url, **(self._options | options))
+        self._clients.append(made)
+        return made
+
+    def close(self) -> None:
+        for each in self._clients:
+            try:
+                each.close()
+            except self.pulsar.PulsarException:
+                pass
+
+    def topic(self, label: str = "topic") -> str:
+        """The full name of a topic; the same for the same label."""
+        return f"persistent://public/default/{self.prefix}-{label}"
+
+    def partitioned(self, count: int, label: str = "partitioned") -> str:
+        topic = self.topic(label)
+        self.admin.create_partitioned(topic, count)
+        return topic
+
+    # What is said in short --------------------------------------------------------------------
+
+    def subscribe(
+        self,
+        client: Any,
+        kind: str = "Exclusive",
+        topic: Any = None,
+        name: str = "subscription",
+        **options: Any,
+    ) -> Any:
+        """A consumer from Earliest."""
+        options.setdefault("initial_position", self.pulsar.InitialPosition.Earliest)
+        consumer_type = getattr(self.pulsar.ConsumerType, kind)
+        made = client.subscribe(topic or self.topic(), name, consumer_type, **options)
+        self._kept.append(made)
+        return made
+
+    def send(self, client: Any, payloads: Iterable[Any], topic: str = "", **options: Any) -> None:
+        """Each payload in an entry of its own; (payload, key) with that key."""
+        producer = client.create_producer(topic or self.topic(), **options)
+        for each in payloads:
+            payload, key = each if isinstance(each, tuple) else (each, None)
+            producer.send(payload, partition_key=key)
+        producer.close()
+
+    def send_batch(self, client: Any, payloads: Iterable[Any], topic: str = "") -> None:
+        """All in one batch."""
+        producer = client.create_producer(
+            topic or self.topic(), batching_enabled=True, batching_max_publish_delay_ms=60_000
+        )
+        for payload in payloads:
+            producer.send_async(payload, lambda *_: None)
+        producer.flush()
+        producer.close()
+
+    def receive(self, consumer: Any, count: int, *, acknowledge: bool = False) -> list[Any]:
+        """So many messages, or fewer and "Timeout"."""
+        found: list[Any] = []
+        for _ in range(count):
+            try:
+                message = consumer.receive(PATIENCE_MS)
+            except self.pulsar.Timeout:
+                return [*found, "Timeout"]
+            found.append(text(message.data()))
+            if acknowledge:
+                consumer.acknowledge(message)
+        return found
+
+    def messages(self, consumer: Any, count: int) -> list[Any]:
+        return [consumer.receive(PATIENCE_MS) for _ in range(count)]
+
+    def is_empty(self, consumer: Any) -> bool:
+        """Whether nothing comes."""
+        try:
+            consumer.receive(NOTHING_MS)
+        except self.pulsar.Timeout:
+            return True
+        return False
+
+    def read(self, reader: Any) -> list[str]:
+        found = []
+        while reader.has_message_available():
+            found.append(text(reader.read_next(PATIENCE_MS).data()))
+        return found
+
+    def outcome(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> str:
+        """ "ok", or the name of the exception."""
+        try:
+            self._kept.append(function(*arguments, **options))
+        except Exception as error:
+            return type(error).__name__
+        return "ok"
+
+    def settle(self, holds: Callable[[], bool]) -> None:
+        """Return once it holds: acknowledgements and statistics arrive some time later."""
+        pause = threading.Event()
+        for _ in range(PATIENCE_MS // 20):
+            if holds():
+                return
+            pause.wait(0.02)
+
+
+def text(data: bytes) -> str:
+    return data.decode("latin-1") if len(data) < 100 else f"{len(data)} bytes"
+
+
+def place(message_id: Any) -> list[int]:
+    """Where in its ledger: ledgers are numbered differently."""
+    return [message_id.partition(), message_id.entry_id(), message_id.batch_index()]
+
+
+class RealAdmin:
+    """The few administrative calls that scenarios need, over REST."""
+
+    def __init__(self, web_url: str) -> None:
+        self._url = f"{web_url}/admin/v2"
+
+    def _call(self, method: str, path: str, body: Any = None) -> Any:
+        request = urllib.request.Request(
+            f"{self._url}/{urllib.parse.quote(path, safe='/?=&%')}",
+            data=None if body is None else json.dumps(body).encode(),
+            method=method,
+            headers={"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            data = answer.read()
+        return json.loads(data) if data else None
+
+    @staticmethod
+    def _path(topic: str) -> str:
+        return topic.replace("://", "/")
+
+    def create_partitioned(self, topic: str, count: int) -> None:
+        self._call("PUT", f"{self._path(topic)}/partitions", count)
+
+    def update_partitioned(self, topic: str, count: int) -> None:
+        self._call("POST", f"{self._path(topic)}/partitions", count)
+
+    def create(self, topic: str) -> None:
+        self._call("PUT", self._path(topic))
+
+    def delete(self, topic: str, force: bool = False) -> None:
+        self._call("DELETE", f"{self._path(topic)}?force={str(force).lower()}")
+
+    def terminate(self, topic: str) -> None:
+        self._call("POST", f"{self._path(topic)}/terminate")
+
+    def unload(self, topic: str) -> None:
+        self._call("PUT", f"{self._path(topic)}/unload")
+
+    def subscriptions(self, topic: str) -> list[str]:
+        return sorted(self._call("GET", f"{self._path(topic)}/subscriptions"))
+
+    def backlog(self, topic: str, subscription: str) -> int:
+        found = self._call("GET", f"{self._path(topic)}/stats?getPreciseBacklog=true")
+        return int(found["subscriptions"][subscription]["msgBacklog"])
+
+    def skip(self, topic: str, subscription: str, count: int) -> None:
+        self._call("POST", f"{self._path(topic)}/subscription/{subscription}/skip/{count}")
+
+    def skip_all(self, topic: str, subscription: str) -> None:
+        self._call("POST", f"{self._path(topic)}/subscription/{subscription}/skip_all")
+
+    def delete_subscription(self, topic: str, subscription: str, force: bool = False) -> None:
+        path = f"{self._path(topic)}/subscription/{subscription}"
+        self._call("DELETE", f"{path}?force={str(force).lower()}")
+
+    def create_namespace(self, namespace: str) -> None:
+        self._call("PUT", f"namespaces/{namespace}", {})
+
+    def set_schema_strategy(self, namespace: str, strategy: str) -> None:
+        path = f"namespaces/{namespace}/schemaCompatibilityStrategy"
+        self._call("PUT", path, strategy)
+
+    def schema_versions(self, topic: str) -> int:
+        path = self._path(topic).split("/", 1)[1]
+        return len(self._call("GET", f"schemas/{path}/schemas")["getSchemaResponses"])
+
+
+class OwnAdmin:
+    """The same calls, by `client.admin`."""
+
+    def __init__(self, admin: Any) -> None:
+        self._admin = admin
+
+    def create_partitioned(self, topic: str, count: int) -> None:
+        self._admin.topics.create_partitioned_topic(topic, count)
+
+    def update_partitioned(self, topic: str, count: int) -> None:
+        self._admin.topics.update_partitioned_topic(topic, count)
+
+    def create(self, topic: str) -> None:
+        self._admin.topics.create_non_partitioned_topic(topic)
+
+    def delete(self, topic: str, force: bool = False) -> None:
+        self._admin.topics.delete(topic, force)
+
+    def terminate(self, topic: str) -> None:
+        self._admin.topics.terminate(topic)
+
+    def unload(self, topic: str) -> None:
+        self._admin.topics.unload(topic)
+
+    def subscriptions(self, topic: str) -> list[str]:
+        return sorted(self._admin.topics.get_subscriptions(topic))
+
+    def backlog(self, topic: str, subscription: str) -> int:
+        found = self._admin.topics.stats(topic)
+        return int(found["subscriptions"][subscription]["msg_backlog"])
+
+    def skip(self, topic: str, subscription: str, count: int) -> None:
+        self._admin.topics.skip_messages(topic, subscription, count)
+
+    def skip_all(self, topic: str, subscription: str) -> None:
+        self._admin.topics.skip_all_messages(topic, subscription)
+
+    def delete_subscription(self, topic: str, subscription: str, force: bool = False) -> None:
+        self._admin.topics.delete_subscription(topic, subscription, force)
+
+    def create_namespace(self, namespace: str) -> None:
+        self._admin.namespaces.create_namespace(namespace)
+
+    def set_schema_strategy(self, namespace: str, strategy: str) -> None:
+        self._admin.namespaces.set_schema_compatibility_strategy(namespace, strategy)
+
+    def schema_versions(self, topic: str) -> int:
+        return len(self._admin.schemas.get_all_schemas(topic))
