@@ -712,7 +712,9 @@ class ClientOwner:
         make_letter_topic(broker, topic)
         if initial_subscription_name:
             subscribe_initially(broker, topic, initial_subscription_name)
-        options = _member_options().ProducerOptions(topic=topic, producer_name=producer_name)
+        options = _member_options().ProducerOptions(
+            topic=topic, producer_name=producer_name, chunking_enabled=True
+        )
         steps = _bare_producer_steps(broker, options)  # each letter brings the schema it has
         producer: Producer | PartitionedProducer = self._client._make(steps)
         return producer

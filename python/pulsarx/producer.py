@@ -56,6 +56,8 @@ class Producer(TypedProducer[T], ProducerCore):
         )
         self._topic = topic
         self._name = name
+        if options.chunking_enabled:
+            self.say_before_chunks(topic.hold_chunks)
         self._closing = Closing()
         if topic.deduplication is not None:
             self.deduplicate(topic.deduplication.of(name), resume=True)

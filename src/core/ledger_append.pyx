@@ -194,6 +194,9 @@ cdef int append_locked(LedgerAppend* self, EntryFrame* frame, uint8_t* room, uin
     entry_frame_encode(frame, self.seed, at, room)
     error = file_write(self.fd, room, span, at)
     if error:
+        # It may lie there whole all the same, and is refused: recovery is not to find it.
+        memset(room, 0, ENTRY_FRAME_SIZE)
+        file_write(self.fd, room, ENTRY_FRAME_SIZE, at)
         self.error = error
         atomic_swap_if_u32(&self.state, LEDGER_OPEN, LEDGER_FENCED)
         return status_of(error)

@@ -24,6 +24,11 @@ cdef struct MessageMetadata:
     const uint8_t* partition_key
     const uint8_t* ordering_key
     const uint8_t* schema_version
+    const uint8_t* uuid              # of METADATA_UUID, and what follows it: a piece
+    uint32_t uuid_size
+    uint32_t chunk_count             # pieces of the message
+    uint32_t chunked_size            # bytes of all pieces together
+    uint32_t chunk_id                # which one this is, from 0
     uint32_t producer_name_size
     uint32_t partition_key_size
     uint32_t ordering_key_size

@@ -6,11 +6,11 @@
       3  varint   publish_time, required                20  varint   marker_type (seen, not read)
       4  block    properties {1 key, 2 value}           24  varint   highest_sequence_id
       6  block    partition_key                         25  varint   null_value
-      8  varint   compression, an enumeration           26  block    uuid, and 27, 28, 29 varint:
-      9  varint   uncompressed_size                                  the chunk (seen, not read)
-     11  varint   num_messages_in_batch                 30  varint   null_partition_key
-     12  varint   event_time
-     16  block    schema_version
+      8  varint   compression, an enumeration           26  block    uuid
+      9  varint   uncompressed_size                     27  varint   num_chunks_from_msg
+     11  varint   num_messages_in_batch                 28  varint   total_chunk_msg_size
+     12  varint   event_time                            29  varint   chunk_id
+     16  block    schema_version                        30  varint   null_partition_key
      17  varint   partition_key_b64_encoded
 """
 
@@ -54,6 +54,7 @@ cdef enum:
     FIELD_NULL_KEY = 30
     REQUIRED_FIELDS = 0b1110  # producer name, sequence id, publish time
     INT32_MAX = 0x7FFFFFFF
+    CHUNK_NUMBER_END = 0x80000000    # a piece's numbers are int32: anything beyond is this
     MAGIC_CHECKSUM = 0x0E01
     MAGIC_BROKER_METADATA = 0x0E02
 
@@ -105,6 +106,11 @@ cdef uint32_t message_metadata_size(const MessageMetadata* metadata) noexcept no
         size += number_size(FIELD_HIGHEST_SEQUENCE_ID, metadata.highest_sequence_id)
     if flags & METADATA_NULL_VALUE:
         size += number_size(FIELD_NULL_VALUE, 1)
+    if flags & METADATA_UUID:
+        size += block_size(FIELD_UUID, metadata.uuid_size)
+        size += number_size(FIELD_CHUNK_COUNT, metadata.chunk_count)
+        size += number_size(FIELD_CHUNKED_SIZE, metadata.chunked_size)
+        size += number_size(FIELD_CHUNK_ID, metadata.chunk_id)
     if flags & METADATA_NULL_KEY:
         size += number_size(FIELD_NULL_KEY, 1)
     return <uint32_t>size if size >> 32 == 0 else ~<uint32_t>0
@@ -141,6 +147,11 @@ cdef void message_metadata_encode(const MessageMetadata* metadata,
         write_number(writer, FIELD_HIGHEST_SEQUENCE_ID, metadata.highest_sequence_id)
     if flags & METADATA_NULL_VALUE:
         write_number(writer, FIELD_NULL_VALUE, 1)
+    if flags & METADATA_UUID:
+        write_block(writer, FIELD_UUID, metadata.uuid, metadata.uuid_size)
+        write_number(writer, FIELD_CHUNK_COUNT, metadata.chunk_count)
+        write_number(writer, FIELD_CHUNKED_SIZE, metadata.chunked_size)
+        write_number(writer, FIELD_CHUNK_ID, metadata.chunk_id)
     if flags & METADATA_NULL_KEY:
         write_number(writer, FIELD_NULL_KEY, 1)
 
@@ -167,6 +178,8 @@ cdef void take_block(MessageMetadata* metadata, uint32_t field, const uint8_t* b
         metadata.ordering_key_size = size
     elif field == FIELD_UUID:
         metadata.flags |= METADATA_UUID
+        metadata.uuid = bytes
+        metadata.uuid_size = size
 
 
 cdef inline void set_flag(MessageMetadata* metadata, uint32_t flag, bint value) noexcept nogil:
@@ -209,6 +222,14 @@ cdef int take_number(MessageMetadata* metadata, uint32_t field, uint64_t value) 
         metadata.flags |= METADATA_MARKER
     elif FIELD_CHUNK_COUNT <= field <= FIELD_CHUNK_ID:
         metadata.flags |= METADATA_UUID
+        if value > INT32_MAX:
+            value = <uint64_t>CHUNK_NUMBER_END
+        if field == FIELD_CHUNK_COUNT:
+            metadata.chunk_count = <uint32_t>value
+        elif field == FIELD_CHUNKED_SIZE:
+            metadata.chunked_size = <uint32_t>value
+        else:
+            metadata.chunk_id = <uint32_t>value
     return STATUS_OK
 
 

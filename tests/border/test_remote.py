@@ -257,6 +257,24 @@ def test_all_permits_of_a_damaged_batch_come_back() -> None:
 # What was not expected ----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_pending_chunked_message": 9},
+        {"auto_ack_oldest_chunked_message_on_queue_full": True},
+        {"expire_time_of_incomplete_chunked_message_ms": 0},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_what_the_protocol_does_not_say_of_chunks_is_refused(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    client = BorderClient(tmp_path / "data", durability="os")
+    with pytest.raises(errors.OperationNotSupported, match=next(iter(options))):
+        client.subscribe("t", "s", **options)
+    client.close()
+
+
 def test_a_receipt_that_was_not_expected_ends_the_connection_and_all_who_wait_are_told() -> None:
     """It ended the thread that reads the connection, and every call waited for its whole time."""
     script = Script()

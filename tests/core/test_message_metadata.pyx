@@ -146,6 +146,30 @@ def test_chunks_and_markers_are_noticed():
         assert (status, found["flags"]) == (STATUS_OK, flag)
 
 
+cdef tuple chunk_of(const MessageMetadata* metadata):
+    return (metadata.uuid[:metadata.uuid_size], metadata.chunk_count, metadata.chunked_size,
+            metadata.chunk_id)
+
+
+def test_what_a_chunk_says_is_pulsars_vector():
+    cdef MessageMetadata metadata
+    cdef bytes uuid = b"p-7"
+    cdef bytes data = SMALLEST + bytes.fromhex("d20103702d37" "d80103" "e001e807" "e80102")
+    assert message_metadata_decode(data, len(data), &metadata) == STATUS_OK
+    assert chunk_of(&metadata) == (uuid, 3, 1000, 2)
+    assert encoded(&metadata) == data
+
+
+def test_numbers_of_chunks_beyond_int32_are_no_number_of_one():
+    cdef MessageMetadata metadata
+    cdef bytes data
+    for field in ("d801", "e001", "e801"):
+        for value in (b"\xff" * 9 + b"\x01", b"\x80\x80\x80\x80\x08"):
+            data = SMALLEST + bytes.fromhex(field) + value
+            assert message_metadata_decode(data, len(data), &metadata) == STATUS_OK
+            assert max(chunk_of(&metadata)[1:]) == 0x80000000
+
+
 def test_each_required_field_is_required():
     for name in ["0a0170" "1000", "0a0170" "1800", "1000" "1800", ""]:
         assert decoded(bytes.fromhex(name))[0] == STATUS_CORRUPT

@@ -274,6 +274,9 @@ def _receiver_settings(options: ConsumerOptions) -> ReceiverSettings:
         options.ack_timeout_tick_ms,
         None if timeout is None else BoundedBackoff(timeout, 0),
         options.properties,
+        options.max_pending_chunked_message,
+        options.auto_ack_oldest_chunked_message_on_queue_full,
+        min(options.expire_time_of_incomplete_chunked_message_ms, DELAY_MS_MAX),
     )
 
 

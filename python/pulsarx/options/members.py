@@ -252,6 +252,7 @@ class ConsumerOptions(Options):
     properties: dict[str, str] | None
     initial_position: InitialPosition
     max_pending_chunked_message: int
+    auto_ack_oldest_chunked_message_on_queue_full: bool
     start_message_id_inclusive: bool
     batch_receive_policy: ConsumerBatchReceivePolicy | None
     dead_letter_policy: ConsumerDeadLetterPolicy | None

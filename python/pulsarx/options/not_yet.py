@@ -12,7 +12,6 @@ _OFF = (False,)
 
 # (call, option): (values that ask for nothing, what is missing)
 NOT_YET: dict[tuple[str, str], tuple[tuple[object, ...], str]] = {
-    ("create_producer", "chunking_enabled"): (_OFF, "chunking of large messages"),
     ("create_producer", "encryption_key"): ((None, ""), "encryption from end to end"),
     ("create_producer", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
     ("subscribe", "is_read_compacted"): (_OFF, "reading a compacted topic"),

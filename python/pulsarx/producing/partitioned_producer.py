@@ -4,6 +4,7 @@ producer a partition and chooses among them."""
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
@@ -96,8 +97,9 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
                 return
             # In the order of the partitions, so that no two ever wait for each other.
             yield from self._take(0, mode)
-            self._topic.hold(self._name, self)
+            # First: what comes from here on is kept for this producer.
             index, self._reserved_from = 1, self._topic.partition_count
+            self._topic.hold(self._name, self)
             while index < self._topic.partition_count:
                 if index < self._reserved_from:
                     yield from self._take(index, mode)
@@ -126,19 +128,26 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
         return lambda name: Producer(topic, self._options, name)
 
     def grown(self, partition_count: int) -> None:
-        """Make the producers of new partitions, which are reserved for this one."""
-        for index in range(partition_count):
+        """Make the producers of new partitions, which are reserved for this one. Those that were
+        there before are taken by `open`."""
+        for index in range(self._reserved_from, partition_count):
             try:
-                if index >= len(self.producers) or self.producers[index] is None:
-                    self._make(index)
+                self._make(index)
             except errors.PulsarException as error:
+                self._release(index)
+                if not self.is_connected():
+                    continue  # closed, or fenced
                 import logging
 
                 logging.getLogger("pulsarx").error(
                     "producer %s has not got the new partition %d of %s to itself: %s",
                     self._name, index, self._topic.name, error,
                 )  # fmt: skip
-                self._topic.partition(index).producers.release(self)
+
+    def _release(self, index: int) -> None:
+        """Give up a partition that is reserved for this producer."""
+        with suppress(errors.TopicNotFound):
+            self._topic.partition(index).producers.release(self)
 
     # Sending --------------------------------------------------------------------------------------
 
@@ -408,7 +417,7 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
             failure = failure or attempt(producer.close_with_client)
         if self._options.access_mode != ProducerAccessMode.Shared:
             for index in range(self._reserved_from, self._topic.partition_count):
-                self._topic.partition(index).producers.release(self)
+                self._release(index)
         if failure is not None:
             raise failure
 

@@ -153,6 +153,10 @@ class RemoteClient(Client):
             raise failure
 
 
+PENDING_CHUNKED = 10  # as the official client has it, and the broker
+CHUNKED_EXPIRY_MS = 60_000
+
+
 def _refuse_what_is_missing(options: ConsumerOptions) -> None:
     missing = {
         "several topics": not isinstance(options.topic, str),  # a list, or a pattern
@@ -161,6 +165,14 @@ def _refuse_what_is_missing(options: ConsumerOptions) -> None:
         "unacked_messages_timeout_ms": bool(options.unacked_messages_timeout_ms),
         "consumer_event_listener": options.consumer_event_listener is not None,
         "interceptors": options.interceptors is not None,
+        # The broker puts messages together that are in chunks, and the protocol has no word for it.
+        "max_pending_chunked_message": options.max_pending_chunked_message != PENDING_CHUNKED,
+        "auto_ack_oldest_chunked_message_on_queue_full": (
+            options.auto_ack_oldest_chunked_message_on_queue_full
+        ),
+        "expire_time_of_incomplete_chunked_message_ms": (
+            options.expire_time_of_incomplete_chunked_message_ms != CHUNKED_EXPIRY_MS
+        ),
     }
     for what, is_asked in missing.items():
         if is_asked:

@@ -7,7 +7,7 @@ from collections import deque
 from pulsarx import errors
 from pulsarx._pycore.ground.condition import Condition
 from pulsarx._pycore.ground.control_plane import control_plane
-from pulsarx._pycore.message.entry_bytes import entry_message_count, entry_messages
+from pulsarx._pycore.message.entry_bytes import ArrivingChunks, entry_message_count, entry_messages
 from pulsarx._pycore.message.entry_view import EntryContext
 from pulsarx.clock import Deadline
 from pulsarx.compression import decompress
@@ -73,6 +73,7 @@ class RemoteReceiver:
         schemas = RemoteSchemas(connection, str(topic))
         self._context = EntryContext(str(topic), schema, origin, decompress, schemas)
         self._decompressed_size_max = max(connection.message_size_max, 1 << 27)
+        self._chunks = ArrivingChunks()  # of the thread that reads the connection
         self._changed = Condition()  # of what follows
         self._queue: deque[Message | Exception] = deque()
         self._taken = 0  # messages the broker has not been given permits back for
@@ -153,7 +154,7 @@ class RemoteReceiver:
         try:
             found, taken_out = entry_messages(
                 self._context, place["ledger_id"], place["entry_id"], entry,
-                values["redelivery_count"], ack_set, self._decompressed_size_max,
+                values["redelivery_count"], ack_set, self._decompressed_size_max, self._chunks,
             )  # fmt: skip
             count = len(found) + len(taken_out)
         except Exception as error:  # damaged, or out of memory: told to the caller that receives
@@ -487,6 +488,9 @@ def start_data(target: MessageId, inclusive: bool) -> dict[str, Any]:
     is the next one of it, behind an entry the next entry."""
     if target.ledger_id() < 0 or target.ledger_id() == LATEST_LEDGER_ID:
         return id_data(MessageId(-1, target.ledger_id(), target.entry_id()))
+    first_chunk = target.first_chunk_message_id()
+    if inclusive and first_chunk is not None:
+        target = first_chunk
     index = target.batch_index()
     if index >= 0:
         # Of the batch only this matters: the first bit that is set, wherever it ends.

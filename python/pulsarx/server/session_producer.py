@@ -47,6 +47,7 @@ class SessionProducer:
             compress,
             entry_size_max(runtime.options.max_message_size),
             runtime.decompressed_size_max,
+            topic.hold_chunks,
         )
         self._sequences: ProducerSequences | None = None
         if topic.deduplication is not None:
@@ -111,6 +112,10 @@ class SessionProducer:
         """See EntryIntake."""
         self._intake.deduplicate(sequences, catch_up)
         self._sequences = sequences
+
+    def chunked_message_rate(self) -> float:
+        """0: what comes over a connection is not counted."""
+        return 0.0
 
     def last_sequence_id(self) -> int:
         """-1: it is not known."""

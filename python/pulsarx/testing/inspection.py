@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.subscriptions.subscription import Subscription
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.client import Client
+    from pulsarx.message_id import MessageId
     from pulsarx.owner import MemberOwner
 
 
@@ -66,6 +67,28 @@ class Inspection:
     def ledger(self, topic: str) -> ManagedLedger:
         """The list of ledgers of a topic."""
         return self.topic(topic).ledger
+
+    def append_entry(self, topic: str, entry: bytes) -> MessageId:
+        """Store an entry as it is, as a server would for the producer at its other end: whatever
+        its metadata say, if its checksum holds."""
+        from pulsarx._pycore.publish.entry_intake import EntryIntake
+        from pulsarx._pycore.publish.entry_publisher import LedgerPublisher
+        from pulsarx.broker_options import ENTRY_SIZE_MAX
+        from pulsarx.compression import compress, decompress
+
+        there, told = self.topic(topic), []
+        publisher = LedgerPublisher(
+            there.name, there.tail, self.runtime.completions, self.runtime.durability_code
+        )
+        intake = EntryIntake(
+            publisher, decompress, compress, ENTRY_SIZE_MAX, 1 << 30, there.hold_chunks
+        )
+        intake.publish(entry, lambda result, message_id: told.append((result, message_id)))
+        intake.flush()
+        if told[0][1] is None:
+            raise ValueError(f"the entry was not stored: {told[0][0]}")
+        message_id: MessageId = told[0][1]
+        return message_id
 
     def subscription(self, topic: str, name: str) -> Subscription:
         return self.topic(topic).subscriptions[name]

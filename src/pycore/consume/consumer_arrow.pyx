@@ -86,6 +86,10 @@ cdef class Collector:
             if receiver.view is None or receiver.view_generation != self.dispatcher.generation:
                 if not receiver.fill():
                     return 0
+            if receiver.view.chunked is not None:
+                self.dispatcher.join_chunks(receiver, receiver.view)
+                if receiver.view is None:
+                    continue             # it was lost, and that was told before
             if block.row_count == 0:
                 self.reserve(block, receiver.view, wanted)
             if self.collect_entry(block, receiver.view, wanted - block.row_count) == STOP:

@@ -266,11 +266,17 @@ cdef class ConsumerCore:
             mutex_lock(&self.core.mutex)
             try:
                 below = self.core.tracker.c_state.acknowledged_below
-                status = self.core.tracker.acknowledge_through(ledger_id, first + count)
+                self.dispatcher.look_for_chunks(ledger_id, first + count)
+                if self.core.chunks is not None and self.keep_chunks(ledger_id, first + count):
+                    status = STATUS_OK
+                else:
+                    status = self.core.tracker.acknowledge_through(ledger_id, first + count)
+                    if (status == STATUS_OK or status == STATUS_DUPLICATE) and (
+                            self.core.chunks is not None):
+                        self.core.chunks.acknowledged_through(ledger_id, first + count)
+                    if status == STATUS_OK:
+                        self.dispatcher.acknowledged_through(ledger_id, first + count)
                 below = self.core.tracker.c_state.acknowledged_below - below
-                if status == STATUS_OK and (self.core.pending.count
-                                            or not self.dispatcher.shares):
-                    self.dispatcher.acknowledged_through(ledger_id, first + count)
             finally:
                 mutex_unlock(&self.core.mutex)
                 self.after()
@@ -278,6 +284,15 @@ cdef class ConsumerCore:
                 if below:
                     self.host.ledger_acknowledged()
                 return
+
+    cdef bint keep_chunks(self, uint64_t ledger_id, uint64_t end) except -1:
+        """Acknowledge everything before a message, but not the chunks of one that ends behind it.
+        False: there are none. Mutex held."""
+        cdef list spared = self.core.chunks.spared(ledger_id, end)
+        if not spared:
+            return False
+        self.dispatcher.acknowledge_sparing(ledger_id, end, spared)
+        return True
 
     cdef int find(self, object message, uint64_t* ledger_id, uint64_t* first,
                   uint64_t* count) except -1:
@@ -439,6 +454,8 @@ cdef class ConsumerCore:
                 if (status == STATUS_OK or status == STATUS_DUPLICATE) and (
                         self.core.pending.count or not self.dispatcher.shares):
                     self.dispatcher.acknowledged(ledger_id, first, count)
+                if self.core.chunks is not None:
+                    self.dispatcher.chunks_acknowledged(ledger_id, first, count)
             finally:
                 mutex_unlock(&self.core.mutex)
                 self.after()

@@ -56,6 +56,7 @@ cdef class MultiConsumerCore:
 
     cdef ArrowMessages no_columns(self)
     cdef Source next_ready(self)
+    cdef int unchain(self) except -1
     cdef Message take(self)
     cdef bint wait(self, Deadline deadline) except -1
     cdef object consumer_of(self, message)

@@ -110,6 +110,20 @@ cdef class MultiConsumerCore:
         cdef Source source
         for source in self.sources:
             source.consumer.unwatch(source.bell)
+        self.unchain()
+
+    cdef int unchain(self) except -1:
+        """Take the bells apart, which are a chain, and a circle with the chime."""
+        cdef Bell bell = self.chime.first
+        cdef Bell following
+        self.chime.first = None
+        self.chime.last = None
+        while bell is not None:
+            following = bell.next
+            bell.next = None
+            bell.rung = False
+            bell = following
+        return 0
 
     def receive(self, timeout_millis=None) -> Message:
         """The next message of any of the topics; as Consumer.receive."""

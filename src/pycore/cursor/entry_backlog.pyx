@@ -5,9 +5,11 @@ from libc.stdint cimport uint64_t
 
 from pulsarx._core.ack_bits cimport ack_bits_count, ack_bits_end
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
-from pulsarx._core.entry_frame cimport EntryFrame, entry_frame_span
+from pulsarx._core.entry_frame cimport ENTRY_CHUNK, EntryFrame, entry_frame_span
 from pulsarx._core.ledger_index cimport FIND_MESSAGE
 from pulsarx._core.ledger_read cimport LedgerGap, LedgerRead, ledger_read_frame, ledger_read_pass
+from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
+from pulsarx._core.message_metadata cimport EntryParts, entry_decode
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerSpan, ledger_span_end
@@ -30,6 +32,33 @@ def open_entries(AckTracker tracker not None, object span_of, uint64_t ledger_id
         return entry_count - acknowledged
     return walk(tracker, span_of(), ledger_id, entry_count, message_count,
                 ack_bits_end(&acks.bits))
+
+
+def hidden_chunks(AckTracker tracker not None, LedgerSpan span not None, uint64_t ledger_id,
+                  uint64_t message_count) -> int:
+    """Unacknowledged chunks of a ledger, of its first message_count messages, that are not the last
+    one of their message: the message is counted with that one. The subscription's mutex is held."""
+    cdef uint64_t at = tracker.next_unacknowledged(ledger_id, 0, message_count)
+    cdef uint64_t end = ledger_span_end(span)
+    cdef uint64_t offset = 0
+    cdef uint64_t total = 0
+    cdef LedgerGap gap
+    cdef EntryFrame frame
+    cdef EntryParts parts
+    if at == message_count:
+        return 0
+    span.file.c_find(FIND_MESSAGE, at, end, &offset, &gap)
+    while offset < end and read_next(&span.file.c_read, &offset, end, &frame):
+        if frame.first_message >= message_count:
+            break
+        if frame.flags & ENTRY_CHUNK and tracker.next_unacknowledged(
+                ledger_id, frame.first_message, frame.first_message + 1) == frame.first_message:
+            if entry_decode(span.file.c_read.base + offset + ENTRY_FRAME_SIZE, frame.entry_size,
+                            False, &parts) == STATUS_OK and (
+                    parts.metadata.chunk_id + 1 < parts.metadata.chunk_count):
+                total += 1
+        offset += entry_frame_span(frame.entry_size)
+    return total
 
 
 cdef uint64_t walk(AckTracker tracker, LedgerSpan span, uint64_t ledger_id, uint64_t entry_count,

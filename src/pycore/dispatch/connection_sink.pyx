@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
+from pulsarx._pycore.message.chunked_message cimport Chunk
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
 
 
@@ -63,6 +64,16 @@ cdef list deliveries(EntryView view, list claimed):
     cdef bytes entry = PyBytes_FromStringAndSize(<const char*>view.c_entry, view.entry_size)
     cdef dict by_count = {}
     cdef list found = []
+    cdef Chunk* chunk
+    cdef uint32_t number
+    if view.chunked is not None:
+        # All its chunks, one behind the other, for one permit.
+        for number in range(view.chunked.count):
+            chunk = &view.chunked.chunks[number]
+            found.append((chunk.ledger_id, chunk.entry_id,
+                          PyBytes_FromStringAndSize(<const char*>chunk.entry, chunk.entry_size),
+                          claimed[0][1], None))
+        return found
     for index, count in claimed:
         by_count.setdefault(count, []).append(index)
     for count, indexes in by_count.items():

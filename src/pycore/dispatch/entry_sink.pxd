@@ -14,6 +14,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.work_pool cimport SerialWork
+from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
 from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
@@ -25,6 +26,11 @@ cdef extern from *:
 
 cdef enum:
     ITEMS_AHEAD = 3
+
+cdef enum ChunkStep:
+    CHUNK_ORDINARY               # the entry is a message of its own all the same
+    CHUNK_WAITS                  # nothing is to be delivered for it now
+    CHUNK_WHOLE                  # `whole` is the message whose last chunk it is
 
 cdef enum Claim:
     CLAIM_STALE = -1                     # the message is not to be handed out
@@ -84,6 +90,10 @@ cdef class EntrySink:
     cdef DeadLetterSink dead_letters     # where messages go that are given up; None: nowhere
     cdef ConsumerEvents events           # told when it becomes active or inactive; or None
     cdef int partition                   # what they are told it is active on
+    # messages in chunks, see ChunkAssembler
+    cdef uint64_t chunked_pending_max
+    cdef bint acks_oldest_chunked
+    cdef int64_t chunked_expiry_ms
     # what it has; permits + queued + taken is queue_size, except with a queue of 0
     cdef int64_t permits                 # messages that may still be pushed
     cdef uint32_t queued                 # in the queue and still to be handed out
@@ -190,6 +200,8 @@ cdef class Dispatcher:
     cdef bint shares                     # messages are tracked one by one in core.pending
     cdef bint wakes                      # something became receivable: tell who waits, unlocked
     cdef bint loss_kept                  # the messages lost last count as acknowledged
+    cdef ChunkedMessage whole            # of CHUNK_WHOLE
+    cdef bint came_later                 # whole_later was called: look once more
     cdef list dead                       # (receiver, message) to be given up, unlocked; or None
     cdef list told                       # (receiver, active) to be told, unlocked; or None
     cdef list overdue                    # (receiver, ledger id, message, redeliveries): whose
@@ -210,6 +222,30 @@ cdef class Dispatcher:
 
     cdef int pass_over(self, EntrySink receiver, EntryView view, uint32_t index) except -1
     """A claimed message is nothing to hand out, and never will be."""
+
+    cdef int chunk_limits(self, EntrySink receiver) except -1
+    """A receiver came, whose limits count for messages in chunks from now on."""
+
+    cdef int read_chunk(self, LedgerReader reader) except -1
+    """The entry read last says that it is a chunk: a ChunkStep."""
+
+    cdef int whole_later(self, ChunkedMessage chunked) except -1
+    """A message in chunks that was read some time ago is to be delivered now."""
+
+    cdef int join_chunks(self, EntrySink receiver, EntryView view) except -1
+    """Put the payload of a claimed message in chunks together. CorruptDataError: it cannot be, and
+    is lost."""
+
+    cdef int chunks_acknowledged(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1
+    """Messages were acknowledged; core.chunks is not None."""
+
+    cdef int look_for_chunks(self, uint64_t ledger_id, uint64_t end) except -1
+    """Everything before a message is about to be acknowledged: know the chunks in front of it, also
+    those that were not read yet."""
+
+    cdef int acknowledge_sparing(self, uint64_t ledger_id, uint64_t end, list spared) except -1
+    """Acknowledge everything before a message but the messages (ledger id, ordinal) of spared,
+    which is in order and not empty."""
 
     cdef int lose_rest(self, EntryView view, uint32_t index, int status) except -1
     """The batch cannot be read from this message on: its other messages are lost. Raises

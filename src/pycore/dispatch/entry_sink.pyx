@@ -6,18 +6,25 @@ from collections import deque
 cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_DECREF
-from libc.stdint cimport INT64_MAX, UINT64_MAX, int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, UINT64_MAX, int64_t, uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.ack_bits cimport ack_bits_count_below
+from pulsarx._core.cursor_record cimport CURSOR_RUN_MAX
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
+from pulsarx._core.message_metadata cimport EntryParts, entry_decode
 from pulsarx._core.pending_acks cimport (
     PENDING_DELAYED, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY, PendingAck, pending_acks_find,
 )
+from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_END, STATUS_OK
 from pulsarx._core.timer_wheel cimport TIMER_NONE, TimerNode, timer_wheel_pop
 from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
-from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView, entry_view_offset
+from pulsarx._pycore.dispatch.chunk_assembler cimport ChunkAssembler
+from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
+from pulsarx._pycore.message.entry_view cimport (
+    EntryContext, EntryView, entry_view_join, entry_view_offset,
+)
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message.message cimport REDELIVERY_SHIFT, Message, message_ordinal
@@ -77,6 +84,7 @@ cdef class EntrySink:
         self.index = PENDING_NOBODY
         self.nack_delay_ms = 60000
         self.queue_size = 1000
+        self.chunked_pending_max = 10
         if settings is not None:
             self.priority_level = settings.priority_level
             self.queue_size = settings.receiver_queue_size
@@ -86,6 +94,9 @@ cdef class EntrySink:
             self.ack_timeout_tick_ms = settings.ack_timeout_tick_ms
             self.ack_timeout_backoff = settings.ack_timeout_backoff
             self.properties = settings.properties
+            self.chunked_pending_max = settings.chunked_pending_max
+            self.acks_oldest_chunked = settings.acks_oldest_chunked
+            self.chunked_expiry_ms = settings.chunked_expiry_ms
         self.permits = self.queue_size
 
     def __dealloc__(self):
@@ -274,6 +285,104 @@ cdef class Dispatcher:
     cdef int pass_over(self, EntrySink receiver, EntryView view, uint32_t index) except -1:
         return 0
 
+    # Messages in chunks ---------------------------------------------------------------------------
+
+    cdef int chunk_limits(self, EntrySink receiver) except -1:
+        self.core.chunked_pending_max = receiver.chunked_pending_max
+        self.core.acks_oldest_chunked = receiver.acks_oldest_chunked
+        self.core.chunked_expiry_ms = receiver.chunked_expiry_ms
+        return 0
+
+    cdef int read_chunk(self, LedgerReader reader) except -1:
+        cdef ChunkAssembler chunks
+        cdef EntryParts parts
+        cdef int64_t now_ms = self.core.now_ms() if self.core.clock is not None else 0
+        cdef int64_t due_ms
+        cdef int status = entry_decode(reader.c_entry, reader.c_frame.entry_size, False, &parts)
+        if status != STATUS_OK or parts.metadata.chunk_count <= 1 or (
+                parts.metadata.flags & METADATA_BATCH):
+            return CHUNK_ORDINARY        # and if it is none, whoever looks at it is told
+        if parts.metadata.uuid == NULL or parts.metadata.chunk_id >= parts.metadata.chunk_count or (
+                parts.metadata.chunk_count > <uint32_t>INT32_MAX
+                or parts.metadata.chunked_size > <uint32_t>INT32_MAX
+                or reader.c_frame.message_count != 1):
+            self.lose_entry(reader, errors.CorruptDataError(
+                f"it is chunk {parts.metadata.chunk_id} of {parts.metadata.chunk_count} of a "
+                f"message of {parts.metadata.chunked_size} bytes, which cannot be"))
+            return CHUNK_WAITS
+        chunks = self.core.assembler()
+        self.whole = chunks.read(reader, &parts, now_ms)
+        while chunks.ready:
+            self.whole_later(<ChunkedMessage>chunks.ready.pop(0))
+        if chunks.armed_ms == 0 and self.core.clock is not None:
+            due_ms = chunks.next_due_ms()
+            if due_ms:
+                chunks.armed_ms = due_ms
+                self.core.arm(due_ms, 0, 0)
+        return CHUNK_WAITS if self.whole is None else CHUNK_WHOLE
+
+    cdef int whole_later(self, ChunkedMessage chunked) except -1:
+        raise NotImplementedError
+
+    cdef int join_chunks(self, EntrySink receiver, EntryView view) except -1:
+        try:
+            entry_view_join(view, self.decompressed_size_max)
+        except errors.UnreadableEntryError as error:
+            text = f"{errors.detail_of(error)}; it stays unacknowledged; reading goes on behind"
+            self.report_loss(text)
+            receiver.drop_view()
+            raise self.loss(errors.UnreadableEntryError, text)
+        except errors.CorruptDataError as error:
+            receiver.drop_view()
+            if self.lose_messages(view.ledger_id, view.first_message, view.first_message + 1):
+                self.raise_loss(f"{errors.detail_of(error)}; {self.count_text(1)}; reading goes on "
+                                f"behind")
+            return 0
+        except BaseException:
+            self.unclaim(receiver, view, 0)
+            raise
+        return 0
+
+    cdef int chunks_acknowledged(self, uint64_t ledger_id, uint64_t first,
+                                 uint64_t count) except -1:
+        self.core.chunks.acknowledged(ledger_id, first, count)
+        return 0
+
+    cdef int look_for_chunks(self, uint64_t ledger_id, uint64_t end) except -1:
+        return 0
+
+    cdef int acknowledge_sparing(self, uint64_t ledger_id, uint64_t end, list spared) except -1:
+        cdef AckTracker tracker = self.core.tracker
+        cdef LedgerAcks* acks
+        cdef uint64_t of_ledger
+        cdef uint64_t at
+        cdef uint64_t stop
+        first_ledger, first = spared[0]
+        tracker.acknowledge_messages_through(first_ledger, first)
+        self.acknowledged_through(first_ledger, first)
+        for of_ledger in tracker.ledger_ids:
+            if of_ledger < first_ledger or of_ledger > ledger_id:
+                continue
+            at = first if of_ledger == first_ledger else 0
+            stop = end
+            if of_ledger < ledger_id:
+                acks = cursor_state_find(&tracker.c_state, of_ledger)
+                stop = acks.message_count if acks.sealed else self.tail.messages_in(of_ledger)
+            for _, kept in [each for each in spared if each[0] == of_ledger]:
+                self.acknowledge_between(of_ledger, at, kept)
+                at = kept + 1
+            self.acknowledge_between(of_ledger, at, stop)
+        self.core.chunks.acknowledged_through(ledger_id, end)
+        return 0
+
+    def acknowledge_between(self, uint64_t ledger_id, uint64_t first, uint64_t end) -> None:
+        cdef uint64_t part
+        while first < end:
+            part = min(end - first, <uint64_t>CURSOR_RUN_MAX)
+            self.core.tracker.acknowledge_messages(ledger_id, first, part)
+            self.acknowledged(ledger_id, first, part)
+            first += part
+
     # Damage ---------------------------------------------------------------------------------------
 
     cdef int lose_rest(self, EntryView view, uint32_t index, int status) except -1:
@@ -360,6 +469,8 @@ cdef class Dispatcher:
         if missing:
             self.loss_kept = self.core.acknowledge_lost(ledger_id, first, end)
             self.acknowledged(ledger_id, first, end - first)
+            if self.core.chunks is not None:
+                self.chunks_acknowledged(ledger_id, first, end - first)
         return missing
 
     # Expiry ---------------------------------------------------------------------------------------
@@ -509,6 +620,9 @@ cdef class Dispatcher:
         cdef EntrySink asked
         cdef PendingAck* ack
         while timer_wheel_pop(&core.wheel, now_ms, &node):
+            if node.first == 0:          # no ledger's: chunks that waited
+                self.expire_chunks(now_ms)
+                continue
             ack = pending_acks_find(&core.pending, node.first, node.second)
             if ack != NULL and (ack.state == PENDING_HELD or ack.state == PENDING_NACKED
                                 or ack.state == PENDING_DELAYED):
@@ -521,6 +635,30 @@ cdef class Dispatcher:
                 self.overdue = []
             self.overdue.append((asked, node.first, node.second, ack.redelivery_count))
         return 0
+
+    def expire_chunks(self, int64_t now_ms) -> None:
+        cdef ChunkAssembler chunks = self.core.chunks
+        cdef int64_t due_ms
+        if chunks is None:
+            return
+        chunks.armed_ms = 0
+        try:
+            chunks.expire(now_ms)
+        except Exception:
+            import logging
+
+            logging.getLogger("pulsarx").exception(
+                "%s: chunks of messages that did not become whole could not be acknowledged; tried "
+                "once more in %d ms", self.topic_name, FAILED_DUE_MS)
+            due_ms = self.core.later_ms(FAILED_DUE_MS)
+        else:
+            due_ms = chunks.next_due_ms()
+        if due_ms:
+            chunks.armed_ms = due_ms
+            self.core.arm(due_ms, 0, 0)
+        while chunks.ready:
+            self.whole_later(<ChunkedMessage>chunks.ready.pop(0))
+        self.wakes = True
 
     cdef int try_due(self, uint64_t ledger_id, uint64_t message, int64_t backoff_ms) except -1:
         """due; what fails is tried again, said in the log."""
@@ -580,12 +718,28 @@ cdef class Dispatcher:
         try:
             moved = self.core.tracker.acknowledge_messages_through(ledger_id, message)
             if moved:
+                if self.core.chunks is not None:
+                    for of_ledger, last in self.core.chunks.cut(ledger_id, message):
+                        self.acknowledged(of_ledger, last, 1)
                 self.acknowledged_through(ledger_id, message)
                 self.wakes = True
         finally:
             mutex_unlock(&self.core.mutex)
             self.settle()
         return moved
+
+    def acknowledge_message(self, uint64_t ledger_id, uint64_t message) -> None:
+        """Acknowledge one message for all consumers, as acknowledge_before."""
+        mutex_lock(&self.core.mutex)
+        try:
+            self.core.tracker.acknowledge_messages(ledger_id, message)
+            self.acknowledged(ledger_id, message, 1)
+            if self.core.chunks is not None:
+                self.chunks_acknowledged(ledger_id, message, 1)
+            self.wakes = True
+        finally:
+            mutex_unlock(&self.core.mutex)
+            self.settle()
 
     def settled(self) -> None:
         """Do what was left to be done without the mutex."""

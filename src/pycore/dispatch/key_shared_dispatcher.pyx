@@ -215,7 +215,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
     cdef bint route(self) except -1:
         """Send the messages of the next entry to the owners of their keys."""
         if not self.read_new(self.any_context):
-            return False
+            return self.look_again()
         if self.view.entry_flags & ENTRY_MIXED_KEYS:
             self.route_mixed()
         else:

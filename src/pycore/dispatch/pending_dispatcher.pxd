@@ -71,6 +71,10 @@ cdef class PendingDispatcher(Dispatcher):
     cdef bint frame_again(self, uint64_t ledger_id, uint64_t message) except -1
     """Read the frame of the entry that holds a message; False: as read_again."""
 
+    cdef bint join_again(self, uint64_t ledger_id, uint64_t message) except -1
+    """Put the payload of again_view together, a message in chunks; False: it is lost, which the log
+    tells."""
+
     cdef int note_loss(self, str text) except -1
     cdef int say_loss(self) except -1
     cdef Message found_message(self, EntryContext context, uint32_t redelivery_count)

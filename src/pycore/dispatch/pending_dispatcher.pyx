@@ -9,6 +9,7 @@ from libc.string cimport memcpy, memset
 
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
+from pulsarx._core.entry_frame cimport ENTRY_CHUNK
 from pulsarx._core.pending_acks cimport (
     PENDING_DEAD, PENDING_DELAYED, PENDING_DUE, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY,
     PENDING_NONE, PENDING_QUEUED, PendingAck, pending_acks_find, pending_acks_next,
@@ -17,8 +18,9 @@ from pulsarx._core.pending_acks cimport (
 from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.timer_wheel cimport TIMER_NONE
+from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
 from pulsarx._pycore.message.entry_view cimport (
-    EntryContext, EntryView, entry_view_new, entry_view_share,
+    EntryContext, EntryView, entry_view_chunked, entry_view_join, entry_view_new, entry_view_share,
 )
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_DAMAGE, READ_ENTRY
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
@@ -26,7 +28,7 @@ from pulsarx._pycore.message.message cimport Message, message_new, message_ordin
 from pulsarx._pycore.message.message_at cimport message_place
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.dispatch.entry_sink cimport (
-    CLAIM_STALE, Dispatcher, EntrySink, Slice, SliceItem,
+    CHUNK_WAITS, CHUNK_WHOLE, CLAIM_STALE, Dispatcher, EntrySink, Slice, SliceItem,
 )
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 
@@ -274,6 +276,8 @@ cdef class PendingDispatcher(Dispatcher):
         # First: what raises there changes nothing.
         if not self.find_again(receiver.context, ledger_id, message):
             return 0
+        if self.again_view.chunked is not None and not self.join_again(ledger_id, message):
+            return 0
         dead = self.found_message(receiver.context, ack.redelivery_count)
         self.let_go(ack)
         self.core.cancel_timer(ack)
@@ -369,6 +373,16 @@ cdef class PendingDispatcher(Dispatcher):
         self.lost(ledger_id, message)
         return False
 
+    cdef bint join_again(self, uint64_t ledger_id, uint64_t message) except -1:
+        try:
+            entry_view_join(self.again_view, self.decompressed_size_max)
+        except errors.CorruptDataError as error:
+            if self.lose_messages(ledger_id, message, message + 1):
+                self.note_loss(f"{errors.detail_of(error)}; {self.count_text(1)}")
+            self.again_view = None
+            return False
+        return True
+
     cdef int note_loss(self, str text) except -1:
         """Messages that go out again cannot be read; None: that was told before."""
         if text is not None:
@@ -385,9 +399,25 @@ cdef class PendingDispatcher(Dispatcher):
 
     cdef bint read_again(self, EntryContext context, uint64_t ledger_id,
                          uint64_t message) except -1:
+        cdef ChunkedMessage chunked = None
         self.again_view = None
+        self.again_at = 0
+        self.again_index = 0
+        if self.core.chunks is not None:
+            chunked = self.core.chunks.find(ledger_id, message)
+            if chunked is not None:
+                self.again_view = entry_view_chunked(chunked, context)
+                return True
         if not self.frame_again(ledger_id, message):
             return False
+        if self.again.c_frame.flags & ENTRY_CHUNK:
+            # The reader passed it, as the cursor knew more of it than of the chunks before it.
+            step = self.read_chunk(self.again)
+            if step == CHUNK_WHOLE:
+                self.again_view = entry_view_chunked(self.whole, context)
+                return True
+            if step == CHUNK_WAITS:
+                return False
         try:
             self.again_view = entry_view_new(
                 self.again.span.file, context, ledger_id, &self.again.c_frame,
@@ -398,8 +428,6 @@ cdef class PendingDispatcher(Dispatcher):
             except errors.CorruptDataError as told:
                 self.unsaid = errors.detail_of(told)
             return False
-        self.again_at = 0
-        self.again_index = 0
         return True
 
     cdef bint frame_again(self, uint64_t ledger_id, uint64_t message) except -1:

@@ -32,6 +32,10 @@ cdef class Receiver(EntrySink):
             if view.metadata_flags & METADATA_BATCH == 0:
                 if self.view_filtered:
                     count = self.dispatcher.claim(self, view, 0)
+                if view.chunked is not None and count >= 0:
+                    self.dispatcher.join_chunks(self, view)
+                    if self.view is None:
+                        continue         # it was lost, and that was told before
                 self.drop_view()
                 if count < 0:
                     continue

@@ -46,6 +46,7 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef bint read_new(self, EntryContext context) except -1
     """Make the next entry with something to deliver the view; False: there is none yet."""
 
+    cdef bint look_again(self) noexcept
     cdef inline uint64_t next_open(self, uint64_t ledger_id, uint64_t message,
                                    uint64_t end) noexcept
     """The first message of [message, end) that nobody dealt with, else end."""

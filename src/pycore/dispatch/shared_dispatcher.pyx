@@ -8,6 +8,7 @@ from libc.string cimport memset
 
 from pulsarx import errors
 from pulsarx._core.cursor_state cimport CursorState, LedgerAcks, cursor_state_find
+from pulsarx._core.entry_frame cimport ENTRY_CHUNK
 from pulsarx._core.key_order cimport KEY_CONSUMERS_MAX
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_NOBODY, PENDING_NONE,
@@ -16,15 +17,16 @@ from pulsarx._core.pending_acks cimport (
 )
 from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._core.status cimport STATUS_OK
+from pulsarx._pycore.message.chunked_message cimport Chunk, ChunkedMessage
 from pulsarx._pycore.message.entry_view cimport (
-    EntryContext, EntryView, entry_view_new, entry_view_share,
+    EntryContext, EntryView, entry_view_chunked, entry_view_new, entry_view_share,
 )
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_DAMAGE, READ_NOTHING
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message.message_at cimport message_place
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.dispatch.pending_dispatcher cimport PendingDispatcher
-from pulsarx._pycore.dispatch.entry_sink cimport EntrySink, Slice
+from pulsarx._pycore.dispatch.entry_sink cimport CHUNK_WAITS, CHUNK_WHOLE, EntrySink, Slice
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 
 cdef enum Tuning:
@@ -84,6 +86,7 @@ cdef class SharedDispatcher(PendingDispatcher):
                 self.receivers.append(None)
             self.receivers[index] = receiver
             self.receiver_count += 1
+            self.chunk_limits(receiver)
             self.wakes = True
         finally:
             mutex_unlock(&self.core.mutex)
@@ -210,6 +213,8 @@ cdef class SharedDispatcher(PendingDispatcher):
         self.unacknowledged = 0
         self.blocked = False
         self.keys_cleared()
+        if self.core.chunks is not None:
+            self.core.chunks.clear()
         for each in self.receivers:
             if each is not None:
                 each.clear()
@@ -348,8 +353,15 @@ cdef class SharedDispatcher(PendingDispatcher):
             return False
         return self.give_new(receiver)
 
+    cdef bint look_again(self) noexcept:
+        """Whether reading found no entry, but something to deliver."""
+        cdef bint came = self.came_later
+        self.came_later = False
+        return came
+
     cdef bint read_new(self, EntryContext context) except -1:
         cdef LedgerReader reader = self.reader
+        cdef ChunkedMessage chunked
         cdef uint64_t ledger_id
         cdef uint64_t at
         cdef int step
@@ -360,6 +372,15 @@ cdef class SharedDispatcher(PendingDispatcher):
             if step == READ_DAMAGE:
                 self.tell_damage(reader)
                 continue
+            chunked = None
+            if reader.c_frame.flags & ENTRY_CHUNK:
+                step = self.read_chunk(reader)
+                if step == CHUNK_WAITS:
+                    if self.came_later:
+                        return False     # that one may go out now
+                    continue
+                if step == CHUNK_WHOLE:
+                    chunked = self.whole
             ledger_id = reader.span.ledger_id
             at = self.next_open(ledger_id, reader.c_frame.first_message, reader.next_message)
             if at == reader.next_message:
@@ -372,6 +393,11 @@ cdef class SharedDispatcher(PendingDispatcher):
                     reader.c_frame.deliver_at_ms > self.core.now_ms() + self.early_ms):
                 self.delay()
                 continue
+            if chunked is not None:
+                self.view = entry_view_chunked(chunked, context)
+                self.view_at = 0
+                self.view_index = 0
+                return True
             try:
                 self.view = entry_view_new(reader.span.file, context, ledger_id, &reader.c_frame,
                                            reader.c_entry, self.decompressed_size_max)
@@ -384,6 +410,16 @@ cdef class SharedDispatcher(PendingDispatcher):
             self.view_at = 0
             self.view_index = 0
             return True
+
+    cdef int whole_later(self, ChunkedMessage chunked) except -1:
+        cdef Chunk* last = &chunked.chunks[chunked.count - 1]
+        cdef PendingAck* ack
+        if self.next_open(last.ledger_id, last.message, last.message + 1) != last.message:
+            return 0
+        ack = self.core.add(last.ledger_id, last.message)
+        ack.key_hash = chunked.frame.sticky_hash
+        self.came_later = True
+        return self.give_back(last.ledger_id, last.message, ack)
 
     cdef inline uint64_t next_open(self, uint64_t ledger_id, uint64_t message,
                                    uint64_t end) noexcept:
@@ -451,7 +487,7 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef bint give_new(self, EntrySink receiver) except -1:
         """Give the receiver the next entry, or as much of it as it has room for."""
         if self.view is None and not self.read_new(receiver.context):
-            return False
+            return self.look_again()
         self.turn = receiver.index
         self.give_run(receiver, 0)
         return True

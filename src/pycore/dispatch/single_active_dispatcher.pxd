@@ -22,6 +22,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
     # messages of this ledger below this ordinal are not wanted
     cdef uint64_t skip_messages
 
+    cdef list later                      # messages in chunks that come before what is read next
     cdef EntryView next_view(self, EntrySink receiver)
     cdef void ask_about_view(self, uint64_t ledger_id, uint64_t end) noexcept
     cdef bint is_whole(self, EntryView view) noexcept

@@ -6,18 +6,23 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from pulsarx import errors
 from pulsarx._core.ack_bits cimport ack_bits_count_below
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
+from pulsarx._core.entry_frame cimport ENTRY_CHUNK
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY,
     PendingAck, pending_acks_find, pending_acks_next, pending_acks_remove, pending_acks_set_state,
 )
 from pulsarx._core.timer_wheel cimport TIMER_NONE
-from pulsarx._pycore.message.entry_view cimport EntryView, entry_view_new
+from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
+from pulsarx._pycore.message.entry_view cimport EntryView, entry_view_chunked, entry_view_new
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_DAMAGE, READ_NOTHING
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail, ledger_span_end
 from pulsarx._pycore.message.message cimport Message, message_ordinal
-from pulsarx._pycore.message.message_at cimport message_at
+from pulsarx._pycore.message.message_at cimport chunked_message_at, message_at
+from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
-from pulsarx._pycore.dispatch.entry_sink cimport CLAIM_STALE, Dispatcher, EntrySink
+from pulsarx._pycore.dispatch.entry_sink cimport (
+    CHUNK_WAITS, CHUNK_WHOLE, CLAIM_STALE, Dispatcher, EntrySink,
+)
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 
 
@@ -49,6 +54,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                     f"{(<EntrySink>self.receivers[0]).consumer_name}; close that one first")
             self.receivers.append(receiver)
             receiver.index = 0
+            self.chunk_limits(receiver)
             try:
                 if not self.activate() and not self.exclusive:
                     self.tell(receiver, False)
@@ -140,6 +146,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
             self.core.forget(True, True)
             try:
                 self.core.tracker.reset(ledger_id, message)
+                self.forget_chunks()
                 self.go(ledger_id, message)
             except BaseException:
                 self.rewind_to_mark_delete()     # what waited for its time is read again
@@ -156,6 +163,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         span, offset, entry_id = self.reader.locate(ledger_id, message)
         mutex_lock(&self.core.mutex)
         self.generation += 1
+        self.forget_chunks()
         self.reader.go(span, offset, entry_id, ledger_id, message)
         self.skip_ledger_id = ledger_id
         self.skip_messages = message
@@ -171,7 +179,14 @@ cdef class SingleActiveDispatcher(Dispatcher):
         cdef uint64_t ledger_id = 0
         cdef uint64_t message = 0
         self.core.tracker.mark_delete_position(&ledger_id, &message)
+        self.forget_chunks()
         return self.go(ledger_id, message)
+
+    def forget_chunks(self) -> None:
+        """Reading begins anew in front of all chunks of unacknowledged messages."""
+        self.later = None
+        if self.core.chunks is not None:
+            self.core.chunks.clear()
 
     def statistics(self) -> dict:
         """Of the consumers; see Subscription.statistics."""
@@ -204,6 +219,10 @@ cdef class SingleActiveDispatcher(Dispatcher):
             acks = cursor_state_find(&self.core.tracker.c_state, ledger_id)
             handed_out = end if ledger_id == end_ledger else self.messages_in(acks)
             total += handed_out - ack_bits_count_below(&acks.bits, handed_out)
+        if self.core.chunks is not None:
+            for at in self.core.chunks.hidden():
+                if at < (end_ledger, end) and not self.core.tracker.is_acknowledged(at[0], at[1]):
+                    total -= 1
         return total
 
     def forget_before(self, uint64_t ledger_id) -> None:
@@ -237,9 +256,16 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef EntryView next_view(self, EntrySink receiver):
         """The next entry with something to deliver, None when nothing more is published."""
         cdef LedgerReader reader = self.reader
+        cdef ChunkedMessage chunked
         cdef uint64_t last
         cdef int step
         while True:
+            if self.later:
+                chunked = self.later.pop(0)
+                if self.core.tracker is None or not self.core.tracker.is_acknowledged(
+                        chunked.chunks[chunked.count - 1].ledger_id, chunked.frame.first_message):
+                    return entry_view_chunked(chunked, receiver.context)
+                continue
             step = reader.next_entry()
             if step == READ_NOTHING:
                 return None
@@ -247,6 +273,13 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 self.tell_damage(reader)
                 continue
             last = reader.next_message
+            chunked = None
+            if reader.c_frame.flags & ENTRY_CHUNK:
+                step = self.read_chunk(reader)
+                if step == CHUNK_WAITS:
+                    continue
+                if step == CHUNK_WHOLE:
+                    chunked = self.whole
             if self.core.tracker is not None:
                 if self.core.tracker.next_unacknowledged(
                         reader.span.ledger_id, reader.c_frame.first_message, last) >= last:
@@ -256,6 +289,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
             if self.core.ttl_ms and self.core.is_expired(reader.c_frame.publish_time_ms):
                 self.expire(reader.span.ledger_id, reader.c_frame.first_message, last)
                 continue
+            if chunked is not None:
+                return entry_view_chunked(chunked, receiver.context)
             try:
                 return entry_view_new(reader.span.file, receiver.context, reader.span.ledger_id,
                                       &reader.c_frame, reader.c_entry, self.decompressed_size_max)
@@ -264,6 +299,54 @@ cdef class SingleActiveDispatcher(Dispatcher):
             except BaseException:      # Ctrl-C in a codec: nothing is wrong with the entry
                 reader.unread()
                 raise
+
+    cdef int whole_later(self, ChunkedMessage chunked) except -1:
+        if self.later is None:
+            self.later = []
+        self.later.append(chunked)
+        return 0
+
+    cdef int look_for_chunks(self, uint64_t ledger_id, uint64_t end) except -1:
+        cdef LedgerReader ahead
+        cdef uint64_t at_ledger = self.reader.passed_ledger_id
+        cdef int step
+        if at_ledger > ledger_id or (
+                at_ledger == ledger_id and self.reader.next_message >= end):
+            return 0             # all of it was read
+        if not control_plane.perform_whole(self.tail.managed_ledger.holds_chunks, ()):
+            return 0
+        ahead = LedgerReader(self.tail, self.topic_name)
+        if self.reader.span is not None:
+            ahead.find(self.reader.span.ledger_id, self.reader.next_message)
+        else:
+            ahead.find(self.reader.start_ledger_id, self.reader.next_message)
+        while True:
+            step = ahead.next_entry()
+            if step == READ_NOTHING:
+                break
+            if step == READ_DAMAGE:
+                continue         # its readers are told
+            if ahead.span.ledger_id > ledger_id or (
+                    ahead.span.ledger_id == ledger_id and ahead.c_frame.first_message >= end):
+                break
+            if ahead.c_frame.flags & ENTRY_CHUNK:
+                try:
+                    self.read_chunk(ahead)
+                except errors.CorruptDataError:
+                    pass         # the log tells
+        if self.reader.span is not None:
+            self.come_in_turn(self.reader.span.ledger_id, self.reader.next_message)
+        else:
+            self.come_in_turn(self.reader.passed_ledger_id + 1, 0)
+        return 0
+
+    def come_in_turn(self, uint64_t ledger_id, uint64_t message) -> None:
+        """What is read from this message on is not to come before that, too."""
+        cdef ChunkedMessage each
+        if self.later:
+            self.later = [each for each in self.later if (
+                each.chunks[each.count - 1].ledger_id,
+                each.chunks[each.count - 1].message) < (ledger_id, message)]
 
     cdef bint is_whole(self, EntryView view) noexcept:
         """Whether every message of the view is wanted, so that none needs to be asked about."""
@@ -316,12 +399,15 @@ cdef class SingleActiveDispatcher(Dispatcher):
         if receiver is not self.active or (ledger_id, first) >= (end_ledger, end):
             return 0             # it is handed out again anyway
         for each in messages:
+            if each.entry.chunked is not None:
+                self.core.assembler().remember(each.entry.chunked)
             ack = pending_acks_find(&self.core.pending, each.entry.ledger_id,
                                     message_ordinal(each))
             if ack != NULL and ack.state == PENDING_HELD:
                 self.core.unread(each.entry.ledger_id, message_ordinal(each), ack)
         self.core.rearm()
         self.wakes = True
+        self.come_in_turn(ledger_id, first)
         return self.go(ledger_id, first)
 
     cdef int64_t bytes_ahead(self) noexcept:
@@ -501,6 +587,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 first = message if at == ledger_id else 0
                 self.count_again(at, first, end if at == end_ledger else self.messages_in(acks))
         finally:
+            self.come_in_turn(ledger_id, message)
             self.go(ledger_id, message)      # what is buried was read with the same reader
         self.wakes = True
         self.core.rearm()
@@ -516,10 +603,14 @@ cdef class SingleActiveDispatcher(Dispatcher):
         cdef EntrySink active = self.active
         cdef PendingAck* ack
         cdef uint64_t at = first
+        cdef set hidden = self.core.chunks.hidden() if self.core.chunks is not None else None
         while True:
             at = self.core.tracker.next_unacknowledged(ledger_id, at, end)
             if at >= end:
                 return 0
+            if hidden is not None and (ledger_id, at) in hidden:
+                at += 1
+                continue
             ack = self.core.add(ledger_id, at)
             if ack.state != PENDING_DEAD:
                 self.core.cancel_timer(ack)
@@ -527,8 +618,13 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 if active is not None and active.max_redeliver_count and (
                         ack.redelivery_count > active.max_redeliver_count):
                     pending_acks_set_state(&self.core.pending, ledger_id, at, ack, PENDING_COUNTED)
-                    message = message_at(self.reader, active.context, ledger_id, at,
-                                         ack.redelivery_count, self.decompressed_size_max)
+                    message = chunked_message_at(
+                        self.core.chunks.find(ledger_id, at), active.context,
+                        ack.redelivery_count, self.decompressed_size_max) if (
+                        self.core.chunks is not None
+                        and self.core.chunks.find(ledger_id, at) is not None) else message_at(
+                        self.reader, active.context, ledger_id, at, ack.redelivery_count,
+                        self.decompressed_size_max)
                     if message is not None:
                         pending_acks_set_state(&self.core.pending, ledger_id, at, ack,
                                                PENDING_DEAD)

@@ -15,6 +15,7 @@ from pulsarx._pycore.ground.interval_job cimport IntervalJob
 from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.mutex cimport OwnedMutex
 from pulsarx._pycore.cursor.sections_source cimport SectionsSource
+from pulsarx._pycore.dispatch.chunk_assembler cimport ChunkAssembler
 
 
 cdef class DeadlineCall:
@@ -52,6 +53,11 @@ cdef class SubscriptionCore(SectionsSource):
     cdef uint64_t armed_ms               # when it is due
     cdef DeadlineCall on_due             # what it calls; None: no deadline is kept
     cdef LossLog losses                  # told what can never be delivered; None: a reader's
+    cdef ChunkAssembler chunks           # None: no chunk was read yet
+    # what it is made with, as the consumer that came last asks for
+    cdef uint64_t chunked_pending_max    # messages; 0: no limit
+    cdef bint acks_oldest_chunked
+    cdef int64_t chunked_expiry_ms       # 0: never
     cdef set told_ledgers                # of which an unknown number of messages is lost
     cdef object __weakref__
     cdef uint64_t delayed_changed        # delayed messages found since the last snapshot
@@ -59,6 +65,9 @@ cdef class SubscriptionCore(SectionsSource):
     cdef int64_t ttl_ms                  # messages that are older are not delivered; 0: all are
     cdef uint64_t expired_count          # messages that expired
     cdef object expiries                 # deque of (when, how many) of the last minute; or None
+
+    cdef ChunkAssembler assembler(self)
+    """What puts messages together that are in chunks."""
 
     cdef int64_t now_ms(self) except -1
     cdef int64_t later_ms(self, int64_t delay_ms) except -1

@@ -33,6 +33,7 @@ from pulsarx._pycore.ground.interval_job cimport IntervalJob
 from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.cursor.sections_source cimport SectionsSource, take_section
+from pulsarx._pycore.dispatch.chunk_assembler cimport ChunkAssembler
 
 cdef enum:
     DELAYED_KEPT_MIN = 50000     # so many delayed messages a killed process may have to find again
@@ -76,6 +77,10 @@ cdef class LossLog:
 
         logging.getLogger("pulsarx").error(
             "subscription %s: damage: %s", self.subscription, self.waiting.popleft())
+        self.settle()
+
+    def settle(self) -> None:
+        """Have acknowledgements kept and trimmed that no consumer made; a job."""
         self.flush.arm()
         self.trim()
 
@@ -100,6 +105,8 @@ cdef class SubscriptionCore(SectionsSource):
         pending_acks_init(&self.pending)
         timer_wheel_init(&self.wheel)
         self.armed_ms = UINT64_MAX
+        self.chunked_pending_max = 10        # of a reader, as of a consumer that does not say
+        self.chunked_expiry_ms = 60000
 
     def __init__(self, AckTracker tracker, ClockCore clock, LossLog losses=None):
         """tracker: None for a reader. clock: of the broker. losses: told what is lost."""
@@ -122,6 +129,17 @@ cdef class SubscriptionCore(SectionsSource):
             return work()
         finally:
             mutex_unlock(&self.mutex)
+
+    cdef ChunkAssembler assembler(self):
+        cdef ChunkAssembler made = self.chunks
+        if made is None:
+            made = (ChunkAssembler(self.tracker, self.losses.jobs, self.losses.settle)
+                    if self.losses is not None else ChunkAssembler(self.tracker, None, None))
+            self.chunks = made
+        made.pending_max = self.chunked_pending_max
+        made.acknowledges_oldest = self.acks_oldest_chunked
+        made.expiry_ms = self.chunked_expiry_ms
+        return made
 
     # What survives a restart ----------------------------------------------------------------------
 

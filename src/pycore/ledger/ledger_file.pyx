@@ -11,13 +11,13 @@ from libc.string cimport memset
 
 from pulsarx._core.atomic cimport atomic_load_u64
 from pulsarx._core.batch_decode cimport entry_check
-from pulsarx._core.entry_frame cimport EntryFrame, entry_frame_span
+from pulsarx._core.entry_frame cimport ENTRY_CHUNK, EntryFrame, entry_frame_span
 from pulsarx._core.file_ops cimport *
 from pulsarx._core.ledger_footer cimport *
 from pulsarx._core.ledger_index cimport *
 from pulsarx._core.ledger_read cimport *
 from pulsarx._core.ledger_recover cimport LedgerPublished, ledger_recover_header
-from pulsarx._core.limits cimport LEDGER_HEADER_SIZE
+from pulsarx._core.limits cimport ENTRY_FRAME_SIZE, LEDGER_HEADER_SIZE
 from pulsarx._core.message_metadata cimport EntryParts, entry_decode
 from pulsarx._core.status cimport *
 from pulsarx._pycore.ledger.ledger_recovery cimport LedgerRecovery, ledger_recovery_scan
@@ -259,6 +259,21 @@ cdef class LedgerFile:
         if status != STATUS_OK:
             self.c_raise(status, f"frame at offset {offset}")
         return frame_dict(&frame)
+
+    def chunk(self, offset: int, end: int) -> tuple[bytes, int, int] | None:
+        """(uuid, chunk id, number of chunks) of the entry at offset; None: it is none, or cannot be
+        read."""
+        cdef EntryFrame frame
+        cdef EntryParts parts
+        cdef uint64_t at = offset
+        if ledger_read_frame(&self.c_read, at, end, &frame) != STATUS_OK or (
+                frame.flags & ENTRY_CHUNK == 0):
+            return None
+        if entry_decode(self.c_read.base + at + ENTRY_FRAME_SIZE, frame.entry_size, False,
+                        &parts) != STATUS_OK or parts.metadata.chunk_count <= 1:
+            return None
+        return (parts.metadata.uuid[:parts.metadata.uuid_size], parts.metadata.chunk_id,
+                parts.metadata.chunk_count)
 
     def pass_damaged(self, offset: int, end: int) -> int:
         """The offset of the next readable frame behind the damaged entry at offset, or end."""

@@ -15,7 +15,10 @@ from pulsarx._core.single_metadata cimport (
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.sticky_key cimport sticky_key_of_entry
 from pulsarx._pycore.ground.raise_status cimport raise_status
-from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView, entry_view_new
+from pulsarx._pycore.message.chunked_message cimport ChunkedMessage, chunked_message_new
+from pulsarx._pycore.message.entry_view cimport (
+    EntryContext, EntryView, entry_view_chunked, entry_view_join, entry_view_new,
+)
 from pulsarx._pycore.message.message cimport REDELIVERY_SHIFT, Message, message_new
 from pulsarx._pycore.message.message_id cimport MessageId, message_id_new
 
@@ -47,9 +50,35 @@ cdef int entry_bytes_check(const uint8_t* entry, uint32_t size, EntryFrame* fram
     return 0
 
 
+cdef class ArrivingChunks:
+    """The message in chunks that is arriving at one consumer: a broker sends them one behind the
+    other. One thread at a time."""
+    cdef ChunkedMessage open             # None: none is
+
+    cdef ChunkedMessage add(self, bytes entry, uint64_t ledger_id, EntryFrame* frame,
+                            EntryParts* parts):
+        """The message when this was its last chunk, else None."""
+        cdef bytes uuid = parts.metadata.uuid[:parts.metadata.uuid_size]
+        cdef ChunkedMessage found = self.open
+        self.open = None
+        if parts.metadata.chunk_id == 0:
+            found = chunked_message_new(uuid, parts.metadata.chunk_count,
+                                        parts.metadata.chunked_size)
+        elif found is None or found.uuid != uuid or found.count != parts.metadata.chunk_id or (
+                found.chunk_count != parts.metadata.chunk_count):
+            raise errors.CorruptDataError(
+                f"entry {frame.entry_id} of ledger {ledger_id} is chunk "
+                f"{parts.metadata.chunk_id} of a message whose chunks before did not come")
+        found.add(entry, ledger_id, frame, <const uint8_t*>PyBytes_AS_STRING(entry), parts)
+        if found.is_whole():
+            return found
+        self.open = found
+        return None
+
+
 def entry_message_count(bytes entry not None) -> int:
-    """The number of messages that the metadata of an entry names, as the broker counts permits; 1
-    where it cannot be read."""
+    """The number of messages that the metadata of an entry names, as the broker counts permits: a
+    message in chunks with its last one; 1 where it cannot be read."""
     cdef EntryParts parts
     if PyBytes_GET_SIZE(entry) > <Py_ssize_t>UINT32_MAX:
         return 1
@@ -57,19 +86,23 @@ def entry_message_count(bytes entry not None) -> int:
                     <uint32_t>PyBytes_GET_SIZE(entry), False, &parts) != STATUS_OK:
         return 1
     if parts.metadata.flags & METADATA_BATCH == 0:
-        return 1
+        return 0 if is_chunk(&parts) and (
+            parts.metadata.chunk_id + 1 < parts.metadata.chunk_count) else 1
     return max(1, parts.metadata.message_count)
 
 
 def entry_messages(EntryContext context not None, uint64_t ledger_id, uint64_t entry_id,
                    bytes entry not None, uint32_t redelivery_count, ack_set,
-                   uint32_t decompressed_size_max) -> tuple[list[Message], list[MessageId]]:
+                   uint32_t decompressed_size_max,
+                   ArrivingChunks chunks not None) -> tuple[list[Message], list[MessageId]]:
     """The messages of an entry that came over a connection, oldest first, and the ids of those
     that compaction took out of its batch.
 
     ack_set: words of 64 bits, the first message the lowest bit of the first; a message whose bit is
-    not set is left out. None: all. CorruptDataError names ledger and entry.
+    not set is left out. None: all. chunks: takes an entry that is one; its message comes with the
+    last. CorruptDataError names ledger and entry.
     """
+    cdef ChunkedMessage chunked
     cdef EntryFrame frame
     cdef EntryParts parts
     cdef EntryView view
@@ -88,6 +121,14 @@ def entry_messages(EntryContext context not None, uint64_t ledger_id, uint64_t e
     except errors.CorruptDataError as error:
         raise errors.CorruptDataError(f"entry {entry_id} of ledger {ledger_id}: {error}") from error
     frame.entry_id = entry_id
+    if is_chunk(&parts):
+        chunked = chunks.add(entry, ledger_id, &frame, &parts)
+        if chunked is None:
+            return found, taken_out
+        view = entry_view_chunked(chunked, context)
+        entry_view_join(view, decompressed_size_max)
+        return [message_new(view, view.c_payload, view.payload_size, -1, 0,
+                            view.metadata_flags | (count << REDELIVERY_SHIFT))], taken_out
     view = entry_view_new(entry, context, ledger_id, &frame,
                           <const uint8_t*>PyBytes_AS_STRING(entry), decompressed_size_max)
     if view.metadata_flags & METADATA_BATCH == 0:
@@ -109,6 +150,10 @@ def entry_messages(EntryContext context not None, uint64_t ledger_id, uint64_t e
                                  each.encoded_metadata_size,
                                  each.flags | (count << REDELIVERY_SHIFT)))
     return found, taken_out
+
+
+cdef bint is_chunk(const EntryParts* parts) noexcept:
+    return parts.metadata.chunk_count > 1 and parts.metadata.flags & METADATA_BATCH == 0
 
 
 cdef bint has_bit(list words, uint32_t index) except -1:

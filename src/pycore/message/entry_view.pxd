@@ -8,6 +8,7 @@ its ledger is trimmed, sealed or closed. Immutable once made.
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
 
 
 cdef enum Decoding:
@@ -53,6 +54,8 @@ cdef class EntryView:
     cdef uint32_t message_count
     cdef uint32_t entry_flags            # EntryFlags
     cdef uint32_t metadata_flags         # MetadataFlags of the entry's own metadata
+    # the message whose last chunk the entry is; it has no payload before it is joined. Else None
+    cdef ChunkedMessage chunked
     # What value() gave, which a message has no room for. Behind what receiving touches.
     cdef dict decoded
 
@@ -62,6 +65,16 @@ cdef EntryView entry_view_new(object pin, EntryContext context, uint64_t ledger_
                               const uint8_t* entry, uint32_t decompressed_size_max)
 """Take a verified entry apart (and decompress it); CorruptDataError names ledger and entry when it
 is no entry."""
+
+
+cdef EntryView entry_view_chunked(ChunkedMessage chunked, EntryContext context)
+"""The last entry of a whole message in chunks, as an entry of one message, which is to be joined
+before it is handed out."""
+
+
+cdef int entry_view_join(EntryView view, uint32_t decompressed_size_max) except -1
+"""Put the payload of a chunked message together, unless that was done. CorruptDataError: it is
+none."""
 
 
 cdef EntryView entry_view_share(EntryView view, EntryContext context)

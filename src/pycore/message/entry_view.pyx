@@ -8,6 +8,7 @@ from pulsarx._core.entry_frame cimport EntryFrame
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
 from pulsarx._core.message_metadata cimport EntryParts, entry_count_holds, entry_decode
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK
+from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 
@@ -65,9 +66,21 @@ cdef EntryView entry_view_new(object pin, EntryContext context, uint64_t ledger_
                               const EntryFrame* frame,
                               const uint8_t* entry, uint32_t decompressed_size_max):
     cdef EntryParts parts
+    cdef EntryView view = entry_view_of(pin, context, ledger_id, frame, entry, &parts)
+    view.c_payload = parts.payload
+    view.payload_size = parts.payload_size
+    if parts.metadata.compression != 0:
+        entry_view_decompress(view, parts.payload[:parts.payload_size], &parts,
+                              decompressed_size_max)
+    return view
+
+
+cdef EntryView entry_view_of(object pin, EntryContext context, uint64_t ledger_id,
+                             const EntryFrame* frame, const uint8_t* entry, EntryParts* parts):
+    """The view of an entry, without its payload."""
     # The reader of the ledger has verified the checksum just now; it is not summed twice.
-    cdef int status = entry_decode(entry, frame.entry_size, False, &parts)
-    if status == STATUS_OK and not entry_count_holds(&parts, frame.message_count):
+    cdef int status = entry_decode(entry, frame.entry_size, False, parts)
+    if status == STATUS_OK and not entry_count_holds(parts, frame.message_count):
         status = STATUS_CORRUPT
     if status != STATUS_OK:
         raise_status(status, 0, f"take apart entry {frame.entry_id} of ledger {ledger_id}")
@@ -85,18 +98,37 @@ cdef EntryView entry_view_new(object pin, EntryContext context, uint64_t ledger_
     view.entry_size = frame.entry_size
     view.c_encoded_metadata = parts.encoded_metadata
     view.encoded_metadata_size = parts.encoded_metadata_size
-    view.c_payload = parts.payload
-    view.payload_size = parts.payload_size
-    if parts.metadata.compression != 0:
-        entry_view_decompress(view, &parts, decompressed_size_max)
     return view
 
 
-cdef int entry_view_decompress(EntryView view, EntryParts* parts,
+cdef EntryView entry_view_chunked(ChunkedMessage chunked, EntryContext context):
+    cdef EntryParts parts
+    cdef EntryView view = entry_view_of(
+        chunked.pin, context, chunked.chunks[chunked.count - 1].ledger_id, &chunked.frame,
+        chunked.c_entry, &parts)
+    view.chunked = chunked
+    return view
+
+
+cdef int entry_view_join(EntryView view, uint32_t decompressed_size_max) except -1:
+    cdef EntryParts parts
+    cdef bytes joined
+    if view.plain is not None:
+        return 0
+    joined = view.chunked.join()
+    entry_decode(view.c_entry, view.entry_size, False, &parts)
+    if parts.metadata.compression != 0:
+        return entry_view_decompress(view, joined, &parts, decompressed_size_max)
+    view.plain = joined
+    view.c_payload = <const uint8_t*>PyBytes_AS_STRING(joined)
+    view.payload_size = <uint32_t>PyBytes_GET_SIZE(joined)
+    return 0
+
+
+cdef int entry_view_decompress(EntryView view, bytes packed, EntryParts* parts,
                                uint32_t decompressed_size_max) except -1:
-    view.plain = view.context.decompress(parts.metadata.compression,
-                                         parts.payload[:parts.payload_size],
-                            parts.metadata.uncompressed_size, decompressed_size_max)
+    view.plain = view.context.decompress(parts.metadata.compression, packed,
+                                         parts.metadata.uncompressed_size, decompressed_size_max)
     view.c_payload = <const uint8_t*>PyBytes_AS_STRING(view.plain)
     view.payload_size = <uint32_t>PyBytes_GET_SIZE(view.plain)
     return 0
@@ -124,4 +156,5 @@ cdef EntryView entry_view_share(EntryView view, EntryContext context):
     shared.message_count = view.message_count
     shared.entry_flags = view.entry_flags
     shared.metadata_flags = view.metadata_flags
+    shared.chunked = view.chunked
     return shared

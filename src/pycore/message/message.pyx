@@ -4,7 +4,7 @@
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsarx._core.byte_reader cimport ByteReader, byte_reader_start
@@ -19,7 +19,10 @@ from pulsarx._core.status cimport STATUS_END, STATUS_OK
 from pulsarx._pycore.message.entry_view cimport (
     DECODING_BYTES, DECODING_PAYLOAD, DECODING_UNKNOWN, DECODING_VERSION, Decoding, EntryContext,
 )
-from pulsarx._pycore.message.message_id cimport MessageId, message_id_new
+from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
+from pulsarx._pycore.message.message_id cimport (
+    MessageId, message_id_chunked, message_id_new,
+)
 from pulsarx._pycore.ground.raise_status cimport raise_status
 
 cdef enum PropertyField:
@@ -43,6 +46,8 @@ cdef class Message:
     def data(self) -> bytes:
         """The payload, copied out of the ledger at each call; `b""` for a message without a
         value."""
+        if self.entry.chunked is not None:
+            return self.entry.plain      # put together already, for this message alone
         return PyBytes_FromStringAndSize(<const char*>self.c_payload, self.payload_size)
 
     def size(self) -> int:
@@ -178,6 +183,12 @@ cdef class Message:
 
 
 cdef object message_id_of(Message self):
+    cdef ChunkedMessage chunked = self.entry.chunked
+    if chunked is not None:
+        return message_id_chunked(
+            <int64_t>self.entry.ledger_id, <int64_t>self.entry.entry_id,
+            self.entry.context.partition, <int64_t>chunked.chunks[0].ledger_id,
+            <int64_t>chunked.chunks[0].entry_id)
     return message_id_new(<long long>self.entry.ledger_id, <long long>self.entry.entry_id,
                           self.entry.context.partition, self.batch_index,
                           self.entry.message_count if self.batch_index >= 0 else 0)

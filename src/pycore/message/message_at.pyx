@@ -7,7 +7,10 @@ from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._core.status cimport STATUS_OK
-from pulsarx._pycore.message.entry_view cimport EntryContext, EntryView, entry_view_new
+from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
+from pulsarx._pycore.message.entry_view cimport (
+    EntryContext, EntryView, entry_view_chunked, entry_view_join, entry_view_new,
+)
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_ENTRY
 from pulsarx._pycore.message.message cimport REDELIVERY_SHIFT, Message, message_new
 
@@ -37,6 +40,18 @@ cdef Message message_at(LedgerReader reader, EntryContext context, uint64_t ledg
     return message_new(view, found.payload, found.payload_size, <int>index,
                        found.encoded_metadata_size,
                        found.flags | (redelivery_count << REDELIVERY_SHIFT))
+
+
+cdef Message chunked_message_at(ChunkedMessage chunked, EntryContext context,
+                                uint32_t redelivery_count, uint32_t decompressed_size_max):
+    cdef EntryView view
+    try:
+        view = entry_view_chunked(chunked, context)
+        entry_view_join(view, decompressed_size_max)
+    except errors.CorruptDataError:
+        return None
+    return message_new(view, view.c_payload, view.payload_size, -1, 0,
+                       view.metadata_flags | (redelivery_count << REDELIVERY_SHIFT))
 
 
 cdef int message_place(EntryView view, uint32_t index, uint32_t* at, uint32_t* walked) noexcept:

@@ -9,7 +9,8 @@ The bytes are Pulsar's MessageIdData:
         4  batch_index   varint     not -1           absent: -1
         5  ack_set       repeated   never            skipped
         6  batch_size    varint     not 0            absent: 0
-        7  first chunk   message    never            skipped: a chunked message is at its last chunk
+        7  first chunk   message    in chunks        absent: the message is one entry
+A message in chunks is at its last chunk; the first one's id is the same message without a field 7.
 Java also writes batch_size 0, and -1 in full; both are read.
 """
 
@@ -22,16 +23,20 @@ from pulsarx._core.byte_reader cimport (
     ByteReader, byte_reader_block, byte_reader_left, byte_reader_start, byte_reader_take,
     byte_reader_varint,
 )
-from pulsarx._core.byte_writer cimport ByteWriter, byte_writer_start, byte_writer_varint
+from pulsarx._core.byte_writer cimport (
+    ByteWriter, byte_writer_block, byte_writer_start, byte_writer_varint,
+)
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK
 
 cdef enum:
-    SERIALIZED_SIZE_MAX = 64          # five fields of one tag byte and at most ten bytes
+    # six fields of one tag byte and at most ten bytes, and as many of a first chunk
+    SERIALIZED_SIZE_MAX = 160
     TAG_LEDGER_ID = 0x08
     TAG_ENTRY_ID = 0x10
     TAG_PARTITION = 0x18
     TAG_BATCH_INDEX = 0x20
     TAG_BATCH_SIZE = 0x30
+    TAG_FIRST_CHUNK = 0x3A
     WIRE_VARINT = 0
     WIRE_FIXED64 = 1
     WIRE_BLOCK = 2
@@ -45,6 +50,9 @@ cdef struct Fields:
     int32_t partition
     int32_t batch_index
     int32_t batch_size
+    int64_t first_ledger_id
+    int64_t first_entry_id
+    bint is_chunked
 
 
 @cython.final
@@ -68,6 +76,7 @@ cdef class MessageId:
         self.c_partition = PyNumber_Index(partition)
         self.c_batch_index = PyNumber_Index(batch_index)
         self.c_batch_size = 0
+        self.c_is_chunked = False
 
     def ledger_id(self):
         return self.c_ledger_id
@@ -87,10 +96,20 @@ cdef class MessageId:
         """The number of messages that the batch had; 0 when that is not known."""
         return self.c_batch_size
 
+    def first_chunk_message_id(self):
+        """The id of the first chunk of a message that was published in chunks, else None. Its own
+        id is that of the last one."""
+        if not self.c_is_chunked:
+            return None
+        return message_id_new(self.c_first_ledger_id, self.c_first_entry_id, self.c_partition,
+                              -1, 0)
+
     def serialize(self):
         """Bytes to store and to `deserialize` later, as Pulsar's Python client writes them."""
         cdef uint8_t room[SERIALIZED_SIZE_MAX]
+        cdef uint8_t inner_room[SERIALIZED_SIZE_MAX]
         cdef ByteWriter writer
+        cdef ByteWriter inner
         byte_writer_start(&writer, room, SERIALIZED_SIZE_MAX)
         _write_field(&writer, TAG_LEDGER_ID, self.c_ledger_id)
         _write_field(&writer, TAG_ENTRY_ID, self.c_entry_id)
@@ -100,6 +119,14 @@ cdef class MessageId:
             _write_field(&writer, TAG_BATCH_INDEX, self.c_batch_index)
         if self.c_batch_size != 0:
             _write_field(&writer, TAG_BATCH_SIZE, self.c_batch_size)
+        if self.c_is_chunked:
+            byte_writer_start(&inner, inner_room, SERIALIZED_SIZE_MAX)
+            _write_field(&inner, TAG_LEDGER_ID, self.c_first_ledger_id)
+            _write_field(&inner, TAG_ENTRY_ID, self.c_first_entry_id)
+            if self.c_partition != -1:
+                _write_field(&inner, TAG_PARTITION, self.c_partition)
+            byte_writer_varint(&writer, TAG_FIRST_CHUNK)
+            byte_writer_block(&writer, inner_room, <uint32_t>(inner.at - inner_room))
         return PyBytes_FromStringAndSize(<char*>room, writer.at - room)
 
     @staticmethod
@@ -115,8 +142,11 @@ cdef class MessageId:
         if topic is not None and not isinstance(topic, str):
             raise TypeError(f"topic must be str or None, not {type(topic).__name__}")
         if _read_fields(<uint8_t*>PyBytes_AS_STRING(message_id_bytes),
-                        PyBytes_GET_SIZE(message_id_bytes), &fields) != STATUS_OK:
+                        PyBytes_GET_SIZE(message_id_bytes), &fields, 0) != STATUS_OK:
             raise ValueError(f"not a serialized message id: {message_id_bytes[:40]!r}")
+        if fields.is_chunked:
+            return message_id_chunked(fields.ledger_id, fields.entry_id, fields.partition,
+                                      fields.first_ledger_id, fields.first_entry_id)
         return message_id_new(fields.ledger_id, fields.entry_id, fields.partition,
                               fields.batch_index, fields.batch_size)
 
@@ -129,9 +159,20 @@ cdef class MessageId:
 
     @classmethod
     def from_text(cls, text):
-        """The id in `ledger:entry:partition[:batch index]` or `(ledger,entry,partition,batch)`."""
+        """The id in `ledger:entry:partition[:batch index]` or `(ledger,entry,partition,batch)`; of
+        a message in chunks `first;last`, both in the former."""
         if not isinstance(text, str):
             raise TypeError(f"text must be str, not {type(text).__name__}")
+        first_text, separator, last_text = text.partition(";")
+        if separator:
+            first = _id_of_chunk(cls, first_text, text)
+            last = _id_of_chunk(cls, last_text, text)
+            if (<MessageId>first).c_partition != (<MessageId>last).c_partition:
+                raise ValueError(f"not a message id, its chunks are of two partitions: {text!r}")
+            return message_id_chunked(
+                (<MessageId>last).c_ledger_id, (<MessageId>last).c_entry_id,
+                (<MessageId>last).c_partition, (<MessageId>first).c_ledger_id,
+                (<MessageId>first).c_entry_id)
         bracketed = text.startswith("(") and text.endswith(")")
         parts = text[1:len(text) - 1].split(",") if bracketed else text.split(":")
         if len(parts) != 4 and (bracketed or len(parts) != 3):
@@ -146,8 +187,11 @@ cdef class MessageId:
             raise ValueError(f"not a message id, a number is too large: {text!r}") from None
 
     def to_text(self):
-        """`ledger:entry:partition`, and `:batch index` where there is one, as Java writes it."""
+        """`ledger:entry:partition`, and `:batch index` where there is one, as Java writes it; of a
+        message in chunks those of the first and the last one: `first;last`."""
         text = f"{self.c_ledger_id}:{self.c_entry_id}:{self.c_partition}"
+        if self.c_is_chunked:
+            return f"{self.first_chunk_message_id().to_text()};{text}"
         return text if self.c_batch_index < 0 else f"{text}:{self.c_batch_index}"
 
     def __str__(self):
@@ -202,6 +246,10 @@ cdef class MessageId:
         return self
 
     def __reduce__(self):
+        if self.c_is_chunked:
+            return _message_id_restore_chunked, (
+                self.c_ledger_id, self.c_entry_id, self.c_partition, self.c_first_ledger_id,
+                self.c_first_entry_id)
         return _message_id_restore, (self.c_ledger_id, self.c_entry_id, self.c_partition,
                                      self.c_batch_index, self.c_batch_size)
 
@@ -214,7 +262,23 @@ cdef MessageId message_id_new(int64_t ledger_id, int64_t entry_id, int32_t parti
     made.c_partition = partition
     made.c_batch_index = batch_index
     made.c_batch_size = batch_size
+    made.c_is_chunked = False
     return made
+
+
+cdef MessageId message_id_chunked(int64_t ledger_id, int64_t entry_id, int32_t partition,
+                                  int64_t first_ledger_id, int64_t first_entry_id):
+    cdef MessageId made = message_id_new(ledger_id, entry_id, partition, -1, 0)
+    made.c_is_chunked = True
+    made.c_first_ledger_id = first_ledger_id
+    made.c_first_entry_id = first_entry_id
+    return made
+
+
+def message_id_with_first_chunk(MessageId last not None, MessageId first not None):
+    """The id of a message in chunks: that of its last one, holding that of its first one."""
+    return message_id_chunked(last.c_ledger_id, last.c_entry_id, last.c_partition,
+                              first.c_ledger_id, first.c_entry_id)
 
 
 def message_id_in_batch(int64_t ledger_id, int64_t entry_id, int32_t batch_index,
@@ -227,6 +291,19 @@ def _message_id_restore(int64_t ledger_id, int64_t entry_id, int32_t partition,
                         int32_t batch_index, int32_t batch_size):
     """What pickle calls. Its name and arguments are part of what is pickled."""
     return message_id_new(ledger_id, entry_id, partition, batch_index, batch_size)
+
+
+def _message_id_restore_chunked(int64_t ledger_id, int64_t entry_id, int32_t partition,
+                                int64_t first_ledger_id, int64_t first_entry_id):
+    """What pickle calls for a message in chunks. Its name and arguments are part of what is
+    pickled."""
+    return message_id_chunked(ledger_id, entry_id, partition, first_ledger_id, first_entry_id)
+
+
+cdef object _id_of_chunk(cls, str part, str text):
+    if ";" in part or part.startswith("(") or part.count(":") != 2:
+        raise ValueError(f"not a message id: {text!r}")
+    return cls.from_text(part)
 
 
 cdef inline int _compare(MessageId left, MessageId right) noexcept:
@@ -251,13 +328,19 @@ cdef inline void _write_field(ByteWriter* writer, int tag, int64_t value) noexce
     byte_writer_varint(writer, <uint64_t>value)
 
 
-cdef int _read_fields(const uint8_t* data, size_t size, Fields* fields) noexcept nogil:
-    """Fields may come in any order and more than once: the last one counts, as in protobuf."""
+cdef int _read_fields(const uint8_t* data, size_t size, Fields* fields,
+                      int depth) noexcept nogil:
+    """Fields may come in any order and more than once: the last one counts, as in protobuf. depth:
+    1 inside the id of a first chunk, which has none itself."""
     cdef ByteReader reader
     cdef uint64_t tag = 0
     cdef uint64_t value = 0
+    cdef Fields first
+    cdef const uint8_t* block
+    cdef uint32_t block_size = 0
     cdef int status
     cdef int seen = 0
+    fields.is_chunked = False
     fields.ledger_id = -1
     fields.entry_id = -1
     fields.partition = -1
@@ -268,6 +351,16 @@ cdef int _read_fields(const uint8_t* data, size_t size, Fields* fields) noexcept
         status = byte_reader_varint(&reader, &tag)
         if status != STATUS_OK:
             return status
+        if tag == TAG_FIRST_CHUNK and depth == 0:
+            status = byte_reader_block(&reader, &block, &block_size)
+            if status == STATUS_OK:
+                status = _read_fields(block, block_size, &first, 1)
+            if status != STATUS_OK:
+                return status
+            fields.is_chunked = True
+            fields.first_ledger_id = first.ledger_id
+            fields.first_entry_id = first.entry_id
+            continue
         if tag & 7 != WIRE_VARINT:
             status = _skip_field(&reader, tag)
             if status != STATUS_OK:

@@ -68,10 +68,13 @@ cdef class Batcher:
     cdef bint plain_sends                # bytes go into the one open batch: the everyday case
     cdef bint bytes_schema
     cdef bint batching
+    cdef object before_chunks            # called before the first chunk is stored; None: it was
+    cdef object chunked_ms               # deque: when messages in chunks were published, a minute
+    cdef bint chunking                   # what does not fit into an entry goes into several
     cdef bint block_if_queue_full
     cdef bint own_ids_are_new            # the next one is above all that were pushed
     cdef bint caller_waits               # a send is running that will flush by itself
-    cdef bint in_order                   # a send_many is running that keeps the mutex
+    cdef uint32_t many_count             # send_many that are running: neither held, nor too many
     cdef object __weakref__
 
     cdef int add(self, SingleMetadata* metadata, const uint8_t* payload, object callback) except -1
@@ -104,6 +107,16 @@ cdef class Batcher:
     cdef int publish_single(self, SingleMetadata* single, const uint8_t* payload,
                             int64_t deliver_at_ms, object callback, Receipt receipt) except -1
     """Publish one message as an entry of its own."""
+
+    cdef bint fits_entry(self, const MessageMetadata* metadata, uint32_t size) noexcept
+    """Whether a payload of so many bytes goes into one entry."""
+
+    cdef int publish_chunks(self, MessageMetadata* metadata, const uint8_t* payload, uint32_t size,
+                            list callbacks, Receipt receipt) except -1
+    """Publish one message as several entries, which hold its payload one after the other."""
+
+    cdef int make_room_for(self, uint32_t message_count) except -1
+    """As make_room, of a message that takes so many of max_pending_messages."""
 
     cdef uint32_t open_count(self) noexcept
     """Messages that wait for company."""

@@ -2,28 +2,33 @@
 """Body of batcher.pxd."""
 
 import weakref
+from collections import deque
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Free
 from cpython.weakref cimport PyWeakref_GetObject
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stddef cimport size_t
+from libc.stdint cimport INT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsarx import errors
 from pulsarx._core.batch_encode cimport (
     batch_encode_add, batch_encode_clear, batch_encode_single,
 )
-from pulsarx._core.entry_frame cimport ENTRY_COMPRESSED, EntryFrame
-from pulsarx._core.message_metadata cimport MessageMetadata
+from pulsarx._core.entry_frame cimport ENTRY_CHUNK, ENTRY_COMPRESSED, EntryFrame
+from pulsarx._core.message_metadata cimport MessageMetadata, message_metadata_size
 from pulsarx._core.single_metadata cimport (
-    METADATA_DELIVER_AT, METADATA_SCHEMA_VERSION, METADATA_SEQUENCE_ID, SingleMetadata,
+    METADATA_DELIVER_AT, METADATA_SCHEMA_VERSION, METADATA_SEQUENCE_ID, METADATA_UUID,
+    SingleMetadata,
 )
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.sticky_key cimport sticky_key_of_entry
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
+from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.latch cimport Latch
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.message.message_id cimport MessageId, message_id_chunked
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
 from pulsarx._pycore.publish.key_batches cimport KeyBatches
 from pulsarx._pycore.publish.memory_limit cimport MemoryLimit
@@ -36,6 +41,7 @@ cdef enum Tuning:
     # bytes that an entry may have above max_message_size, for its metadata; as in Pulsar
     ENTRY_PADDING = 10240
     DECOMPRESSED_SIZE_MAX = 134217728    # what every client decompresses
+    RATE_SPAN_MS = 60000
 
 
 cdef class BatchDue:
@@ -62,6 +68,7 @@ cdef class Batcher:
         self.bytes_schema = options.schema_is_bytes
         self.name_utf8 = name.encode()
         self.batching = options.batching_enabled
+        self.chunking = options.chunking_enabled
         self.open = OpenBatch(HEADROOM + len(self.name_utf8), CAPACITY)
         if self.batching and options.is_batching_by_key:
             self.keyed = KeyBatches(len(self.name_utf8))
@@ -323,25 +330,22 @@ cdef class Batcher:
                 metadata.uncompressed_size = size
                 payload = <const uint8_t*>PyBytes_AS_STRING(packed)
                 size = <uint32_t>PyBytes_GET_SIZE(packed)
-            status = batch_encode_single(&self.open.batch, &metadata, payload, size, &entry,
-                                         &entry_size)
-            if status != STATUS_OK:
-                raise_status(status, 0, f"encode a message of {single.payload_size} bytes")
-            if size > self.message_size_max or (
-                    entry_size > self.message_size_max + ENTRY_PADDING):
-                self.refuse_size(entry_size)
-            memset(&frame, 0, sizeof(frame))
-            frame.entry_size = entry_size
-            frame.message_count = 1
-            frame.publish_time_ms = <int64_t>metadata.publish_time_ms
-            frame.deliver_at_ms = deliver_at_ms
-            frame.flags = ENTRY_COMPRESSED if metadata.compression else 0
-            frame.sticky_hash = sticky_key_of_entry(&metadata)
-            self.publisher.publish(&frame, entry, receipt, callbacks, self.caller_waits)
+            if self.chunking and not self.fits_entry(&metadata, size):
+                self.publish_chunks(&metadata, payload, size, callbacks, receipt)
+            else:
+                status = batch_encode_single(&self.open.batch, &metadata, payload, size, &entry,
+                                             &entry_size)
+                if status != STATUS_OK:
+                    raise_status(status, 0, f"encode a message of {single.payload_size} bytes")
+                if size > self.message_size_max or (
+                        entry_size > self.message_size_max + ENTRY_PADDING):
+                    self.refuse_size(entry_size)
+                fill_frame(&frame, &metadata, entry_size)
+                self.publisher.publish(&frame, entry, receipt, callbacks, self.caller_waits)
             self.published_sequence_id = <int64_t>single.sequence_id
             if self.sequences is not None:
                 self.sequences.note_stored(<int64_t>single.sequence_id, None, False,
-                                           frame.publish_time_ms)
+                                           <int64_t>metadata.publish_time_ms)
         except BaseException as error:
             if receipt.reserved:
                 self.publisher.release(receipt)
@@ -355,6 +359,107 @@ cdef class Batcher:
         finally:
             batch_encode_clear(&self.open.batch)
         return 0
+
+    # Messages in chunks ---------------------------------------------------------------------------
+
+    cdef bint fits_entry(self, const MessageMetadata* metadata, uint32_t size) noexcept:
+        return <uint64_t>size + message_metadata_size(metadata) <= self.message_size_max
+
+    cdef int publish_chunks(self, MessageMetadata* metadata, const uint8_t* payload, uint32_t size,
+                            list callbacks, Receipt receipt) except -1:
+        cdef EntryFrame frame
+        cdef Receipt chunk
+        cdef uint8_t* entry
+        cdef uint32_t entry_size
+        cdef uint32_t count
+        cdef uint32_t number
+        cdef uint32_t most
+        cdef uint32_t metadata_size
+        cdef uint32_t part
+        cdef int status
+        cdef bytes uuid = self.name_utf8 + f"-{metadata.sequence_id}".encode()
+        metadata.flags |= METADATA_UUID
+        metadata.uuid = <const uint8_t*>PyBytes_AS_STRING(uuid)
+        metadata.uuid_size = <uint32_t>PyBytes_GET_SIZE(uuid)
+        metadata.chunked_size = size
+        metadata.chunk_count = metadata.chunk_id = INT32_MAX     # the longest they may be
+        metadata_size = message_metadata_size(metadata)
+        if metadata_size >= self.message_size_max:
+            raise errors.MessageTooBig(
+                f"send {size} bytes in chunks to {self.topic_name}: key, properties and what else "
+                f"goes with each chunk take {metadata_size} bytes, and max_message_size is "
+                f"{self.message_size_max}")
+        most = self.message_size_max - metadata_size
+        count = (size - 1) // most + 1
+        self.make_room_for(count)
+        if self.before_chunks is not None:
+            control_plane.perform_whole(self.before_chunks, ())
+            self.before_chunks = None
+        metadata.chunk_count = count
+        try:
+            for number in range(count):
+                metadata.chunk_id = number
+                part = min(most, size - number * most)
+                with nogil:
+                    status = batch_encode_single(&self.open.batch, metadata,
+                                                 payload + <size_t>number * most, part, &entry,
+                                                 &entry_size)
+                if status != STATUS_OK:
+                    raise_status(status, 0, f"encode a chunk of {part} bytes")
+                fill_frame(&frame, metadata, entry_size)
+                if number + 1 < count:
+                    chunk = Receipt.__new__(Receipt)
+                    self.publisher.publish(&frame, entry, chunk, None, True)
+                    if number == 0:
+                        receipt.first_chunk = chunk
+                        callbacks = with_first_chunk(callbacks, chunk)
+                else:
+                    self.publisher.publish(&frame, entry, receipt, callbacks, self.caller_waits)
+        except BaseException:
+            # Chunks in front of the one that failed stay; their readers give them up.
+            receipt.message_count = 0
+            self.publisher.nobody_waits()
+            raise
+        if self.chunked_ms is None:
+            self.chunked_ms = deque()
+        self.chunked_ms.append(<int64_t>metadata.publish_time_ms)
+        while self.chunked_ms and (<int64_t>metadata.publish_time_ms - <int64_t>self.chunked_ms[0]
+                                   >= RATE_SPAN_MS):
+            self.chunked_ms.popleft()
+        return 0
+
+    def chunked_message_rate(self) -> float:
+        """Messages in chunks that it published, a second, over the last minute."""
+        cdef int64_t now_ms = self.clock.now()
+        # Without the mutex: a publisher that rolls its ledger over has it, and may wait for those
+        # who ask for statistics.
+        cdef list published = list(self.chunked_ms or ())
+        cdef int64_t at
+        cdef uint32_t count = 0
+        for at in published:
+            count += now_ms - at < RATE_SPAN_MS
+        return count * 1000.0 / RATE_SPAN_MS
+
+    def say_before_chunks(self, object call not None) -> None:
+        """Have it called once, before the first chunk is stored."""
+        self.before_chunks = call
+
+    cdef int make_room_for(self, uint32_t message_count) except -1:
+        if self.pending_max == 0:
+            return 0
+        if message_count <= self.pending_max:
+            self.publisher.settle()
+            while self.publisher.pending_count + message_count > self.pending_max:
+                if not self.block_if_queue_full:
+                    break
+                self.publisher.wait_for_oldest()
+            else:
+                return 0
+        raise errors.ProducerQueueIsFull(
+            f"a message of {message_count} chunks takes as many of max_pending_messages, which is "
+            f"{self.pending_max}, and {self.publisher.pending_count} messages of "
+            f"{self.name_utf8.decode()} are not durable yet; wait, set block_if_queue_full, or "
+            f"raise max_pending_messages above the number of chunks")
 
     cdef int give_up(self, list callbacks, uint32_t message_count, bint awaited,
                      object error) except -1:
@@ -404,7 +509,7 @@ cdef class Batcher:
         cdef uint64_t count = self.open.batch.message_count + self.publisher.pending_count
         if self.keyed is not None:
             count += self.keyed.message_count
-        return self.pending_max != 0 and count >= self.pending_max
+        return self.pending_max != 0 and count >= self.pending_max and self.many_count == 0
 
     cdef int make_room(self) except -1:
         """Too many messages are on their way: send the open batch, then wait or refuse."""
@@ -456,9 +561,20 @@ cdef class Batcher:
         return 0
 
     cdef int check_size(self, Py_ssize_t size) except -1:
-        if size > self.message_size_max and (
-                self.compression == 0 or size > DECOMPRESSED_SIZE_MAX):
+        if size <= self.message_size_max:
+            return 0
+        if self.compression:
+            if size > DECOMPRESSED_SIZE_MAX:
+                raise errors.MessageTooBig(
+                    f"send {size} bytes to {self.topic_name}: consumers decompress "
+                    f"{DECOMPRESSED_SIZE_MAX} bytes at most")
+            return 0
+        if not self.chunking:
             self.refuse_size(size)
+        if size > INT32_MAX:
+            raise errors.MessageTooBig(
+                f"send {size} bytes to {self.topic_name}: a message in chunks is at most "
+                f"{INT32_MAX} bytes long")
         return 0
 
     cdef int refuse_size(self, Py_ssize_t size) except -1:
@@ -474,7 +590,7 @@ cdef class Batcher:
     # Life -----------------------------------------------------------------------------------------
 
     cdef int check_open(self) except -1:
-        while self.state == PRODUCER_HELD and not self.in_order:
+        while self.state == PRODUCER_HELD and self.many_count == 0:
             self.wait_while_held()
         if self.state == PRODUCER_OPEN or self.state == PRODUCER_HELD:
             return self.publisher.check_fenced()
@@ -680,6 +796,45 @@ cdef class Batcher:
     def last_sequence_id(self) -> int:
         """Sequence id of the last message that was published, -1 before the first."""
         return self.published_sequence_id
+
+
+cdef class ChunkedCallback:
+    """The callback of a message in chunks: its id is to hold that of the first one."""
+    cdef object callback
+    cdef Receipt first
+
+    def __call__(self, result, MessageId message_id) -> None:
+        if message_id is not None:
+            message_id = message_id_chunked(
+                message_id.c_ledger_id, message_id.c_entry_id, message_id.c_partition,
+                <int64_t>self.first.ledger_id, <int64_t>self.first.entry_id)
+        self.callback(result, message_id)
+
+
+cdef list with_first_chunk(list callbacks, Receipt first):
+    cdef ChunkedCallback wrapped
+    cdef list found = []
+    if callbacks is None:
+        return None
+    for index, callback in callbacks:
+        wrapped = ChunkedCallback.__new__(ChunkedCallback)
+        wrapped.callback = callback
+        wrapped.first = first
+        found.append((index, wrapped))
+    return found
+
+
+cdef void fill_frame(EntryFrame* frame, const MessageMetadata* metadata,
+                     uint32_t entry_size) noexcept:
+    """What the frame of an entry of one message, or of a chunk, says."""
+    memset(frame, 0, sizeof(EntryFrame))
+    frame.entry_size = entry_size
+    frame.message_count = 1
+    frame.publish_time_ms = <int64_t>metadata.publish_time_ms
+    frame.deliver_at_ms = metadata.deliver_at_ms
+    frame.flags = (ENTRY_COMPRESSED if metadata.compression else 0) | (
+        ENTRY_CHUNK if metadata.flags & METADATA_UUID else 0)
+    frame.sticky_hash = sticky_key_of_entry(metadata)
 
 
 cdef bint is_refusal(object error):

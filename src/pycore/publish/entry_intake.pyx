@@ -9,7 +9,9 @@ from libc.string cimport memcpy, memset
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.batch_encode cimport batch_encode_single
-from pulsarx._core.entry_frame cimport ENTRY_BATCH, ENTRY_MIXED_KEYS, EntryFrame
+from pulsarx._core.entry_frame cimport (
+    ENTRY_BATCH, ENTRY_CHUNK, ENTRY_MIXED_KEYS, EntryFrame,
+)
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
 from pulsarx._core.message_metadata cimport EntryParts, MessageMetadata
 from pulsarx._core.single_metadata cimport (
@@ -18,6 +20,7 @@ from pulsarx._core.single_metadata cimport (
 )
 from pulsarx._core.status cimport STATUS_END, STATUS_OK
 from pulsarx._core.sticky_key cimport STICKY_NON_KEY, sticky_key_of_encoded
+from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.message.entry_bytes cimport entry_bytes_check
@@ -37,6 +40,8 @@ cdef class EntryIntake:
     cdef object decompress
     cdef object compress
     cdef ProducerSequences sequences     # None: all is stored
+    cdef object before_chunks            # called before the first chunk is stored; None: it was
+    cdef bint is_part                    # the entry that came last is a chunk, and not the last one
     cdef list ids                        # of the entry that came last
     cdef bint more_follow                # entries that belong to it, as batch_encode marks them
     cdef bytes plain                     # its payload
@@ -46,9 +51,11 @@ cdef class EntryIntake:
     cdef int64_t deliver_delay_max_ms    # of a message that is delayed; 0: no limit
 
     def __init__(self, EntryPublisher publisher not None, decompress, compress,
-                 uint32_t entry_size_max, uint32_t decompressed_size_max) -> None:
+                 uint32_t entry_size_max, uint32_t decompressed_size_max,
+                 before_chunks=None) -> None:
         """decompress: (kind, data, uncompressed size, limit) -> bytes. compress: (kind, bytes) ->
-        bytes."""
+        bytes. before_chunks: called before the first chunk of a message is stored."""
+        self.before_chunks = before_chunks
         self.compress = compress
         self.publisher = publisher
         self.decompress = decompress
@@ -76,6 +83,12 @@ cdef class EntryIntake:
                 f"an entry came over a connection that is to be delivered "
                 f"{frame.deliver_at_ms - frame.publish_time_ms} ms after it was published; at most "
                 f"{self.deliver_delay_max_ms} ms are allowed on its topic")
+        self.is_part = False
+        if frame.flags & ENTRY_CHUNK:
+            self.is_part = parts.metadata.chunk_id + 1 < parts.metadata.chunk_count
+            if self.before_chunks is not None:
+                control_plane.perform_whole(self.before_chunks, ())
+                self.before_chunks = None
         # From here on deduplication is neither turned on nor off.
         mutex_lock(&self.publisher.mutex)
         try:
@@ -103,7 +116,7 @@ cdef class EntryIntake:
             memset(room + ENTRY_FRAME_SIZE + size, 0, ROOM_BEHIND)
             self.publisher.publish(frame, room + ENTRY_FRAME_SIZE, Receipt.__new__(Receipt),
                                    [(0, callback)], False)
-            if self.sequences is not None:
+            if self.sequences is not None and not self.is_part:
                 self.sequences.note_stored(max(self.ids), self.ids, self.more_follow,
                                            frame.publish_time_ms)
         finally:

@@ -33,6 +33,7 @@ cdef class Receipt:
     cdef uint32_t message_count
     cdef bint is_duplicate               # of something that was stored before it
     cdef bint awaited                    # a send waits for it
+    cdef Receipt first_chunk             # of the first entry of a message in chunks; else None
 
 
 cdef class EntryPublisher:

@@ -17,7 +17,7 @@ from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
-from pulsarx._pycore.message.message_id cimport message_id_new
+from pulsarx._pycore.message.message_id cimport message_id_chunked, message_id_new
 from pulsarx._pycore.publish.batcher cimport PRODUCER_HELD, PRODUCER_OPEN, Batcher
 from pulsarx._pycore.publish.entry_publisher cimport Receipt
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
@@ -101,6 +101,10 @@ cdef class ProducerCore(Batcher):
         """The id of the message with this index in a published entry."""
         if receipt.is_duplicate:
             return message_id_new(-1, -1, -1, -1, 0)
+        if receipt.first_chunk is not None:
+            return message_id_chunked(
+                <int64_t>receipt.ledger_id, <int64_t>receipt.entry_id, self.publisher.partition,
+                <int64_t>receipt.first_chunk.ledger_id, <int64_t>receipt.first_chunk.entry_id)
         if receipt.message_count == 1:
             return message_id_new(<int64_t>receipt.ledger_id, <int64_t>receipt.entry_id,
                                   self.publisher.partition, -1, 0)
@@ -295,8 +299,8 @@ cdef class ProducerCore(Batcher):
                 raise ValueError(f"{name} has {len(column)} elements and payloads {count}")
         refused = None
         ids = []
-        # One by one where some may be duplicates, or have to wait for memory.
-        in_order = self.keyed is None and self.publisher.memory is None and (
+        # One by one where some may be duplicates, or in chunks, or have to wait for memory.
+        in_order = self.keyed is None and not self.chunking and self.publisher.memory is None and (
             self.sequences is None or self.own_ids_are_new)
         try:
             if in_order:
@@ -426,7 +430,7 @@ cdef class ProducerCore(Batcher):
         index there."""
         cdef OpenBatch last
         cdef Receipt alone
-        cdef uint32_t pending_max = 0
+        cdef bint begun = False
         cdef bint taken = False
         refused = None
         mutex_lock(&self.publisher.mutex)
@@ -434,10 +438,8 @@ cdef class ProducerCore(Batcher):
         try:
             if self.state != PRODUCER_OPEN:
                 self.check_open()
-            # The caller waits for all of it. Nobody else comes in between.
-            pending_max = self.pending_max
-            self.pending_max = 0
-            self.in_order = True
+            self.many_count += 1             # the caller waits for all of it
+            begun = True
             self.close_open()
             for at, content in enumerate(contents):
                 alone = Receipt.__new__(Receipt)
@@ -462,9 +464,8 @@ cdef class ProducerCore(Batcher):
             refused = error
         finally:
             self.caller_waits = False
-            if self.in_order:
-                self.in_order = False
-                self.pending_max = pending_max
+            if begun:
+                self.many_count -= 1
             mutex_unlock(&self.publisher.mutex)
         if places and self.publisher.confirms_later and isinstance(refused, Exception | None):
             if self.publisher.places_later:

@@ -154,6 +154,9 @@ cdef int note_entry(ProducerSequences known, EntryParts* parts, int64_t publish_
     cdef int64_t highest = <int64_t>parts.metadata.highest_sequence_id
     cdef list ids
     if parts.metadata.flags & METADATA_BATCH == 0:
+        if parts.metadata.chunk_count > 1 and (
+                parts.metadata.chunk_id + 1 < parts.metadata.chunk_count):
+            return 0                     # the message is stored with its last chunk
         return known.note_read(sequence_id, [sequence_id], highest != 0, publish_ms)
     if highest != 0:
         if known.seen is not None and highest < known.stored:

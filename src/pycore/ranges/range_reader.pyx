@@ -314,8 +314,9 @@ cdef class RangeReader:
                 f"front of offset {self.cursor.offset} is damaged")
         if status == STATUS_UNSUPPORTED:
             raise errors.OperationNotSupported(
-                f"read {self.what}: the entry at offset {self.cursor.offset} is part of a chunked "
-                "message, which cannot be read as columns")
+                f"read {self.what}: the entry at offset {self.cursor.offset} is a chunk of a "
+                "message; a range may begin or end inside one, so such messages are read by "
+                "consumers and readers, receive_arrow and read_arrow too")
         if self.cursor.inside:
             raise_status(status, 0, f"read message {self.cursor.index} of entry "
                                     f"{self.cursor.entry.entry_id} of {self.what}")

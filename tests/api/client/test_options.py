@@ -34,7 +34,6 @@ NEEDED: dict[type[Options], dict[str, Any]] = {
     ReaderOptions: {"topic": "t", "start_message_id": MessageId.earliest},
 }
 NOT_YET_VALUES: dict[tuple[str, str], Any] = {
-    ("create_producer", "chunking_enabled"): True,
     ("create_producer", "encryption_key"): "k",
     ("create_producer", "crypto_key_reader"): CryptoKeyReader("a", "b"),
     ("subscribe", "is_read_compacted"): True,

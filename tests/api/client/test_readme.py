@@ -28,7 +28,7 @@ WITH_EFFECT = {
         "batching_max_allowed_size_in_bytes batching_max_publish_delay_ms batching_type "
         "max_pending_messages_across_partitions message_routing_mode message_router "
         "lazy_start_partitioned_producers hashing_scheme access_mode send_timeout_millis "
-        "interceptors"
+        "interceptors chunking_enabled"
     ),
     "subscribe": (
         "topic pattern_auto_discovery_period regex_subscription_mode subscription_name schema "
@@ -37,7 +37,9 @@ WITH_EFFECT = {
         "receiver_queue_size max_total_receiver_queue_size_across_partitions properties "
         "unacked_messages_timeout_ms negative_ack_redelivery_delay_ms key_shared_policy "
         "nack_backoff ack_timeout_backoff ack_timeout_tick_ms priority_level subscription_mode "
-        "consumer_event_listener interceptors"
+        "consumer_event_listener interceptors max_pending_chunked_message "
+        "auto_ack_oldest_chunked_message_on_queue_full "
+        "expire_time_of_incomplete_chunked_message_ms"
     ),
     "create_reader": "topic start_message_id schema start_message_id_inclusive reader_listener",
 }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from topic_reading import drain, numbers, whole_topic
 
 import pulsarx
-from pulsarx import BrokerOptions
+from pulsarx import BrokerOptions, errors
 from pulsarx.testing import inspect
 from pulsarx.topic_name import TopicName
 
@@ -77,6 +78,33 @@ def test_hidden_subscriptions_use_up_no_quota(manual_clock: pulsarx.ManualClock)
             client.admin.topics.set_backlog_quota("t", limit_size=10_000, policy=policy)
             producer.send(b"m")
         assert (backlog(client, "s"), backlog(client, "__compaction")) == (2, 22)
+
+
+def test_a_subscription_that_is_just_being_deleted_counts_as_none(
+    manual_clock: pulsarx.ManualClock,
+) -> None:
+    """Its position is gone before the topic has forgotten it."""
+    options = BrokerOptions(
+        broker_delete_inactive_topics_enabled=True,
+        broker_delete_inactive_topics_mode="delete_when_subscriptions_caught_up",
+        ttl_duration_default_in_seconds=60,
+        message_expiry_check_interval_in_minutes=1,
+    )
+    with pulsarx.Client("memory:x", clock=manual_clock, broker_options=options) as client:
+        client.admin.topics.create_non_partitioned_topic("t")
+        for name in ("going", "s"):
+            client.admin.topics.create_subscription("t", name)
+        producer = client.create_producer("t")
+        producer.send(bytes(1000))
+        inspect(client).broker.topic(TopicName.of("t")).subscriptions["going"].remove()
+        client.admin.topics.set_backlog_quota("t", limit_size=2000, policy="producer_exception")
+        client.admin.topics.set_backlog_quota("t", limit_time=5, type="message_age")
+        client.create_producer("t").send(bytes(1000))
+        with pytest.raises(errors.ProducerBlockedQuotaExceededException):
+            client.create_producer("t")
+        manual_clock.advance(61)
+        assert drain(client.subscribe("t", "s")) == []
+        client.admin.topics.get_list()
 
 
 def test_hidden_subscriptions_keep_no_topic(manual_clock: pulsarx.ManualClock) -> None:

@@ -89,6 +89,23 @@ def test_a_batch_expires_as_a_whole_also_half_received(
         assert payloads(consumer) == [b"young"]
 
 
+@pytest.mark.parametrize("type", TYPES, ids=lambda each: each.name)
+def test_there_is_no_message_where_all_are_too_old(
+    manual_clock: pulsarx.ManualClock, type: ConsumerType
+) -> None:
+    with pulsarx.Client("memory:x", clock=manual_clock, broker_options=rarely()) as client:
+        consumer = client.subscribe("t", "s", type)
+        client.admin.topics.set_message_ttl("t", 60)
+        client.create_producer("t").send_many(numbers(10), keys=["k"] * 10)
+        assert consumer.receive(1000).data() == b"0"
+        assert consumer.has_message()
+        manual_clock.advance(61)
+        assert not consumer.has_message()
+        client.create_producer("t").send(b"young", partition_key="k")
+        assert consumer.has_message()
+        assert consumer.receive(0).data() == b"young"
+
+
 def test_a_ttl_takes_effect_at_once_for_open_consumers(manual_clock: pulsarx.ManualClock) -> None:
     with pulsarx.Client("memory:x", clock=manual_clock) as client:
         shared = client.subscribe("t", "shared", ConsumerType.Shared)

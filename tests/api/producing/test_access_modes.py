@@ -18,6 +18,7 @@ from topic_reading import OpenClient, Told, batched, whole_topic
 
 import pulsarx
 from pulsarx import ProducerAccessMode, Result, errors
+from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
 
 Shared = ProducerAccessMode.Shared
@@ -624,3 +625,60 @@ def test_while_a_topic_grows_nobody_comes_before_its_holder(memory_client: pulsa
     thread.join(PATIENCE_SECONDS)
     assert came == []
     holder.close()
+
+
+@pytest.mark.parametrize("mode", [Exclusive, Wait, Fencing])
+def test_a_topic_may_grow_while_its_holder_comes(
+    memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch, mode: ProducerAccessMode
+) -> None:
+    """Right after it had the first partition, the holder took partitions that were kept for it by
+    then as if they were another's: it was refused, or waited for itself."""
+    topics = memory_client.admin.topics
+    topics.create_partitioned_topic("x", 1)
+    topic: Any = inspect(memory_client).partitioned_topic("x")
+    hold = topic.hold
+
+    def hold_and_grow(*arguments: Any) -> None:
+        hold(*arguments)
+        topics.update_partitioned_topic("x", 3)
+
+    monkeypatch.setattr(topic, "hold", hold_and_grow)
+    if mode == Wait:
+        producer = Waiter(memory_client, topic="x").ended()
+    else:
+        producer = memory_client.create_producer("x", access_mode=mode)
+    for number in range(20):
+        producer.send(b"%d" % number, partition_key=f"{number}")
+    producer.close()
+    for index in range(3):
+        memory_client.create_producer(f"x-partition-{index}").close()
+
+
+def test_a_topic_may_grow_while_its_next_holder_waits(
+    memory_client: pulsarx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It tried to make the producers of old partitions too, and said an error for each."""
+    memory_client.admin.topics.create_partitioned_topic("x", 2)
+    first = memory_client.create_producer("x-partition-1")
+    waiter = Waiter(memory_client, topic="x").asleep()
+    memory_client.admin.topics.update_partitioned_topic("x", 4)
+    waiter.asleep()
+    first.close()
+    producer = waiter.ended()
+    for number in range(20):
+        producer.send(b"%d" % number, partition_key=f"{number}")
+    producer.close()
+    memory_client.admin.topics.update_partitioned_topic("x", 5)  # nobody's any more
+    memory_client.create_producer("x-partition-4").close()
+    assert caplog.text == ""
+
+
+def test_the_holder_of_a_deleted_topic_that_had_grown_is_closed(
+    memory_client: pulsarx.Client,
+) -> None:
+    """Closing it raised TopicNotFound, and so did closing the client."""
+    memory_client.admin.topics.create_partitioned_topic("x", 1)
+    producer = memory_client.create_producer("x", access_mode=Exclusive)
+    memory_client.admin.topics.update_partitioned_topic("x", 3)
+    memory_client.admin.topics.delete_partitioned_topic("x", force=True)
+    producer.close()

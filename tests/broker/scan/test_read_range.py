@@ -134,6 +134,16 @@ def test_no_column_and_unknown_columns_are_refused(client: pulsarx.Client):
         read_range(one_range(client), max_rows=0)
 
 
+def test_messages_in_chunks_are_refused_and_those_before_are_read(client: pulsarx.Client):
+    producer = client.create_producer("t", chunking_enabled=True)
+    producer.send(b"a")
+    producer.send(bytes(6_000_000))
+    reading = iter(read_range(one_range(client), ["value"], max_rows=1))
+    assert pa.record_batch(next(reading))["value"].to_pylist() == [b"a"]
+    with pytest.raises(errors.OperationNotSupported, match="read by consumers and readers"):
+        next(reading)
+
+
 @settings(max_examples=scaled(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     batches=st.lists(

@@ -116,6 +116,23 @@ def test_a_failed_write_fences(tmp_path: Path, short: bool) -> None:
     assert got is not None and got[1] == entries[2]
 
 
+@pytest.mark.parametrize("short", [False, True])
+@pytest.mark.parametrize("durability", ["sync", "os"])
+def test_an_entry_that_was_refused_is_not_recovered(
+    tmp_path: Path, short: bool, durability: str
+) -> None:
+    """A write that stored all of an entry and failed all the same: after a kill the entry was
+    there, though its producer was told that it is not, and had sent it again."""
+    writer = make_ledger(tmp_path / "ledger", durability=durability)
+    append(writer, 0)
+    with fault_plan() as plan:
+        plan.short_write() if short else plan.fail("write", late=True)
+        with pytest.raises(errors.StorageError):
+            append(writer, 1)
+    recovery = LedgerFile.open(str(tmp_path / "ledger"), 5).recover()
+    assert (recovery.entry_count, recovery.damaged_entries) == (1, 0)
+
+
 def test_a_failed_flush_poisons_for_ever(tmp_path: Path) -> None:
     writer = make_ledger(tmp_path / "ledger", durability="sync")
     append(writer, 0)

@@ -83,6 +83,12 @@ def terminate_topic(topic: str) -> Operation:
     return {"op": "terminate_topic", "topic": topic}
 
 
+def hold_chunks(topic: str) -> Operation:
+    """Messages in chunks are about to be stored: versions that do not know them must not read the
+    topic."""
+    return {"op": "hold_chunks", "topic": topic}
+
+
 def add_ledger(topic: str, ledger_id: int, uuid: str, slot: int) -> Operation:
     """An open ledger, behind the others. slot: of its end among the published ends."""
     return {

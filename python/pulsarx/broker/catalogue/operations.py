@@ -359,6 +359,13 @@ def _terminate_topic(draft: CatalogueDraft, fields: Operation) -> None:
     topic.terminated = True
 
 
+def _hold_chunks(draft: CatalogueDraft, fields: Operation) -> None:
+    topic = draft.topic(fields["topic"])
+    if topic.partition_count:
+        raise CatalogueError(f"topic {topic.name} is partitioned; its partitions hold messages")
+    topic.chunked = True
+
+
 def _check_comes_last(topic: TopicRecord, ledger_id: int) -> None:
     """Readers go from one ledger to the next by its id."""
     if topic.terminated:
@@ -608,6 +615,7 @@ OPERATIONS: dict[
     # topic_ids: of deleted topics whose files are gone.
     "forget_deletions": (_forget_deletions, {"topic_ids": "ids"}, {}),
     "terminate_topic": (_terminate_topic, {"topic": "text"}, {}),
+    "hold_chunks": (_hold_chunks, {"topic": "text"}, {}),
     "add_ledger": (
         _add_ledger,
         {"topic": "text", "ledger_id": "id", "uuid": "text"},

@@ -101,6 +101,7 @@ class TopicRecord:
     __slots__ = (
         "topic_id", "name", "partition_count", "properties", "policies",
         "ledgers", "subscriptions", "removed_ledger_id", "removed_messages", "epoch", "terminated",
+        "chunked",
     )  # fmt: skip
 
     def __init__(
@@ -117,6 +118,7 @@ class TopicRecord:
         self.removed_messages = 0  # how many it had
         self.epoch = -1  # of the last producer that had the topic to itself; -1: none had
         self.terminated = False  # it takes no more messages
+        self.chunked = False  # it may hold messages in chunks
 
     def copy(self) -> TopicRecord:
         made = TopicRecord(self.topic_id, self.name, self.partition_count, self.properties)
@@ -127,10 +129,11 @@ class TopicRecord:
         made.removed_messages = self.removed_messages
         made.epoch = self.epoch
         made.terminated = self.terminated
+        made.chunked = self.chunked
         return made
 
     def row(self) -> list[Any]:
-        """Itself as JSON keeps it, but for `terminated`, which the state keeps."""
+        """Itself as JSON keeps it, but for `terminated` and `chunked`, which the state keeps."""
         ledgers = [ledger.row() for ledger in self.ledgers]
         subscriptions = [subscription.row() for subscription in self.subscriptions.values()]
         head = [self.topic_id, self.name, self.partition_count, self.properties, self.policies]
@@ -313,6 +316,9 @@ class CatalogueState:
         terminated = [topic.name for topic in self.topics.values() if topic.terminated]
         if terminated:
             document["terminated"] = terminated
+        chunked = [topic.name for topic in self.topics.values() if topic.chunked]
+        if chunked:
+            document["chunked"] = chunked
         if self.deletions:
             document["deletions"] = [each.row() for each in self.deletions.values()]
         return document
@@ -320,6 +326,8 @@ class CatalogueState:
     @property
     def needs_version(self) -> int:
         """The version of its checkpoint: the first one that can express it."""
+        if any(topic.chunked for topic in self.topics.values()):
+            return 4
         if self.schemas or self.deletions or any(_needs_3(each) for each in self.topics.values()):
             return 3
         removed = any(topic.removed_ledger_id for topic in self.topics.values())
@@ -348,6 +356,8 @@ class CatalogueState:
         made.deletions = {row[0]: DeletionRecord(*row) for row in document.get("deletions", ())}
         for name in document.get("terminated", ()):
             made.topics[name].terminated = True
+        for name in document.get("chunked", ()):
+            made.topics[name].chunked = True
         return made
 
     def __eq__(self, other: object) -> bool:

@@ -10,7 +10,7 @@ import weakref
 
 from pulsarx import errors
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
-from pulsarx._pycore.message.message_id import MessageId
+from pulsarx._pycore.message.message_id import MessageId, message_id_with_first_chunk
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 Position = tuple[int, int]
 LATEST = (1 << 63) - 1
-ENTRY_BATCH = 1  # the frame's flag: its entry is a batch
+ENTRY_BATCH = 1  # flags of a frame: its entry is a batch,
+ENTRY_CHUNK = 8  # or a chunk of a message
 
 
 class LedgerTrimmed(Exception):
@@ -88,6 +89,11 @@ class LedgerList:
         """The topic as the catalogue has it now; None: it is deleted."""
         record = self.catalogue.state.topics.get(self.name)
         return None if record is None or record.topic_id != self.topic_id else record
+
+    def holds_chunks(self) -> bool:
+        """Whether messages in chunks may be among its messages."""
+        record = self.record()
+        return record is not None and record.chunked
 
     def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
         """LedgerTrimmed: the topic has it no more."""
@@ -286,6 +292,10 @@ class LedgerList:
             return self.end_position()
         if message_id.ledger_id() < 0:
             return self.first_position()
+        if inclusive:
+            first_chunk = message_id.first_chunk_message_id() or self._first_chunk_of(message_id)
+            if first_chunk is not None:
+                return self.position_of(first_chunk, True)
         ledger_id, first, count = self.locate(message_id)
         for ledger in self.ledgers():
             if ledger.ledger_id == ledger_id:
@@ -345,8 +355,49 @@ class LedgerList:
             batch_index = -1
             if frame is not None and frame["flags"] & ENTRY_BATCH:
                 batch_index = frame["message_count"] - 1
-            return MessageId(self.partition, ledger.ledger_id, entries - 1, batch_index)
+            last = MessageId(self.partition, ledger.ledger_id, entries - 1, batch_index)
+            first = None
+            if frame is not None and frame["flags"] & ENTRY_CHUNK:
+                first = self._first_chunk(ledger, entries - 1)
+            return last if first is None else message_id_with_first_chunk(last, first)
         return MessageId()
+
+    def _first_chunk_of(self, message_id: MessageId) -> MessageId | None:
+        """Of an id that does not say it; see _first_chunk."""
+        if not self.holds_chunks():
+            return None
+        for ledger in self.ledgers():
+            if ledger.ledger_id == message_id.ledger_id():
+                there = 0 <= message_id.entry_id() < self.published_counts(ledger)[0]
+                return self._first_chunk(ledger, message_id.entry_id()) if there else None
+        return None
+
+    def _first_chunk(self, ledger: LedgerRecord, entry_id: int) -> MessageId | None:
+        """Where the message begins whose last chunk an entry is. None: it is not the last one, or
+        other entries lie between its chunks."""
+        try:
+            last = self._chunk_at(ledger, entry_id)
+            if last is None or last[1] + 1 != last[2]:
+                return None
+            before = [each for each in self.ledgers() if each.ledger_id < ledger.ledger_id]
+            steps = last[1]
+            while steps > entry_id and before:
+                ledger, steps = before.pop(), steps - entry_id - 1
+                entry_id = self.published_counts(ledger)[0] - 1
+            entry_id -= steps
+            if entry_id < 0 or self._chunk_at(ledger, entry_id) != (last[0], 0, last[2]):
+                return None
+        except (LedgerTrimmed, errors.CorruptDataError):
+            return None
+        return MessageId(self.partition, ledger.ledger_id, entry_id)
+
+    def _chunk_at(self, ledger: LedgerRecord, entry_id: int) -> tuple[bytes, int, int] | None:
+        """(uuid, chunk id, number of chunks) of an entry; None: it is no chunk."""
+        span = self.span(ledger)
+        found: tuple[bytes, int, int] | None = span.file.chunk(
+            span.file.find_entry(entry_id, span.end), span.end
+        )
+        return found
 
     def size_of(self, ledger: LedgerRecord) -> int:
         """Bytes of its file up to the published end."""

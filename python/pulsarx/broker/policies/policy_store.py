@@ -60,6 +60,7 @@ class PolicyStore:
         """options: give what no namespace and no topic sets."""
         self._catalogue = catalogue
         self._options = options
+        self._defaults: dict[bool, MessagePolicies] = {}  # by whether they are of exempt topics
 
     @property
     def version(self) -> int:
@@ -83,7 +84,7 @@ class PolicyStore:
         options = self._options
         schema = SchemaPolicies.of(self._namespace(namespace), own, options)
         deduplication = policies.get("deduplication", options.broker_deduplication_enabled)
-        messages = MessagePolicies(policies, options, exempt)
+        messages = self._messages(policies, exempt)
         found = policies.get(RETENTION)
         if found is not None and not exempt:
             retention = RetentionPolicy(found["time_minutes"], found["size_mb"])
@@ -95,6 +96,15 @@ class PolicyStore:
             )
         is_set = not retention.keeps_nothing
         return TopicPolicies(version, retention, is_set, schema, deduplication, messages)
+
+    def _messages(self, policies: dict[str, Any], exempt: bool) -> MessagePolicies:
+        if policies:
+            return MessagePolicies(policies, self._options, exempt)
+        # Of most topics: not made anew for each that is opened.
+        found = self._defaults.get(exempt)
+        if found is None:
+            found = self._defaults[exempt] = MessagePolicies({}, self._options, exempt)
+        return found
 
     def _own(self, topic: str) -> dict[str, Any]:
         """Of a topic, over those of the partitioned topic that it is a partition of."""

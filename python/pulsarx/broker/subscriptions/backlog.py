@@ -4,9 +4,10 @@ For statistics, of an owned folder and of one that is read beside its owner."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 
-from pulsarx._pycore.cursor.entry_backlog import open_entries
+from pulsarx._pycore.cursor.entry_backlog import hidden_chunks, open_entries
 from pulsarx.broker.ledgers.ledger_list import LedgerTrimmed
 from pulsarx.errors import CorruptDataError
 
@@ -21,8 +22,8 @@ NOTHING = (-1, -1)  # as Pulsar's earliest position
 
 
 def count_backlog(tracker: AckTracker, ledger_list: LedgerList) -> tuple[int, int]:
-    """(entries, messages): messages that are not acknowledged, and entries that hold one. The
-    subscription's mutex is held."""
+    """(entries, messages): messages that are not acknowledged, and entries that hold one. A message
+    in chunks counts once, its chunks as entries. The subscription's mutex is held."""
     # All but one that is being added right now; one below the first is being removed.
     known = tracker.ledger_ids
     counts = [
@@ -51,7 +52,11 @@ def _open_counts(
     if entries == 0:
         # One that is not sealed yet and lies behind the position has no count of its own.
         return 0, 0
-    return entries, max(messages - acknowledged, 0)
+    hidden = 0
+    if ledger_list.holds_chunks():
+        with suppress(LedgerTrimmed, CorruptDataError):
+            hidden = hidden_chunks(tracker, span(), ledger.ledger_id, messages)
+    return entries, max(messages - acknowledged - hidden, 0)
 
 
 def backlog_extent(position: Position, ledger_list: LedgerList, now_ms: int) -> dict[str, int]:

@@ -7,7 +7,7 @@ from pulsarx.schema import BytesSchema
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from pulsarx._pycore.message.message import Message
@@ -28,12 +28,31 @@ def peek(
     is_acknowledged: of a ledger id and an ordinal in it. Damaged messages are passed over, which
     the log says. NotAllowedError: they are too large together.
     """
-    cursor = topic.reader_cursor(BytesSchema())
-    reader = cursor.attach(start)
     found: list[dict[str, Any]] = []
     size = 0
+    for _, message in next_messages(topic, start, is_acknowledged, count):
+        size += len(message.data())
+        if size > SIZE_MAX:
+            raise errors.NotAllowedError(
+                f"peek {count} messages of {topic.name}: the first {len(found) + 1} have more "
+                f"than {SIZE_MAX} bytes; ask for {len(found)} at most"
+            )
+        found.append(_described(message))
+    return found
+
+
+def next_messages(
+    topic: TopicView,
+    start: Position,
+    is_acknowledged: Callable[[int, int], bool],
+    count: int,
+) -> Iterator[tuple[Position, Message]]:
+    """The next messages from start on that are not acknowledged, up to count, and where they are.
+    See peek."""
+    cursor = topic.reader_cursor(BytesSchema())
+    reader = cursor.attach(start)
     try:
-        while len(found) < count:
+        while count > 0:
             try:
                 message = reader.take_now()
             except errors.CorruptDataError as error:
@@ -41,20 +60,14 @@ def peek(
                     logger().error("%s: peek: %s", topic.name, error)
                 continue
             if message is None:
-                break
+                return
             ledger_id, ordinal, _ = topic.ledger.locate(message.message_id())
             if is_acknowledged(ledger_id, ordinal):
                 continue
-            size += len(message.data())
-            if size > SIZE_MAX:
-                raise errors.NotAllowedError(
-                    f"peek {count} messages of {topic.name}: the first {len(found) + 1} have more "
-                    f"than {SIZE_MAX} bytes; ask for {len(found)} at most"
-                )
-            found.append(_described(message))
+            count -= 1
+            yield (ledger_id, ordinal), message
     finally:
         reader.shut()
-    return found
 
 
 def _described(message: Message) -> dict[str, Any]:

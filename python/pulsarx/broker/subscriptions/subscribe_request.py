@@ -22,6 +22,7 @@ class ReceiverSettings:
     __slots__ = (
         "receiver_queue_size", "priority_level", "nack_delay_ms", "nack_backoff",
         "ack_timeout_ms", "ack_timeout_tick_ms", "ack_timeout_backoff", "properties",
+        "chunked_pending_max", "acks_oldest_chunked", "chunked_expiry_ms",
     )  # fmt: skip
 
     def __init__(
@@ -34,6 +35,9 @@ class ReceiverSettings:
         ack_timeout_tick_ms: int = 1000,
         ack_timeout_backoff: Any = None,
         properties: dict[str, str] | None = None,
+        chunked_pending_max: int = 10,
+        acks_oldest_chunked: bool = False,
+        chunked_expiry_ms: int = 60_000,
     ) -> None:
         """backoffs: None, or an object with next(redelivery_count) -> ms."""
         self.receiver_queue_size = receiver_queue_size
@@ -44,6 +48,9 @@ class ReceiverSettings:
         self.ack_timeout_tick_ms = max(1, min(ack_timeout_tick_ms, ack_timeout_ms or 1))
         self.ack_timeout_backoff = ack_timeout_backoff
         self.properties = properties
+        self.chunked_pending_max = chunked_pending_max
+        self.acks_oldest_chunked = acks_oldest_chunked
+        self.chunked_expiry_ms = chunked_expiry_ms
 
 
 class SubscribeRequest:

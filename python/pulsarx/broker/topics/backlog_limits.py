@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
     from pulsarx.broker.policies.message_policies import BacklogQuota
     from pulsarx.broker.runtime import BrokerRuntime
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 # Above a limit the backlog is brought down to this share of it. Source: BacklogQuotaManager.
 _KEPT = 0.9
+_NOWHERE = (1 << 63, 0)
 
 
 class BacklogLimits:
@@ -83,7 +85,7 @@ class BacklogLimits:
             return f"the oldest message is {age} s old and the backlog quota is {quota.limit} s"
         last = self._last_old_ledger(quota.limit)
         end = (last, self._ledger.messages_in(last))
-        if not last or not any(each.mark_delete() < end for each in self._holders()):
+        if not last or not any(_position(each) < end for each in self._holders()):
             return ""
         return f"ledger {last} has a backlog and was closed more than {quota.limit} s ago"
 
@@ -92,9 +94,7 @@ class BacklogLimits:
 
     def _extents(self) -> list[dict[str, int]]:
         now_ms = self._runtime.clock.now_ms()
-        return [
-            backlog_extent(each.mark_delete(), self._ledger, now_ms) for each in self._holders()
-        ]
+        return [backlog_extent(_position(each), self._ledger, now_ms) for each in self._holders()]
 
     def _size(self) -> int:
         return max((each["backlog_size"] for each in self._extents()), default=0)
@@ -172,7 +172,7 @@ class BacklogLimits:
         evicted = False
         before: Subscription | None = None
         while (size := self._size()) > target:
-            slowest = min(self._holders(), key=lambda each: each.mark_delete())
+            slowest = min(self._holders(), key=_position)
             count = int((size - target) / size * slowest.backlog()[0])
             if slowest is before or count == 0:
                 break
@@ -192,3 +192,11 @@ class BacklogLimits:
             end = (last, self._ledger.messages_in(last))
             moved = [each.acknowledge_before(end) for each in holders]
         return any(moved)
+
+
+def _position(subscription: Subscription) -> Position:
+    """The first message of its backlog; behind all messages where it was deleted meanwhile."""
+    try:
+        return subscription.mark_delete()
+    except errors.AlreadyClosed:
+        return _NOWHERE

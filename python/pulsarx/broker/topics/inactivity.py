@@ -177,8 +177,8 @@ def _told(full_name: str) -> Iterator[None]:
     """A failure of the block is told in the log: the next look tries again."""
     try:
         yield
-    except errors.TopicNotFound:
-        pass  # it went meanwhile
+    except (errors.TopicNotFound, errors.AlreadyClosed):
+        pass  # it went meanwhile, or a subscription of it
     except errors.PulsarException as error:
         import logging
 

@@ -29,6 +29,7 @@ def topic_statistics(topic: TopicView) -> dict[str, Any]:
     subscriptions = topic.subscription_statistics()
     durable = [each for each in subscriptions.values() if each["is_durable"]]
     record = topic.ledger.record()
+    publishers = topic.publisher_statistics()
     return {
         "topic": topic.name,
         "terminated": record is not None and record.terminated,
@@ -42,9 +43,17 @@ def topic_statistics(topic: TopicView) -> dict[str, Any]:
         "ledgers": ledgers,
         "topic_epoch": topic.epoch,
         "deduplication_status": topic.deduplication_status,
-        "publishers": topic.publisher_statistics(),
+        "publishers": publishers,
+        "chunked_message_rate": _chunked_rate(publishers),
         "subscriptions": subscriptions,
     }
+
+
+def _chunked_rate(publishers: list[dict[str, Any]] | None) -> float | None:
+    """Messages in chunks a second, over the last minute, of the producers that are there."""
+    if publishers is None:
+        return None
+    return float(sum(each["chunked_message_rate"] for each in publishers))
 
 
 def partitioned_statistics(name: str, partitions: list[dict[str, Any]]) -> dict[str, Any]:
@@ -65,6 +74,7 @@ def partitioned_statistics(name: str, partitions: list[dict[str, Any]]) -> dict[
         "entries": sum(each["entries"] for each in partitions),
         "messages": sum(each["messages"] for each in partitions),
         "publishers": _publishers(partitions),
+        "chunked_message_rate": _chunked_rate(_publishers(partitions)),
         "subscriptions": subscriptions,
         "partitions": {each["topic"]: each for each in partitions},
     }
@@ -72,6 +82,7 @@ def partitioned_statistics(name: str, partitions: list[dict[str, Any]]) -> dict[
 
 def _publishers(partitions: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
     found: dict[str, dict[str, Any]] = {}
+    seen: set[str] = set()
     for each in partitions:
         if each["publishers"] is None:
             return None
@@ -79,6 +90,9 @@ def _publishers(partitions: list[dict[str, Any]]) -> list[dict[str, Any]] | None
             known = found.setdefault(figures["producer_name"], figures.copy())
             for name in ("last_sequence_id",):
                 known[name] = max(known[name], figures[name])
+            if known["producer_name"] in seen:
+                known["chunked_message_rate"] += figures["chunked_message_rate"]
+            seen.add(known["producer_name"])
     return list(found.values())
 
 

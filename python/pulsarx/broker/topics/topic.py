@@ -107,6 +107,18 @@ class Topic:
             if self.backlog_limits.held_by is not None:  # there is room by now
                 self.check_backlog()
 
+    def hold_chunks(self) -> None:
+        """Messages in chunks are about to be stored; committed once."""
+        if self.ledger.holds_chunks():
+            return
+        held = changes.hold_chunks(self.name)
+
+        def operations(_: object) -> list[dict[str, Any]]:
+            self.check_not_gone()
+            return [held]
+
+        self.runtime.catalogue.commit(operations)
+
     @property
     def tail(self) -> LedgerTail:
         return self.ledger.tail
@@ -424,7 +436,7 @@ class Topic:
         before_ms = self.runtime.clock.now_ms() - seconds * 1000
         moved = False
         for subscription in self.all_subscriptions():
-            with suppress(errors.SubscriptionNotFound):  # it was deleted meanwhile
+            with suppress(errors.SubscriptionNotFound, errors.AlreadyClosed):  # deleted meanwhile
                 moved = subscription.expire(before_ms) or moved
         if moved:
             self.trim_soon()
@@ -434,7 +446,7 @@ class Topic:
         quotas = self.policies.quotas
         if not quotas and self.backlog_limits.held_by is None:
             return
-        with suppress(errors.SubscriptionNotFound):  # it was deleted meanwhile
+        with suppress(errors.SubscriptionNotFound, errors.AlreadyClosed):  # deleted meanwhile
             if self.backlog_limits.check(quotas, self.producers.open_producers):
                 self.trim_soon()
 

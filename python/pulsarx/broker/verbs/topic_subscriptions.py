@@ -89,10 +89,21 @@ def skip_all_messages(broker: Broker, topic: str, name: str) -> None:
 
 def skip_messages(broker: Broker, topic: str, name: str, count: int) -> None:
     """OperationNotSupported: the topic has partitions."""
+    from pulsarx.broker.subscriptions.peek import next_messages
+
     if count < 0:
         raise ValueError(f"skip_messages: {count} messages; it must be 0 or more")
     found = broker.topic(TopicName.of(topic), create=False)
     for each, subscription in _subscriptions([found], name):
+        if each.ledger.holds_chunks():
+            # One by one: between the chunks of a message there may be some of a later one.
+            is_acknowledged = _knows_acknowledged(subscription)
+            start = subscription.mark_delete()
+            for position, _ in next_messages(each, start, is_acknowledged, count):
+                subscription.dispatcher.acknowledge_message(*position)
+            subscription.tracker.flush()
+            each.trim_soon()
+            continue
         _acknowledge_before(each, subscription, partial(subscription.position_behind, count))
 
 
@@ -172,12 +183,17 @@ def peek_messages(folder: OpenFolder, topic: str, name: str, count: int) -> list
     if folder.read_only:
         return _peek_beside_owner(folder, found, record, count)
     [(owned, subscription)] = _subscriptions([found], name)  # type: ignore[list-item]
+    return peek(owned, subscription.mark_delete(), _knows_acknowledged(subscription), count)
+
+
+def _knows_acknowledged(subscription: Subscription) -> Callable[[int, int], bool]:
+    """What says of a ledger id and an ordinal in it whether that message is acknowledged."""
 
     def is_acknowledged(*place: int) -> bool:
         look = partial(subscription.tracker.is_message_acknowledged, *place)
         return bool(subscription.core.locked(look))
 
-    return peek(owned, subscription.mark_delete(), is_acknowledged, count)
+    return is_acknowledged
 
 
 def _peek_beside_owner(
