@@ -484,12 +484,11 @@ class Client:
                 cursor = found.reader_cursor(options.schema, options.is_read_compacted)
                 reader = Reader(cursor.attach(position), cursor, found.name, options, self._pool)
                 break
-            except errors.TopicNotFound as error:
-                # It was found just before it went? Then look for it again.
-                if isinstance(error, TopicGone):
-                    continue
+            except TopicGone:
+                pass  # it was found just before it went; look for it again
+            except errors.TopicNotFound:
                 if isinstance(found, PartitionedTopic) or not found.is_gone:
-                    raise
+                    raise  # else beside its owner, who has deleted it
         if schema is not None:
             try:
                 schema.register(self.read_only)

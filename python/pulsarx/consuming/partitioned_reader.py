@@ -8,6 +8,7 @@ import weakref
 from pulsarx import errors
 from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.closing import attempt
 from pulsarx.consuming.partition_follower import PartitionFollower
 from pulsarx.consuming.seek_position import check_seek_target, reader_position
@@ -55,15 +56,19 @@ class PartitionedReader(Reader[T]):
         self._follower: PartitionFollower | None = None
 
     def attach(self, broker: Broker, topic: PartitionedTopic) -> None:
-        """Begin to read all partitions. A call of the control plane."""
-
+        """Begin to read all partitions. TopicGone: the topic was deleted meanwhile. A call of the
+        control plane."""
         options, reader = self._options, weakref.ref(self)  # which its topic does not keep
 
         def attach_one(found: Topic, is_new: bool) -> None:
-            cursor = found.reader_cursor(options.schema, options.is_read_compacted)
             start = MessageId.earliest if is_new else options.start_message_id
             inclusive = options.start_message_id_inclusive
-            core = cursor.attach(reader_position(cursor.positions, start, inclusive))
+            ledger: Any = found.ledger
+            if options.is_read_compacted:
+                ledger = CompactedView(ledger)
+            position = reader_position(ledger, start, inclusive)
+            cursor = found.reader_cursor(options.schema, options.is_read_compacted)
+            core = cursor.attach(position)
             whole = reader()
             if whole is not None:
                 whole._add(core, cursor)
