@@ -212,6 +212,7 @@ BY_NAME = {row.name: row for row in ROWS}
 # The largest writer comes last: what it leaves for the disk to do would disturb the others.
 CORE_FILES = (
     "bench_send.py",
+    "bench_compaction.py",
     "bench_deduplication.py",
     "bench_receive.py",
     "bench_acknowledge.py",
