@@ -48,7 +48,11 @@ class TopicConsumer(ConsumerCore, Consumer[T]):
 
     def get_last_message_id(self) -> MessageId:
         self.require_open()
-        return control_plane.perform(self._subscription.positions.last_message_id)
+        found: MessageId = control_plane.perform(self._last_message_id)
+        return found
+
+    def _last_message_id(self) -> MessageId:
+        return self._subscription.positions.last_message_id()
 
     def seek(self, messageid: MessageId | int) -> None:
         self.require_open()

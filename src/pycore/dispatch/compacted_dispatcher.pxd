@@ -4,7 +4,7 @@ What compaction removed counts as acknowledged once the active receiver has pass
 backlog, mark-delete position and trimming go on.
 """
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint32_t
 
 from pulsarx._pycore.dispatch.single_active_dispatcher cimport SingleActiveDispatcher
 from pulsarx._pycore.ledger.compacted_reader cimport CompactedReader
@@ -15,5 +15,4 @@ cdef class CompactedDispatcher(SingleActiveDispatcher):
     cdef CompactedReader compacted       # the same as reader
     cdef uint32_t survivors_end          # of the entry read last: behind its last survivor
 
-    cdef int pass_gap(self, uint64_t end_ledger_id, uint64_t end_message) except -1
     cdef int pass_taken_out(self, EntryView view) except -1

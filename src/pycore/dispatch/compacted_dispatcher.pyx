@@ -31,6 +31,7 @@ cdef class CompactedDispatcher(SingleActiveDispatcher):
         super().__init__(core, tail, topic_name, decompressed_size_max, exclusive, partition_index)
         self.compacted = CompactedReader(tail, topic_name, source)
         self.reader = self.compacted
+        self.has_gaps = True
 
     cdef bint supply(self, EntrySink receiver) except -1:
         if not SingleActiveDispatcher.supply(self, receiver):
@@ -40,45 +41,15 @@ cdef class CompactedDispatcher(SingleActiveDispatcher):
             receiver.view_end = self.survivors_end
         return True
 
-    cdef EntryView next_view(self, EntrySink receiver):
-        cdef CompactedReader reader = self.compacted
-        cdef EntryView view
-        cdef uint64_t last
-        cdef int step
-        while True:
-            step = reader.next_entry()
-            if step == READ_NOTHING:
-                self.pass_gap(reader.at_ledger_id, reader.at_message)
-                return None
-            if step == READ_DAMAGE:
-                self.tell_damage(reader)
-                continue
-            self.pass_gap(reader.span.ledger_id, reader.c_frame.first_message)
-            last = reader.next_message
-            if self.core.tracker is not None:
-                if self.core.tracker.next_unacknowledged(
-                        reader.span.ledger_id, reader.c_frame.first_message, last) >= last:
-                    continue
-            if reader.span.ledger_id == self.skip_ledger_id and last <= self.skip_messages:
-                continue
-            try:
-                view = entry_view_new(reader.span.file, receiver.context, reader.span.ledger_id,
-                                      &reader.c_frame, reader.c_entry, self.decompressed_size_max)
-                if view.entry_flags & ENTRY_REWRITTEN:
-                    self.pass_taken_out(view)
-                    if view.ledger_id == self.skip_ledger_id and (
-                            view.first_message + self.survivors_end <= self.skip_messages):
-                        continue
-                return view
-            except errors.CorruptDataError as error:
-                self.lose_entry(reader, error)
-            except BaseException:      # Ctrl-C in a codec: nothing is wrong with the entry
-                reader.unread()
-                raise
+    cdef bint takes_rewritten(self, EntryView view) except -1:
+        self.pass_taken_out(view)
+        return view.ledger_id != self.skip_ledger_id or (
+            view.first_message + self.survivors_end > self.skip_messages)
 
-    cdef int pass_gap(self, uint64_t end_ledger_id, uint64_t end_message) except -1:
-        """What lies between the entry read before and this one was compacted away."""
+    cdef int pass_gap(self, bint to_end) except -1:
         cdef CompactedReader reader = self.compacted
+        cdef uint64_t end_ledger_id
+        cdef uint64_t end_message
         cdef uint64_t first_ledger_id = reader.gap_ledger_id
         cdef uint64_t ledger_id
         cdef uint64_t first
@@ -86,6 +57,10 @@ cdef class CompactedDispatcher(SingleActiveDispatcher):
         cdef LedgerAcks* acks
         if first_ledger_id == 0:
             return 0
+        if to_end:
+            end_ledger_id, end_message = reader.at_ledger_id, reader.at_message
+        else:
+            end_ledger_id, end_message = reader.span.ledger_id, reader.c_frame.first_message
         reader.gap_ledger_id = 0
         if self.core.tracker is None:
             return 0

@@ -278,6 +278,7 @@ cdef class Dispatcher:
     cdef int expire(self, uint64_t ledger_id, uint64_t first, uint64_t end) except -1
     """Messages first .. end - 1 are too old to be delivered: they count as acknowledged."""
 
+    cdef bint take_before(self, uint64_t ledger_id, uint64_t message, uint64_t* count) except -1
     cdef int expire_view(self, EntryView view) except -1
     """As expire, of the whole entry."""
 

@@ -512,14 +512,30 @@ cdef class Dispatcher:
                 if at < ledger_id:
                     end = acks.message_count if acks.sealed else self.tail.messages_in(at)
                 count += end - ack_bits_count_below(&acks.bits, end)
-            if not self.core.tracker.acknowledge_messages_through(ledger_id, message):
+            if self.core.chunks is not None:     # a message in chunks counts once
+                for place in self.core.chunks.hidden():
+                    if place < (ledger_id, message) and not tracker.is_acknowledged(
+                            place[0], place[1]):
+                        count -= 1
+            if not self.take_before(ledger_id, message, &count):
                 return False
             self.core.count_expired(count)
-            self.acknowledged_through(ledger_id, message)
-            self.wakes = True
         finally:
             mutex_unlock(&self.core.mutex)
             self.settle()
+        return True
+
+    cdef bint take_before(self, uint64_t ledger_id, uint64_t message, uint64_t* count) except -1:
+        """Acknowledge everything before a message; False: all of it was. count: raised by what lies
+        behind it and is acknowledged with it. Mutex held."""
+        if not self.core.tracker.acknowledge_messages_through(ledger_id, message):
+            return False
+        if self.core.chunks is not None:
+            for of_ledger, last in self.core.chunks.cut(ledger_id, message):
+                self.acknowledged(of_ledger, last, 1)
+                count[0] += 1
+        self.acknowledged_through(ledger_id, message)
+        self.wakes = True
         return True
 
     def release(self) -> None:
@@ -713,20 +729,13 @@ cdef class Dispatcher:
     def acknowledge_before(self, uint64_t ledger_id, uint64_t message) -> bool:
         """Acknowledge everything before a message, for all consumers: what they have of it in their
         queues is not delivered. False: all of it was acknowledged. Durable after a flush."""
-        cdef bint moved
+        cdef uint64_t count = 0
         mutex_lock(&self.core.mutex)
         try:
-            moved = self.core.tracker.acknowledge_messages_through(ledger_id, message)
-            if moved:
-                if self.core.chunks is not None:
-                    for of_ledger, last in self.core.chunks.cut(ledger_id, message):
-                        self.acknowledged(of_ledger, last, 1)
-                self.acknowledged_through(ledger_id, message)
-                self.wakes = True
+            return self.take_before(ledger_id, message, &count)
         finally:
             mutex_unlock(&self.core.mutex)
             self.settle()
-        return moved
 
     def acknowledge_message(self, uint64_t ledger_id, uint64_t message) -> None:
         """Acknowledge one message for all consumers, as acknowledge_before."""

@@ -23,7 +23,15 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef uint64_t skip_messages
 
     cdef list later                      # messages in chunks that come before what is read next
+    cdef bint has_gaps                   # what is read was compacted
     cdef EntryView next_view(self, EntrySink receiver)
+
+    cdef int pass_gap(self, bint to_end) except -1
+    """What lies between the entry read before and this one, or the end, was compacted away."""
+
+    cdef bint takes_rewritten(self, EntryView view) except -1
+    """Whether any message is wanted of a batch from which compaction took some out."""
+
     cdef void ask_about_view(self, uint64_t ledger_id, uint64_t end) noexcept
     cdef bint is_whole(self, EntryView view) noexcept
     cdef bint has_wanted(self, EntrySink receiver) noexcept

@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from pulsarx import errors
 from pulsarx._core.ack_bits cimport ack_bits_count_below
 from pulsarx._core.cursor_state cimport LedgerAcks, cursor_state_find
-from pulsarx._core.entry_frame cimport ENTRY_CHUNK
+from pulsarx._core.entry_frame cimport ENTRY_CHUNK, ENTRY_REWRITTEN
 from pulsarx._core.pending_acks cimport (
     PENDING_COUNTED, PENDING_DEAD, PENDING_DELAYED, PENDING_HELD, PENDING_NACKED, PENDING_NOBODY,
     PendingAck, pending_acks_find, pending_acks_next, pending_acks_remove, pending_acks_set_state,
@@ -257,6 +257,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         """The next entry with something to deliver, None when nothing more is published."""
         cdef LedgerReader reader = self.reader
         cdef ChunkedMessage chunked
+        cdef EntryView view
         cdef uint64_t last
         cdef int step
         while True:
@@ -268,10 +269,14 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 continue
             step = reader.next_entry()
             if step == READ_NOTHING:
+                if self.has_gaps:
+                    self.pass_gap(True)
                 return None
             if step == READ_DAMAGE:
                 self.tell_damage(reader)
                 continue
+            if self.has_gaps:
+                self.pass_gap(False)
             last = reader.next_message
             chunked = None
             if reader.c_frame.flags & ENTRY_CHUNK:
@@ -292,13 +297,22 @@ cdef class SingleActiveDispatcher(Dispatcher):
             if chunked is not None:
                 return entry_view_chunked(chunked, receiver.context)
             try:
-                return entry_view_new(reader.span.file, receiver.context, reader.span.ledger_id,
+                view = entry_view_new(reader.span.file, receiver.context, reader.span.ledger_id,
                                       &reader.c_frame, reader.c_entry, self.decompressed_size_max)
+                if view.entry_flags & ENTRY_REWRITTEN and not self.takes_rewritten(view):
+                    continue
+                return view
             except errors.CorruptDataError as error:
                 self.lose_entry(reader, error)
             except BaseException:      # Ctrl-C in a codec: nothing is wrong with the entry
                 reader.unread()
                 raise
+
+    cdef int pass_gap(self, bint to_end) except -1:
+        return 0
+
+    cdef bint takes_rewritten(self, EntryView view) except -1:
+        return True
 
     cdef int whole_later(self, ChunkedMessage chunked) except -1:
         if self.later is None:

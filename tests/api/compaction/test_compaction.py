@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from chunk_entries import ChunkWriter
 from compaction_steps import (
     Pairs,
     compact,
@@ -394,27 +395,27 @@ def append(client: pulsarx.Client, payload: bytes, more: bytes, key: bytes, flag
     writer.append(entry, message_count=1, publish_time_ms=1000, flags=flags)
 
 
-def pieces(client: pulsarx.Client, uuid: bytes, ids: list[int], key: bytes = b"k") -> None:
-    for chunk_id in ids:
-        more = block(26, uuid) + number(27, 3) + number(28, 3) + number(29, chunk_id)
-        append(client, uuid + b"%d" % chunk_id, more, key, flags=8)
-
-
 def test_a_chunked_message_is_kept_or_dropped_as_a_whole(open_client: OpenClient) -> None:
     client = open_client()
     publish(client, [("k", b"first")])
-    pieces(client, b"a", [0, 1, 2])
-    pieces(client, b"b", [0])
-    pieces(client, b"other", [0, 1, 2], b"o")
-    pieces(client, b"b", [1, 2])
-    pieces(client, b"c", [0, 1])  # the last one has yet to come
+    writer = ChunkWriter(client, "t")
+
+    def chunks(uuid: str, numbers: list[int], key: str = "k") -> None:
+        for number in numbers:
+            writer.chunk(uuid, number, 3, f"{uuid}{number}".encode(), key=key)
+
+    chunks("a", [0, 1, 2])
+    chunks("b", [0])
+    chunks("o", [0, 1, 2], "o")
+    chunks("b", [1, 2])
+    chunks("c", [0, 1])  # the last one has yet to come
     compacted(client)
-    others = [b"other0", b"other1", b"other2"]
-    assert [value for _, value in survivors(client)] == [b"b0", *others, b"b1", b"b2", b"c0", b"c1"]
-    pieces(client, b"c", [2])
+    with client.create_reader("t", MessageId.earliest, is_read_compacted=True) as reader:
+        assert pairs_of(read(reader)) == [("o", b"o0o1o2"), ("k", b"b0b1b2")]
+    chunks("c", [2])
     publish(client, [("o", b"")])
     compacted(client)
-    assert [value for _, value in survivors(client)] == [b"c0", b"c1", b"c2"]
+    assert survivors(client) == [("k", b"c0c1c2")]
 
 
 def test_markers_are_dropped_and_encrypted_batches_copied_whole(open_client: OpenClient) -> None:

@@ -361,10 +361,10 @@ def test_a_topic_that_goes_while_it_is_opened_is_made_anew(
     memory_client.create_producer("t").send(b"old", partition_key="k")
     reader_cursor = Topic.reader_cursor
 
-    def deleting(*arguments: Any) -> Any:
+    def deleting(*arguments: Any, **named: Any) -> Any:
         monkeypatch.setattr(Topic, "reader_cursor", reader_cursor)
         delete("t")
-        return reader_cursor(*arguments)
+        return reader_cursor(*arguments, **named)
 
     monkeypatch.setattr(Topic, "reader_cursor", deleting)
     view = memory_client.create_table_view("t")
