@@ -132,6 +132,8 @@ _ROWS = (
      "How many subscriptions a topic or partition may have; 0: without limit."),
     ("subscription_types_enabled", SUBSCRIPTION_TYPES, None, None, False, True,
      "Types of subscriptions that consumers may ask for.", SUBSCRIPTION_TYPES),
+    ("enable_non_persistent_topics", True, None, None, False, True,
+     "Topics of the domain non-persistent, whose messages are not kept, may be used."),
     ("default_retention_time_in_minutes", 0, -1, INT32_MAX, False, True,
      "How long acknowledged messages are kept; -1: for ever. 0 in time or size: not at all."),
     ("default_retention_size_in_mb", 0, -1, INT32_MAX, False, True,
@@ -203,6 +205,7 @@ class BrokerOptions:
     max_consumers_per_subscription: int
     max_subscriptions_per_topic: int
     subscription_types_enabled: tuple[str, ...]
+    enable_non_persistent_topics: bool
     default_retention_time_in_minutes: int
     default_retention_size_in_mb: int
     retention_check_interval_in_seconds: int

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pulsarx.admin import Admin
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.read_only_broker import ReadOnlyBroker
+    from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.consumer import Consumer
     from pulsarx.message_id import MessageId
     from pulsarx.options.members import (
@@ -436,13 +437,26 @@ class Client:
 
             schema = ConsumerSchema(self._broker, [options.topic], options.schema_info)
         while True:
-            found = self._broker.topic(TopicName.of(options.topic), create=not self.read_only)
+            name = TopicName.of(options.topic)
+            if self.read_only and not name.persistent:
+                from pulsarx.broker.topics.non_persistent_reader import refuse_reading
+
+                refuse_reading(str(name))
+            found = self._broker.topic(name, create=not self.read_only)
             try:
                 cursor = found.reader_cursor(options.schema)
-                position = reader_position(
-                    found.ledger, options.start_message_id, options.start_message_id_inclusive
+                position = (0, 0)  # of a topic that keeps nothing: what comes from now on
+                if name.persistent:
+                    ledgers: Any = found.ledger
+                    position = reader_position(
+                        ledgers, options.start_message_id, options.start_message_id_inclusive
+                    )
+                reader = Reader(
+                    cursor.attach(position, options.receiver_queue_size),
+                    cursor,
+                    options,
+                    self._pool,
                 )
-                reader = Reader(cursor.attach(position), cursor, options, self._pool)
                 break
             except errors.TopicNotFound:
                 if not found.is_gone:
@@ -671,19 +685,21 @@ def producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
 
 
 def _bare_producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
-    from pulsarx.broker.topics.topic import Topic
+    from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
     from pulsarx.producer import Producer
     from pulsarx.producing.producer_creation import wait_for_turn
 
     wanted = check_is_for_users(TopicName.of(options.topic))
+    if options.chunking_enabled and not wanted.persistent:
+        raise errors.NotAllowedError(f"{wanted} is non-persistent: chunking_enabled must be False")
     while True:
         found = broker.lookup(wanted)
-        if not isinstance(found, Topic):
+        if isinstance(found, PartitionedTopic):
             break
         topic = found
         topic.check_may_publish()
 
-        def make(name: str, topic: Topic = topic) -> Producer:
+        def make(name: str, topic: AnyTopic = topic) -> Producer:
             return Producer(topic, options, name)
 
         try:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from pulsarx._pycore.message.message import Message
+    from pulsarx.broker.topics.non_persistent_reader import NonPersistentReader
     from pulsarx.broker.topics.reader_cursor import ReaderCursor
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.options.members import ReaderOptions
@@ -34,7 +35,7 @@ class Reader(Typed[T]):
     def __init__(
         self,
         core: ConsumerCore,
-        cursor: ReaderCursor,
+        cursor: ReaderCursor | NonPersistentReader,
         options: ReaderOptions,
         pool: ListenerPool,
     ) -> None:

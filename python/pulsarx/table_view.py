@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx._pycore.message.message import Message
     from pulsarx.broker.broker import Broker
+    from pulsarx.broker.topics.non_persistent_reader import NonPersistentReader
     from pulsarx.broker.topics.reader_cursor import ReaderCursor
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.options.members import TableViewOptions
@@ -86,7 +87,9 @@ class TableView:
         cursor = topic.reader_cursor(self._options.schema)
         core = cursor.attach(topic.ledger.first_position())
         loop = ListenerLoop(self._pool, core, self._update, None)
-        made = _Partition(cursor, core, loop, topic.ledger.last_message_id())
+        # A topic that keeps nothing holds nothing now: the view has what comes from now on.
+        last = topic.ledger.last_message_id() if topic.keeps_messages else MessageId.earliest
+        made = _Partition(cursor, core, loop, last)
         with self._lock:
             self._partitions.append(made)
             if self._is_live:
@@ -264,7 +267,11 @@ class _Partition:
     __slots__ = ("core", "cursor", "last", "loop")
 
     def __init__(
-        self, cursor: ReaderCursor, core: ConsumerCore, loop: ListenerLoop, last: MessageId
+        self,
+        cursor: ReaderCursor | NonPersistentReader,
+        core: ConsumerCore,
+        loop: ListenerLoop,
+        last: MessageId,
     ) -> None:
         self.cursor = cursor  # which its topic holds weakly, and closes with itself
         self.core = core

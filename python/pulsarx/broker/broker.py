@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pulsarx.broker.folder.memory_directory import MemoryDirectory
     from pulsarx.broker.runtime import BrokerSettings
     from pulsarx.broker.schemas.registry import SchemaRegistry
+    from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
-    from pulsarx.broker.topics.topic import Topic
     from pulsarx.broker.topics.topic_directory import TopicDirectory
     from pulsarx.topic_name import TopicName
 
@@ -70,6 +70,7 @@ class Broker:
         self.settings = settings
         self.catalogue = self.runtime.catalogue
         self.policies = self.runtime.policies
+        self.volatile = self.runtime.volatile
         self.ends = self.runtime.ends
         self.state: OpenState = self.runtime.state
         self.post = self.runtime.background.post  # native, as finalizers need it
@@ -116,11 +117,11 @@ class Broker:
                 self._topics = TopicDirectory(self.runtime)
             return self._topics
 
-    def lookup(self, name: TopicName) -> Topic | PartitionedTopic:
+    def lookup(self, name: TopicName) -> AnyTopic | PartitionedTopic:
         """See TopicDirectory."""
         return self.topics.lookup(name)
 
-    def topic(self, name: TopicName, *, create: bool = True) -> Topic:
+    def topic(self, name: TopicName, *, create: bool = True) -> AnyTopic:
         """See TopicDirectory."""
         return self.topics.topic(name, create=create)
 

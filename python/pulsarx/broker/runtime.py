@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.cursor.ack_tracker import AckTracker
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
     from pulsarx.broker.catalogue.log import CatalogueLog
-    from pulsarx.broker.catalogue.state import SubscriptionRecord
+    from pulsarx.broker.catalogue.state import SchemaRecord, SubscriptionRecord
     from pulsarx.broker.folder.cursor_listing import CursorListing
     from pulsarx.broker.folder.data_directory import DataDirectory
     from pulsarx.broker.folder.memory_directory import MemoryDirectory
@@ -99,6 +99,9 @@ class BrokerRuntime:
         self._schemas: SchemaRegistry | None = None
         self._lock = threading.Lock()
         self._producer_count = 0
+        # Non-persistent topics without partitions, which no catalogue knows, with their schemas.
+        # The directory of topics changes it, and the registry of schemas the values.
+        self.volatile: dict[str, tuple[SchemaRecord, ...]] = {}
         self.attach_lock = threading.Lock()  # one attach at a time
 
     @property
@@ -153,7 +156,9 @@ class BrokerRuntime:
             if self._schemas is None:
                 from pulsarx.broker.schemas.registry import SchemaRegistry
 
-                self._schemas = SchemaRegistry(self.catalogue, self.policies, self.clock.now_ms)
+                self._schemas = SchemaRegistry(
+                    self.catalogue, self.policies, self.clock.now_ms, volatile=self.volatile
+                )
             return self._schemas
 
     def close_completions(self) -> None:

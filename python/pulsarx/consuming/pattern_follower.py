@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pulsarx.broker.broker import Broker
+    from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
-    from pulsarx.broker.topics.topic import Topic
     from pulsarx.consuming.topics_pattern import TopicsPattern
     from pulsarx.topic_name import TopicName
 
-    AttachAll = Callable[[list[Topic | PartitionedTopic], bool], object]
+    AttachAll = Callable[[list[AnyTopic | PartitionedTopic], bool], object]
     Drop = Callable[[TopicName], object]
 
 
@@ -86,7 +86,7 @@ class PatternFollower:
                 return
             self._attached.discard(name)
             self._drop(name)
-        if str(name) in self._broker.catalogue.state.topics:
+        if self._broker.topics.is_there(str(name)):
             self.created(name)
 
     def _try_again(self, name: TopicName) -> None:

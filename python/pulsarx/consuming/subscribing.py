@@ -18,7 +18,7 @@ from pulsarx.closing import attempt
 from pulsarx.consuming.multi_topics_consumer import MultiTopicsConsumer
 from pulsarx.consuming.partition_follower import PartitionFollower
 from pulsarx.consuming.topic_consumer import TopicConsumer
-from pulsarx.enumerations import InitialPosition, SubscriptionMode
+from pulsarx.enumerations import InitialPosition, RegexSubscriptionMode, SubscriptionMode
 from pulsarx.options.redelivery_backoff import DELAY_MS_MAX, BoundedBackoff
 from pulsarx.topic_name import TopicName, check_is_for_users
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.subscriptions.subscription import Subscription
+    from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.consumer import Consumer
     from pulsarx.letters.letters import Letters
@@ -128,6 +129,8 @@ def _subscribe_pattern(
         raise errors.TopicNotFound(f"{compiled!r}: there is no namespace {pattern.namespace}")
     letters = None
     if options.dead_letter_policy is not None or options.retry_enable:
+        mode = options.regex_subscription_mode
+        _check_redelivers(mode == RegexSubscriptionMode.PersistentOnly, pattern.text)
         pattern.leave_out_letters_of(options.subscription_name)
         letters = _letters(owner, broker, options, name, list(map(str, pattern.topics_of(broker))))
         pattern.leave_out(letters.rules.letter_topics() if letters else ())
@@ -153,12 +156,24 @@ def _letters(
 ) -> Letters | None:
     if options.dead_letter_policy is None and not options.retry_enable:
         return None
+    for each in topics:
+        _check_redelivers(TopicName.of(each).persistent, each)
     from pulsarx.letters.letters import Letters
 
     return Letters(owner, broker.runtime, options, name, topics)
 
 
-def _retry_topic(broker: Broker, letters: Letters | None) -> list[Topic | PartitionedTopic]:
+def _check_redelivers(is_persistent: bool, topic: str) -> None:
+    """NotAllowedError: messages of non-persistent topics are not delivered again, so none is ever a
+    dead letter, or comes again later."""
+    if not is_persistent:
+        raise errors.NotAllowedError(
+            f"subscribe to {topic} with a dead_letter_policy or retry_enable: messages of "
+            "non-persistent topics are delivered once; leave both out"
+        )
+
+
+def _retry_topic(broker: Broker, letters: Letters | None) -> list[AnyTopic | PartitionedTopic]:
     """The topic of the consumer's retry letters, made when it is missing; none, where it has
     none."""
     if letters is None or not letters.rules.retry_enable:
@@ -169,7 +184,7 @@ def _retry_topic(broker: Broker, letters: Letters | None) -> list[Topic | Partit
     return [broker.lookup(TopicName.of(letters.rules.retry_letter_topic))]
 
 
-def _partition_count(topic: Topic | PartitionedTopic) -> int:
+def _partition_count(topic: AnyTopic | PartitionedTopic) -> int:
     return topic.partition_count if isinstance(topic, PartitionedTopic) else 1
 
 
@@ -192,7 +207,7 @@ def _consumer_of_several(
 
 
 def _attach(
-    topic: Topic,
+    topic: AnyTopic,
     options: ConsumerOptions,
     name: str,
     pool: ListenerPool,
@@ -225,7 +240,7 @@ def _attach(
     return consumer
 
 
-def _start(topic: Topic, options: ConsumerOptions) -> Callable[[], Position]:
+def _start(topic: AnyTopic, options: ConsumerOptions) -> Callable[[], Position]:
     """Where a new subscription begins."""
     earliest = options.initial_position == InitialPosition.Earliest
     return topic.ledger.first_position if earliest else topic.ledger.end_position
@@ -270,7 +285,7 @@ class _Several:
         """Each of so many topics gets a part of the queue."""
         self._part = self._options.part_of(topic_count)
 
-    def attach_all(self, topics: list[Topic | PartitionedTopic], is_new: bool = False) -> None:
+    def attach_all(self, topics: list[AnyTopic | PartitionedTopic], is_new: bool = False) -> None:
         """Attach to the topics, which are held by nobody; their subscriptions are made in one
         commit. is_new: they came after the consumer, which is to miss nothing of them."""
         whole = self._whole()
@@ -283,7 +298,9 @@ class _Several:
         for topic in topics:
             self._attach(whole, topic, part)
 
-    def attach_checked(self, topics: list[Topic | PartitionedTopic], is_new: bool = False) -> None:
+    def attach_checked(
+        self, topics: list[AnyTopic | PartitionedTopic], is_new: bool = False
+    ) -> None:
         """As attach_all, of topics that a pattern has found: their schemas are compared with the
         consumer's."""
         if self._options.schema_info is None:
@@ -302,7 +319,7 @@ class _Several:
         if whole is not None:
             whole.drop_topic(name)
 
-    def attach_retries(self, topics: list[Topic | PartitionedTopic]) -> None:
+    def attach_retries(self, topics: list[AnyTopic | PartitionedTopic]) -> None:
         """Attach to the topic of the retry letters."""
         whole = self._whole()
         for topic in topics:
@@ -318,7 +335,7 @@ class _Several:
             attempt(partial(each.topic.take_back, each))
 
     def _attach(
-        self, whole: MultiTopicsConsumer, topic: Topic | PartitionedTopic, part: ConsumerOptions
+        self, whole: MultiTopicsConsumer, topic: AnyTopic | PartitionedTopic, part: ConsumerOptions
     ) -> None:
         if isinstance(topic, PartitionedTopic):
             attach = partial(self._attach_partition, part)
@@ -335,23 +352,28 @@ class _Several:
             asked = part.from_the_start() if is_new else part
             self._attach_one(whole, self._broker.topics.existing(name), asked)
 
-    def _attach_one(self, whole: MultiTopicsConsumer, topic: Topic, part: ConsumerOptions) -> None:
+    def _attach_one(
+        self, whole: MultiTopicsConsumer, topic: AnyTopic, part: ConsumerOptions
+    ) -> None:
         member = _attach(topic, part, self._name, self._pool, whole)
         if whole.letters is not None:
             whole.letters.attach(member)
         whole.grow(member)
 
     def _create_missing(
-        self, topics: list[Topic | PartitionedTopic], part: ConsumerOptions
+        self, topics: list[AnyTopic | PartitionedTopic], part: ConsumerOptions
     ) -> None:
         """Make the subscription on all topics that have it not, which one commit is enough for."""
         whole_topics: list[Topic] = []
         for topic in topics:
+            if not TopicName.of(topic.name).persistent:
+                continue  # its subscription is not kept
+            parts: list[AnyTopic] = []
             if isinstance(topic, PartitionedTopic):
-                count = topic.partition_count
-                whole_topics.extend(topic.partition(index) for index in range(count))
+                parts += [topic.partition(index) for index in range(topic.partition_count)]
             else:
-                whole_topics.append(topic)
+                parts.append(topic)
+            whole_topics += [each.require_kept("subscribe") for each in parts]
         name = part.subscription_name
         if len(whole_topics) < 2 or part.subscription_mode != SubscriptionMode.Durable:
             return

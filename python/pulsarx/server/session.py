@@ -232,7 +232,12 @@ class Session:
     # Topics ---------------------------------------------------------------------------------------
 
     def _topic(self, name: str, create: bool = True) -> Topic:
-        return self._broker.topic(TopicName.of(name), create=create)
+        full = TopicName.of(name)
+        if not full.persistent:
+            raise errors.OperationNotSupported(
+                f"{full}: non-persistent topics are not served to connections yet"
+            )
+        return self._broker.topic(full, create=create).require_kept("serve")
 
     def _partitioned_metadata(self, values: Values) -> None:
         request_id = values["request_id"]

@@ -4,7 +4,7 @@
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
-from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.entry_frame cimport ENTRY_COMPRESSED, EntryFrame
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
 from pulsarx._core.message_metadata cimport EntryParts, entry_count_holds, entry_decode
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK
@@ -71,6 +71,15 @@ cdef EntryView entry_view_new(object pin, EntryContext context, uint64_t ledger_
         status = STATUS_CORRUPT
     if status != STATUS_OK:
         raise_status(status, 0, f"take apart entry {frame.entry_id} of ledger {ledger_id}")
+    cdef EntryView view = view_of_parts(pin, context, ledger_id, frame, entry, &parts)
+    if parts.metadata.compression != 0:
+        entry_view_decompress(view, &parts, decompressed_size_max)
+    return view
+
+
+cdef inline EntryView view_of_parts(object pin, EntryContext context, uint64_t ledger_id,
+                                    const EntryFrame* frame, const uint8_t* entry,
+                                    const EntryParts* parts):
     cdef EntryView view = EntryView.__new__(EntryView)
     view.pin = pin
     view.context = context
@@ -87,18 +96,48 @@ cdef EntryView entry_view_new(object pin, EntryContext context, uint64_t ledger_
     view.encoded_metadata_size = parts.encoded_metadata_size
     view.c_payload = parts.payload
     view.payload_size = parts.payload_size
-    if parts.metadata.compression != 0:
-        entry_view_decompress(view, &parts, decompressed_size_max)
     return view
+
+
+cdef EntryView entry_view_packed(object pin, EntryContext context, const EntryFrame* frame,
+                                 const uint8_t* entry, bytes plain):
+    cdef EntryParts parts
+    cdef EntryView view
+    cdef int status = entry_decode(entry, frame.entry_size, False, &parts)
+    if status == STATUS_OK and not entry_count_holds(&parts, frame.message_count):
+        status = STATUS_CORRUPT
+    if status != STATUS_OK:
+        raise_status(status, 0, f"take apart an entry of {frame.entry_size} bytes")
+    view = view_of_parts(pin, context, 0, frame, entry, &parts)
+    if plain is not None:
+        set_plain(view, plain)
+    return view
+
+
+cdef int entry_view_unpack(EntryView view, uint32_t decompressed_size_max) except -1:
+    cdef EntryParts parts
+    cdef int status
+    if view.plain is not None or view.entry_flags & ENTRY_COMPRESSED == 0:
+        return 0
+    status = entry_decode(view.c_entry, view.entry_size, False, &parts)
+    if status != STATUS_OK:
+        raise_status(status, 0, f"take apart an entry of {view.entry_size} bytes")
+    return entry_view_decompress(view, &parts, decompressed_size_max)
 
 
 cdef int entry_view_decompress(EntryView view, EntryParts* parts,
                                uint32_t decompressed_size_max) except -1:
-    view.plain = view.context.decompress(parts.metadata.compression,
-                                         parts.payload[:parts.payload_size],
-                            parts.metadata.uncompressed_size, decompressed_size_max)
-    view.c_payload = <const uint8_t*>PyBytes_AS_STRING(view.plain)
-    view.payload_size = <uint32_t>PyBytes_GET_SIZE(view.plain)
+    set_plain(view, view.context.decompress(parts.metadata.compression,
+                                            parts.payload[:parts.payload_size],
+                                            parts.metadata.uncompressed_size,
+                                            decompressed_size_max))
+    return 0
+
+
+cdef inline int set_plain(EntryView view, bytes plain) except -1:
+    view.plain = plain
+    view.c_payload = <const uint8_t*>PyBytes_AS_STRING(plain)
+    view.payload_size = <uint32_t>PyBytes_GET_SIZE(plain)
     return 0
 
 

@@ -95,7 +95,8 @@ cdef class ProducerCore(Batcher):
         """The id of the message with this index in a published entry."""
         if receipt.is_duplicate:
             return message_id_new(-1, -1, -1, -1, 0)
-        if receipt.message_count == 1:
+        # Ledger 0: the entry was not kept, and its messages have no place of their own.
+        if receipt.message_count == 1 or receipt.ledger_id == 0:
             return message_id_new(<int64_t>receipt.ledger_id, <int64_t>receipt.entry_id,
                                   self.publisher.partition, -1, 0)
         return message_id_new(<int64_t>receipt.ledger_id, <int64_t>receipt.entry_id,
@@ -286,8 +287,9 @@ cdef class ProducerCore(Batcher):
             refused = error
         if in_order:
             for receipt in receipts:
-                if receipt.message_count == 1:
-                    ids.append(self.id_of(receipt, 0))
+                if receipt.message_count == 1 or receipt.ledger_id == 0:
+                    for index in range(receipt.message_count):
+                        ids.append(self.id_of(receipt, 0))
                     continue
                 for index in range(receipt.message_count):
                     ids.append(message_id_new(<int64_t>receipt.ledger_id,

@@ -301,8 +301,15 @@ def _create_topic(draft: CatalogueDraft, fields: Operation) -> None:
     _namespace(draft, f"{parts[0]}/{parts[1]}")
     topic_id = draft.take_id(fields["topic_id"], "topic")
     draft.topics[name] = TopicRecord(
-        topic_id, name, fields["partition_count"], fields["properties"]
+        topic_id, name, fields["partition_count"], fields.get("properties", {})
     )
+
+
+def _create_non_persistent_topic(draft: CatalogueDraft, fields: Operation) -> None:
+    """An operation of its own: versions that do not know such topics are to refuse it."""
+    if not fields["topic"].startswith("non-persistent://"):
+        raise CatalogueError(f"topic {fields['topic']!r} is not non-persistent")
+    _create_topic(draft, fields)
 
 
 def _set_topic_epoch(draft: CatalogueDraft, fields: Operation) -> None:
@@ -359,6 +366,11 @@ def _terminate_topic(draft: CatalogueDraft, fields: Operation) -> None:
     topic.terminated = True
 
 
+def _check_keeps_messages(topic: TopicRecord) -> None:
+    if topic.name.startswith("non-persistent:"):
+        raise CatalogueError(f"topic {topic.name} is non-persistent and has no ledgers")
+
+
 def _check_comes_last(topic: TopicRecord, ledger_id: int) -> None:
     """Readers go from one ledger to the next by its id."""
     if topic.terminated:
@@ -386,6 +398,7 @@ def _add_ledger(draft: CatalogueDraft, fields: Operation) -> None:
     ledger_id = draft.take_id(fields["ledger_id"], "ledger")
     if topic.partition_count:
         raise CatalogueError(f"topic {topic.name} is partitioned; ledgers belong to its partitions")
+    _check_keeps_messages(topic)
     _check_comes_last(topic, ledger_id)
     if fields["state"] not in (LEDGER_OPEN, LEDGER_SEALED):
         raise CatalogueError(
@@ -470,6 +483,7 @@ def _attach_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
         if topic.partition_count:
             raise CatalogueError(f"topic {name} is partitioned; ledgers belong to its partitions")
         for row in rows:
+            _check_keeps_messages(topic)
             ledger = _attached(row, fields["attached_ms"])
             _check_comes_last(topic, ledger.ledger_id)
             ids.append(draft.take_id(ledger.ledger_id, "ledger"))
@@ -601,6 +615,11 @@ OPERATIONS: dict[
         _create_topic,
         {"topic": "text", "topic_id": "id"},
         {"partition_count": ("count", 0), "properties": ("object", {})},
+    ),
+    "create_non_persistent_topic": (
+        _create_non_persistent_topic,
+        {"topic": "text", "topic_id": "id"},
+        {"partition_count": ("count", 0)},
     ),
     "set_partition_count": (_set_partition_count, {"topic": "text", "partition_count": "id"}, {}),
     "set_topic_epoch": (_set_topic_epoch, {"topic": "text", "epoch": "count"}, {}),

@@ -320,6 +320,8 @@ class CatalogueState:
     @property
     def needs_version(self) -> int:
         """The version of its checkpoint: the first one that can express it."""
+        if any(name.startswith("non-persistent:") for name in self.topics):
+            return 4
         if self.schemas or self.deletions or any(_needs_3(each) for each in self.topics.values()):
             return 3
         removed = any(topic.removed_ledger_id for topic in self.topics.values())

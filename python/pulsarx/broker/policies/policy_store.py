@@ -118,7 +118,13 @@ class PolicyStore:
             self._catalogue.commit([changes.set_namespace_policy(namespace, policy, value)])
 
     def set_topic_policy(self, topic: str, policy: str, value: object) -> None:
-        """As set_namespace_policy, of a topic by its full name."""
+        """As set_namespace_policy, of a topic by its full name. OperationNotSupported: it is not
+        in the catalogue."""
+        if not TopicName.of(topic).persistent and topic not in self._catalogue.state.topics:
+            raise errors.OperationNotSupported(
+                f"set {policy} of {topic}: a non-persistent topic without partitions is not kept, "
+                "and neither are policies of its own; set it on the namespace"
+            )
         if self.topic_policy(topic, policy) != value:
             self._catalogue.commit([changes.set_topic_policy(topic, policy, value)])
 

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.catalogue.operations import Operation
-    from pulsarx.broker.catalogue.state import CatalogueState, TopicRecord
+    from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.runtime import BrokerRuntime
+    from pulsarx.broker.topics.any_topic import AnyTopic
 
 
 class TopicDirectory:
@@ -40,7 +41,7 @@ class TopicDirectory:
     def __init__(self, runtime: BrokerRuntime) -> None:
         self._runtime = runtime
         self._lock = threading.RLock()
-        self._topics: dict[str, Topic] = {}
+        self._topics: dict[str, AnyTopic] = {}
         self._partitioned: dict[str, PartitionedTopic] = {}
         self._followers = WeakList()  # with created(name) and deleted(name)
 
@@ -58,14 +59,14 @@ class TopicDirectory:
 
     # Finding --------------------------------------------------------------------------------------
 
-    def lookup(self, name: TopicName, *, create: bool = True) -> Topic | PartitionedTopic:
+    def lookup(self, name: TopicName, *, create: bool = True) -> AnyTopic | PartitionedTopic:
         """The topic of this name, with partitions or without, made when it is missing and allowed
         to be."""
         self._runtime.state.require_open()
         created: list[TopicName] = []
         try:
             with self._lock:
-                if str(name) not in self._runtime.catalogue.state.topics:
+                if not self.is_there(str(name)):
                     self._create(name, create, created)
                 if partition_count_of(self._runtime.catalogue.state, name):
                     return self.partitioned_topic(name)
@@ -73,7 +74,7 @@ class TopicDirectory:
         finally:
             self._announce(created)
 
-    def topic(self, name: TopicName, *, create: bool = True) -> Topic:
+    def topic(self, name: TopicName, *, create: bool = True) -> AnyTopic:
         """The topic of this name that holds messages itself, made when it is missing and allowed
         to be. OperationNotSupported: it has partitions."""
         self._runtime.state.require_open()
@@ -84,17 +85,32 @@ class TopicDirectory:
         finally:
             self._announce(created)
 
-    def _open(self, name: TopicName, create: bool, created: list[TopicName]) -> Topic:
+    def is_there(self, full_name: str) -> bool:
+        """Whether there is a topic of this name, in the catalogue or not."""
+        return full_name in self._runtime.catalogue.state.topics or full_name in (
+            self._runtime.volatile
+        )
+
+    def _open(self, name: TopicName, create: bool, created: list[TopicName]) -> AnyTopic:
         """With the lock."""
         self._runtime.state.require_open()
         full = str(name)
+        if not name.persistent:
+            self._check_non_persistent(name)
         found = self._topics.get(full)
         if found is not None:
             return found
-        record = self._runtime.catalogue.state.topics.get(full)
-        if record is None:
-            record = self._create(name, create, created)
+        if not self.is_there(full):
+            self._create(name, create, created)
         check_is_whole(self._runtime.catalogue.state, name)
+        record = self._runtime.catalogue.state.topics.get(full)
+        if not name.persistent:
+            from pulsarx.broker.topics.non_persistent_topic import NonPersistentTopic
+
+            topic_id = 0 if record is None else record.topic_id
+            self._topics[full] = NonPersistentTopic(self._runtime, full, topic_id)
+            return self._topics[full]
+        assert record is not None
         try:
             self._topics[full] = Topic(self._runtime, record)
         except BaseException:
@@ -102,15 +118,15 @@ class TopicDirectory:
             raise
         return self._topics[full]
 
-    def existing(self, name: TopicName) -> Topic:
+    def existing(self, name: TopicName) -> AnyTopic:
         """TopicNotFound: there is none, and none is made."""
         return self.topic(name, create=False)
 
-    def open_topic(self, full_name: str) -> Topic | None:
+    def open_topic(self, full_name: str) -> AnyTopic | None:
         """The topic if it is open in this process."""
         return self._topics.get(full_name)
 
-    def open_topics(self) -> list[Topic]:
+    def open_topics(self) -> list[AnyTopic]:
         with self._lock:
             return list(self._topics.values())
 
@@ -128,7 +144,7 @@ class TopicDirectory:
 
     # Creating -------------------------------------------------------------------------------------
 
-    def _create(self, name: TopicName, create: bool, created: list[TopicName]) -> TopicRecord:
+    def _create(self, name: TopicName, create: bool, created: list[TopicName]) -> None:
         """Create a topic that a client named, of the kind that the options say. With the lock;
         created: gets its name, to be announced without it."""
         self._check_namespace(name)
@@ -149,13 +165,14 @@ class TopicDirectory:
         if self._runtime.durability == "interval":
             self._runtime.flush_catalogue_soon()
         created.append(name)
-        return self._runtime.catalogue.state.topics[str(name)]
+
+    def _check_non_persistent(self, name: TopicName) -> None:
+        if not self._runtime.options.enable_non_persistent_topics:
+            raise errors.NotAllowedError(f"{name}: enable_non_persistent_topics is off")
 
     def _check_namespace(self, name: TopicName) -> None:
-        if name.domain != "persistent":
-            raise errors.OperationNotSupported(
-                f"{name}: non-persistent topics are not supported yet"
-            )
+        if not name.persistent:
+            self._check_non_persistent(name)
         if name.namespace_name not in self._runtime.catalogue.state.namespaces:
             raise errors.TopicNotFound(f"{name}: there is no namespace {name.namespace_name}")
 
@@ -169,11 +186,14 @@ class TopicDirectory:
 
     def _create_whole(self, name: TopicName, flush: bool = True) -> None:
         catalogue = self._runtime.catalogue
-        if str(name) in catalogue.state.topics:
+        if self.is_there(str(name)):
             raise errors.NotAllowedError(f"create {name}: it exists already")
         check_is_for_users(name)
         check_may_be_created(catalogue.state, name)
         self._check_topic_limit(name, 1)
+        if not name.persistent:
+            self._runtime.volatile[str(name)] = ()
+            return
         made = changes.create_topic(str(name), catalogue.allocate_id())
         catalogue.commit([made], flush=flush)
 
@@ -186,7 +206,7 @@ class TopicDirectory:
         there = sum(
             not state.topics[each].partition_count and not is_system_topic(TopicName.of(each))
             for each in topics_of_namespace(state, name.namespace_name)
-        )
+        ) + len(self.volatile_topics(name.namespace_name))
         if there + count > limit:
             raise errors.NotAllowedError(
                 f"create {name}: {name.namespace_name} has {there} topics; with {count} more it "
@@ -216,6 +236,8 @@ class TopicDirectory:
     ) -> None:
         check_is_for_users(name)
         self._check_partition_limit(name, partition_count)
+        if str(name) in self._runtime.volatile:
+            raise errors.NotAllowedError(f"create {name} with partitions: it exists already")
         if str(name) not in self._runtime.catalogue.state.topics:
             self._check_topic_limit(name, partition_count)
         catalogue = self._runtime.catalogue
@@ -228,7 +250,7 @@ class TopicDirectory:
             check_partition_count(partition_count, name)
         with self._lock:
             self._check_namespace(name)
-            created = str(name) not in self._runtime.catalogue.state.topics
+            created = not self.is_there(str(name))
             if created and partition_count:
                 self._create_with_partitions(name, partition_count)
             elif created:
@@ -274,6 +296,7 @@ class TopicDirectory:
                 deletion.commit(more(self._runtime.catalogue.state))
                 for name in names:
                     self._topics.pop(name, None)
+                    self._runtime.volatile.pop(name, None)
                     partitioned = self._partitioned.pop(name, None)
                     if partitioned is not None:
                         partitioned.is_deleted = True
@@ -284,7 +307,12 @@ class TopicDirectory:
                 for follower in self._followers.members():
                     follower.deleted(gone)
 
-    def _opened_for_deletion(self, names: list[str]) -> list[Topic]:
+    def volatile_topics(self, namespace: str) -> list[str]:
+        """The non-persistent topics of a namespace that the catalogue does not know, by name."""
+        head = f"non-persistent://{namespace}/"
+        return sorted(name for name in list(self._runtime.volatile) if name.startswith(head))
+
+    def _opened_for_deletion(self, names: list[str]) -> list[AnyTopic]:
         """Those of them that hold messages, by name."""
         state = self._runtime.catalogue.state
         whole = [each for each in names if not partition_count_of(state, TopicName.of(each))]
@@ -297,6 +325,8 @@ class TopicDirectory:
         """Seal what is open and write positions down; where nobody is attached, free its memory.
         It is opened again when it is next named."""
         topic = self.existing(name)
+        if not topic.keeps_messages:
+            return
         topic.producers.wait_for_forgotten()
         topic.rest()
         with topic.lock, self._lock:

@@ -39,6 +39,7 @@ def delete_namespace(broker: Broker, namespace: str, force: bool) -> None:
     def select(state: CatalogueState) -> list[str]:
         _require_namespace(state, namespace)
         found = topics_of_namespace(state, namespace)
+        found += broker.topics.volatile_topics(namespace)
         of_users = [name for name in found if not is_system_topic(TopicName.of(name))]
         if of_users and not force:
             raise errors.NotAllowedError(
@@ -65,15 +66,15 @@ def get_namespaces(folder: OpenFolder, tenant: str) -> list[str]:
 
 
 def get_topics(folder: OpenFolder, namespace: str) -> list[str]:
-    """Topics that hold messages: of a partitioned topic, its partitions. Not the system's."""
+    """Topics of both domains, of a partitioned topic its partitions. Not the system's."""
     folder.refresh()
     state = folder.catalogue.state
     _require_namespace(state, namespace)
+    kept = [name for name, record in list(state.topics.items()) if not record.partition_count]
     return sorted(
         name
-        for name, record in list(state.topics.items())
+        for name in [*kept, *list(folder.volatile)]
         if name.partition("://")[2].startswith(f"{namespace}/")
-        and not record.partition_count
         and not is_system_topic(TopicName.of(name))
     )
 
