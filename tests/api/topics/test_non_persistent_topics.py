@@ -213,6 +213,12 @@ def test_a_namespace_counts_and_takes_its_non_persistent_topics(open_client: Ope
     with pytest.raises(errors.AlreadyClosed):
         consumer.receive()
     assert admin.topics.get_list("a/b") == []
+    admin.namespaces.create_namespace("a/c")
+    other = client.create_producer("non-persistent://a/c/t")
+    admin.tenants.delete_tenant("a", force=True)
+    with pytest.raises(errors.AlreadyClosed):
+        other.send(b"x")
+    assert admin.topics.get_list("a/c") == []
 
 
 def test_a_partitioned_one_is_deleted_with_its_partitions(open_client: OpenClient) -> None:

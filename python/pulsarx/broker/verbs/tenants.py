@@ -68,7 +68,11 @@ def delete_tenant(broker: Broker, tenant: str, force: bool) -> None:
                 f"delete tenant {tenant}: it has {len(found)} namespaces, {found[0]} for one; "
                 "delete them, or the tenant with force=True"
             )
-        return [name for each in found for name in topics_of_namespace(state, each)]
+        return [
+            name
+            for each in found
+            for name in [*topics_of_namespace(state, each), *broker.topics.volatile_topics(each)]
+        ]
 
     def more(state: CatalogueState) -> list[Operation]:
         gone = [changes.delete_namespace(each) for each in namespaces_of(state, tenant)]
