@@ -775,6 +775,7 @@ def move_subscriptions(w: World) -> Steps:
                 pass  # it was done
     assert topics.stats(topic)["terminated"]
     yield w.client.admin.brokers.get_storage_size
+    yield w.client.admin.brokers.healthcheck
 
 
 def administer(w: World) -> Steps:

@@ -86,7 +86,10 @@ class BrokerRuntime:
             directory.check_mounted()
         self.ends = self._open_ends()
         self._forget_ends()
-        self.policies = PolicyStore(self.catalogue, settings.options)
+        # Non-persistent topics without partitions, which no catalogue knows, with their schemas.
+        # The directory of topics changes it, and the registry of schemas the values.
+        self.volatile: dict[str, tuple[SchemaRecord, ...]] = {}
+        self.policies = PolicyStore(self.catalogue, settings.options, self.volatile)
         self.state = OpenState("client")
         self.roll_overs = JobQueue("pulsarx-roll-over")
         self.background = JobQueue("pulsarx-background")
@@ -99,9 +102,6 @@ class BrokerRuntime:
         self._schemas: SchemaRegistry | None = None
         self._lock = threading.Lock()
         self._producer_count = 0
-        # Non-persistent topics without partitions, which no catalogue knows, with their schemas.
-        # The directory of topics changes it, and the registry of schemas the values.
-        self.volatile: dict[str, tuple[SchemaRecord, ...]] = {}
         self.attach_lock = threading.Lock()  # one attach at a time
 
     @property

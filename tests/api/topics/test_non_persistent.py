@@ -521,10 +521,15 @@ def test_what_needs_kept_messages_is_refused(memory_client: pulsarx.Client) -> N
         lambda: topics.create_subscription(TOPIC, "kept"),
         lambda: topics.reset_cursor(TOPIC, "s", 0),
         lambda: topics.skip_messages(TOPIC, "s", 1),
+        lambda: topics.skip_all_messages(TOPIC, "s"),
+        lambda: topics.expire_messages(TOPIC, "s", 1),
+        lambda: topics.peek_messages(TOPIC, "s", 1),
+        lambda: topics.delete_subscription(TOPIC, "s"),
         lambda: topics.set_deduplication(TOPIC, True),
     ):
         with pytest.raises(errors.OperationNotSupported, match="non-persistent topic"):
             refused()
+    assert topics.get_deduplication(TOPIC) is None
     send(memory_client.create_producer(TOPIC), "a")
     assert texts(consumer) == ["a"]
 

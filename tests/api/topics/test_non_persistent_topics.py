@@ -127,8 +127,14 @@ def test_messages_of_partitions_reach_one_consumer_and_those_of_new_ones(
         producer.send(b"%d" % number)
     messages = [consumer.receive(1000) for _ in range(6)]
     assert {each.topic_name() for each in messages} == set(PARTS)
+    consumer.close()
+    small = memory_client.subscribe(TOPIC, "small", receiver_queue_size=1)
+    for number in range(6):
+        producer.send(b"%d" % number)  # two to each partition
     stats = memory_client.admin.topics.partitioned_stats(TOPIC)
-    assert stats["subscriptions"]["s"]["msg_drop_count"] == 0
+    assert stats["subscriptions"]["small"]["msg_drop_count"] == 3
+    assert [each["msg_drop_count"] for each in stats["publishers"]] == [3]
+    assert small.is_connected()
     assert set(stats["partitions"]) == set(PARTS)
 
 
@@ -160,7 +166,8 @@ def test_limits_hold(open_client: OpenClient) -> None:
         subscription_types_enabled=["Shared"],
     )
     client = open_client(broker_options=options)
-    kept = [client.create_producer(TOPIC), client.subscribe(TOPIC, "a", ConsumerType.Shared)]
+    kept: list[Any] = [client.create_producer(TOPIC)]
+    kept.append(client.subscribe(TOPIC, "a", ConsumerType.Shared))
     with pytest.raises(errors.ProducerBusy):
         client.create_producer(TOPIC)
     with pytest.raises(errors.NotAllowedError, match="subscription_types_enabled"):
@@ -170,9 +177,25 @@ def test_limits_hold(open_client: OpenClient) -> None:
     kept.append(client.subscribe(TOPIC, "b", ConsumerType.Shared))
     with pytest.raises(errors.ConsumerBusy, match="max_consumers_per_topic"):
         client.subscribe(TOPIC, "c", ConsumerType.Shared)
+    kept.pop().close()
+    kept.append(client.create_reader(TOPIC, MessageId.latest))  # readers do not count
+    kept.append(client.subscribe(TOPIC, "b", ConsumerType.Shared))
+    kept.pop().close()
+    kept.pop(1).close()
+    kept.append(client.subscribe(TOPIC, "c", ConsumerType.Shared))
+    kept.append(client.subscribe(TOPIC, "d", ConsumerType.Shared))
+    kept[-1].close()
+    assert client.admin.topics.stats(TOPIC)["subscriptions"].keys() >= {"c"}
+
+
+def test_no_more_subscriptions_are_made_than_there_may_be(open_client: OpenClient) -> None:
+    client = open_client(broker_options=pulsarx.BrokerOptions(max_subscriptions_per_topic=1))
+    kept: list[Any] = [client.subscribe(TOPIC, "a", ConsumerType.Shared)]
+    kept.append(client.create_reader(TOPIC, MessageId.latest))
+    kept.append(client.subscribe(TOPIC, "a", ConsumerType.Shared))
     with pytest.raises(errors.NotAllowedError, match="max_subscriptions_per_topic"):
-        client.create_reader(TOPIC, MessageId.latest)
-    assert sorted(client.admin.topics.get_subscriptions(TOPIC)) == ["a", "b"]
+        client.subscribe(TOPIC, "b", ConsumerType.Shared)
+    assert "a" in client.admin.topics.get_subscriptions(TOPIC)
 
 
 def test_a_topic_is_deleted_when_nobody_uses_it_or_by_force(open_client: OpenClient) -> None:

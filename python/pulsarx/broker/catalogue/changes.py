@@ -75,6 +75,16 @@ def delete_topic(topic: str) -> Operation:
     return {"op": "delete_topic", "topic": topic}
 
 
+def expect_change_event(topic: str) -> Operation:
+    """The policies of a topic are changed, which is to be told in `__change_events`."""
+    return {"op": "expect_change_event", "topic": topic}
+
+
+def forget_change_events(topics: list[str]) -> Operation:
+    """It was told."""
+    return {"op": "forget_change_events", "topics": topics}
+
+
 def forget_deletions(topic_ids: list[int]) -> Operation:
     """The files of deleted topics, by the ids they had, are gone."""
     return {"op": "forget_deletions", "topic_ids": topic_ids}

@@ -36,7 +36,7 @@ class CatalogueDraft:
 
     __slots__ = (
         "state", "epoch", "tenants", "namespaces", "topics", "used_ids", "transactions", "leases",
-        "schemas", "deletions", "changes_policies",
+        "schemas", "deletions", "change_events", "changes_policies",
     )  # fmt: skip
 
     def __init__(self, state: CatalogueState) -> None:
@@ -50,6 +50,7 @@ class CatalogueDraft:
         self.leases: dict[str, LeaseRecord | None] = {}
         self.schemas: dict[str, tuple[SchemaRecord, ...] | None] = {}  # None: with their topic
         self.deletions: dict[int, DeletionRecord | None] = {}  # None: the files are gone
+        self.change_events: dict[str, int | None] = {}  # None: told
         self.changes_policies = False
 
     def apply(self, operations: list[Operation]) -> None:
@@ -79,6 +80,7 @@ class CatalogueDraft:
         _publish_into(state.leases, self.leases)
         _publish_into(state.schemas, self.schemas)
         _publish_into(state.deletions, self.deletions)
+        _publish_into(state.change_events, self.change_events)
         state.epoch = self.epoch
         if self.changes_policies:
             state.policies_number = number
@@ -354,6 +356,18 @@ def _delete_topic(draft: CatalogueDraft, fields: Operation) -> None:
     draft.changes_policies = True
 
 
+def _expect_change_event(draft: CatalogueDraft, fields: Operation) -> None:
+    """The topic may be gone, with its policies."""
+    topic = fields["topic"]
+    known = draft.change_events if topic in draft.change_events else draft.state.change_events
+    draft.change_events[topic] = (known.get(topic) or 0) + 1
+
+
+def _forget_change_events(draft: CatalogueDraft, fields: Operation) -> None:
+    for topic in fields["topics"]:
+        draft.change_events[topic] = None
+
+
 def _forget_deletions(draft: CatalogueDraft, fields: Operation) -> None:
     for topic_id in fields["topic_ids"]:
         draft.deletions[topic_id] = None
@@ -626,6 +640,8 @@ OPERATIONS: dict[
     "delete_topic": (_delete_topic, {"topic": "text"}, {}),
     # topic_ids: of deleted topics whose files are gone.
     "forget_deletions": (_forget_deletions, {"topic_ids": "ids"}, {}),
+    "expect_change_event": (_expect_change_event, {"topic": "text"}, {}),
+    "forget_change_events": (_forget_change_events, {"topics": "texts"}, {}),
     "terminate_topic": (_terminate_topic, {"topic": "text"}, {}),
     "add_ledger": (
         _add_ledger,

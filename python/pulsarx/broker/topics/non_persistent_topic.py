@@ -118,6 +118,10 @@ class NonPersistentTopic:
         with self.lock:
             check_subscription_type(self.runtime, self.name, request.type_name)
             check_consumer_limit(self.runtime.options, self.name, self.consumer_count())
+            if request.subscription_name not in self._attached:
+                count = len(self._attached) - len(self.readers())
+                name = request.subscription_name
+                check_subscription_limit(self.runtime.options, self.name, name, count)
             return self.attach(request, make)
 
     def attach(self, request: SubscribeRequest, make: MakeConsumer) -> ConsumerCore:
@@ -145,7 +149,6 @@ class NonPersistentTopic:
             NonPersistentSubscription,
         )
 
-        check_subscription_limit(self.runtime.options, self.name, name, len(self._attached))
         made = self._attached[name] = NonPersistentSubscription(self, name)
         self._fan_out.add(made.target)
         return made

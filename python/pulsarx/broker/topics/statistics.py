@@ -76,9 +76,14 @@ def _publishers(partitions: list[dict[str, Any]]) -> list[dict[str, Any]] | None
         if each["publishers"] is None:
             return None
         for figures in each["publishers"]:
-            known = found.setdefault(figures["producer_name"], figures.copy())
-            for name in ("last_sequence_id",):
-                known[name] = max(known[name], figures[name])
+            figures = figures.copy()
+            known = found.setdefault(figures["producer_name"], figures)
+            if known is figures:
+                continue
+            known["last_sequence_id"] = max(known["last_sequence_id"], figures["last_sequence_id"])
+            for name in ("msg_drop_count", "msg_drop_rate"):  # of non-persistent topics
+                if name in figures:
+                    known[name] += figures[name]
     return list(found.values())
 
 

@@ -231,6 +231,25 @@ class TopicDirectory:
             self._create_with_partitions(name, partition_count, flush)
         self._announce([name])
 
+    def ensure_system_topic(self, name: TopicName, partition_count: int) -> int:
+        """Create a topic of the system unless it exists, with its namespace and its tenant
+        (partition_count 0: without partitions); how many partitions it has."""
+        with self._lock:
+            catalogue = self._runtime.catalogue
+            state = catalogue.state
+            if str(name) not in state.topics:
+                operations: list[Operation] = []
+                if name.tenant not in state.tenants:
+                    operations.append(changes.create_tenant(name.tenant, {}))
+                if name.namespace_name not in state.namespaces:
+                    operations.append(changes.create_namespace(name.namespace_name))
+                if partition_count:
+                    operations += creation(catalogue, name, partition_count)
+                else:
+                    operations.append(changes.create_topic(str(name), catalogue.allocate_id()))
+                catalogue.commit(operations)
+            return partition_count_of(catalogue.state, name)
+
     def _create_with_partitions(
         self, name: TopicName, partition_count: int, flush: bool = True
     ) -> None:
@@ -293,7 +312,7 @@ class TopicDirectory:
                     continue
                 if any(self._topics.get(topic.name) is not topic for topic in topics):
                     continue
-                deletion.commit(more(self._runtime.catalogue.state))
+                deletion.commit([*more(self._runtime.catalogue.state), *self._events_of(names)])
                 for name in names:
                     self._topics.pop(name, None)
                     self._runtime.volatile.pop(name, None)
@@ -302,10 +321,21 @@ class TopicDirectory:
                         partitioned.is_deleted = True
             break
         deletion.finish()
+        self._runtime.policies.tell_changes()
         for gone in map(TopicName.of, names):
             if gone.partition_index < 0:
                 for follower in self._followers.members():
                     follower.deleted(gone)
+
+    def _events_of(self, names: list[str]) -> list[Operation]:
+        """That the policies of topics go with them."""
+        topics = self._runtime.catalogue.state.topics
+        return [
+            event
+            for name in names
+            if name in topics and topics[name].policies
+            for event in self._runtime.policies.events_of(name)
+        ]
 
     def volatile_topics(self, namespace: str) -> list[str]:
         """The non-persistent topics of a namespace that the catalogue does not know, by name."""

@@ -7,6 +7,7 @@ import threading
 from pulsarx import errors
 from pulsarx.broker import life_log
 from pulsarx.broker.policies.retention import removable
+from pulsarx.topic_name import TopicName, is_system_topic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class Trimming:
     def run(self) -> list[int]:
         """Remove ledgers that are not needed any more; returns their ids."""
         self._ledger.seal_again()
+        if is_system_topic(TopicName.of(self._topic)):
+            return []  # whatever retention its namespace has
         with self._lock:
             if self._closed:
                 return []

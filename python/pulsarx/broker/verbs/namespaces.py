@@ -6,7 +6,7 @@ from pulsarx import errors
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.policies.retention import RetentionPolicy
 from pulsarx.broker.topics.topic_deletion import topics_of_namespace
-from pulsarx.broker.verbs.tenants import namespaces_of, require_tenant
+from pulsarx.broker.verbs.tenants import RESERVED_TENANT, namespaces_of, require_tenant
 from pulsarx.broker.verbs.verb import Verb
 from pulsarx.topic_name import TopicName, check_namespace_name, is_system_topic
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 def create_namespace(broker: Broker, namespace: str) -> None:
     """NotAllowedError: it exists. TopicNotFound: its tenant does not."""
     check_namespace_name(namespace)
+    if namespace.partition("/")[0] == RESERVED_TENANT:
+        raise errors.NotAllowedError(f"create namespace {namespace}: its tenant is the system's")
 
     def operations(state: CatalogueState) -> list[Operation]:
         require_tenant(state, namespace.partition("/")[0])

@@ -58,7 +58,9 @@ def update_tenant(
 
 
 def delete_tenant(broker: Broker, tenant: str, force: bool) -> None:
-    """NotAllowedError: it has namespaces, and it is not forced."""
+    """NotAllowedError: it has namespaces, and it is not forced; or it is the system's."""
+    if tenant == RESERVED_TENANT:
+        raise errors.NotAllowedError(f"delete tenant {tenant}: it is the system's")
 
     def select(state: CatalogueState) -> list[str]:
         require_tenant(state, tenant)

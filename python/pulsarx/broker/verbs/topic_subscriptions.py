@@ -11,7 +11,7 @@ from pulsarx.broker.topics.partitioned_topic import partition_count_of, partitio
 from pulsarx.broker.topics.topic import create_subscriptions, delete_subscriptions, locked_in_order
 from pulsarx.broker.verbs.subscriptions import kept_topics_of
 from pulsarx.broker.verbs.verb import Verb
-from pulsarx.topic_name import TopicName, check_subscription_name
+from pulsarx.topic_name import TopicName, check_keeps_messages, check_subscription_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def peek_messages(folder: OpenFolder, topic: str, name: str, count: int) -> list
     if not 1 <= count <= PEEK_MAX:
         raise ValueError(f"peek_messages: {count} messages; it must be from 1 to {PEEK_MAX}")
     folder.refresh()
-    found = folder.topic(TopicName.of(topic), create=False)
+    found = folder.topic(check_keeps_messages(TopicName.of(topic)), create=False)
     record = folder.catalogue.state.topics[found.name].subscriptions.get(name)
     if record is None:
         raise errors.SubscriptionNotFound(f"subscription {name} of {found.name}")

@@ -41,7 +41,9 @@ def get_list(
 
 
 def get_partitioned_topic_list(folder: OpenFolder, namespace: str) -> list[str]:
-    return _names(folder, namespace, partitioned=True)
+    """Not the system's."""
+    names = _names(folder, namespace, partitioned=True)
+    return [name for name in names if not is_system_topic(TopicName.of(name))]
 
 
 def _names(folder: OpenFolder, namespace: str, partitioned: bool) -> list[str]:
