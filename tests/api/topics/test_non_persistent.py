@@ -414,7 +414,7 @@ def test_a_waiting_receive_is_woken_by_every_message(memory_client: pulsarx.Clie
     answers = memory_client.subscribe(f"{TOPIC}-answers", "s", receiver_queue_size=1)
     answer = memory_client.create_producer(f"{TOPIC}-answers")
     producer = memory_client.create_producer(TOPIC)
-    count = 3000
+    count = 1000
 
     def echo() -> None:
         for _ in range(count):
