@@ -156,7 +156,7 @@ def check_topics(broker: ReadOnlyBroker, names: Iterable[str]) -> None:
 
     topics = broker.catalogue.state.topics
     for name in names:
-        full = str(TopicName.of(name))
+        full = str(check_keeps_messages(TopicName.of(name)))
         if full not in topics:
             short = {each.removeprefix(_USUAL): each for each in topics}
             near = difflib.get_close_matches(full.removeprefix(_USUAL), short, 1, 0.6)

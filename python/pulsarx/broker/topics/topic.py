@@ -7,7 +7,6 @@ from contextlib import ExitStack
 
 from pulsarx import errors
 from pulsarx._pycore.ground.weak_list import WeakList
-from pulsarx._pycore.publish.entry_publisher import LedgerPublisher
 from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
@@ -97,6 +96,8 @@ class Topic:
 
     def publisher(self) -> EntryPublisher:
         """What a producer publishes with."""
+        from pulsarx._pycore.publish.entry_publisher import LedgerPublisher
+
         runtime = self.runtime
         return LedgerPublisher(
             self.name, self.ledger.tail, runtime.completions, runtime.durability_code
