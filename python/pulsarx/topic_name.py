@@ -167,8 +167,8 @@ def check_keeps_messages(name: TopicName) -> TopicName:
     """OperationNotSupported: it is non-persistent, so there is nothing to be read or attached."""
     if not name.persistent:
         raise OperationNotSupported(
-            f"{name}: a non-persistent topic keeps no messages, so none can be read or attached; "
-            "use a persistent one"
+            f"{name}: a non-persistent topic keeps no messages, and this needs some; use a "
+            "persistent one"
         )
     return name
 

@@ -532,6 +532,12 @@ def test_no_policy_of_its_own_is_kept_for_one_without_partitions(
         memory_client.subscribe(f"{TOPIC}-parts", "s", ConsumerType.Exclusive)
 
 
+def test_deduplication_of_one_is_refused(memory_client: pulsarx.Client) -> None:
+    memory_client.admin.topics.create_partitioned_topic(TOPIC, 1)
+    with pytest.raises(errors.OperationNotSupported, match="keeps no messages"):
+        memory_client.admin.topics.set_deduplication(TOPIC, True)
+
+
 def test_unloading_one_changes_nothing(memory_client: pulsarx.Client) -> None:
     consumer = memory_client.subscribe(TOPIC, "s")
     memory_client.admin.topics.unload(TOPIC)

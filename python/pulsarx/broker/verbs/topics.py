@@ -6,7 +6,7 @@ from pulsarx import errors
 from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
 from pulsarx.broker.verbs.subscriptions import topics_of
 from pulsarx.broker.verbs.verb import Verb
-from pulsarx.topic_name import TopicName, is_system_topic
+from pulsarx.topic_name import TopicName, check_keeps_messages, is_system_topic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ def ensure(broker: Broker, topic: str, partitions: int) -> Arguments:
 
 
 def set_deduplication(broker: Broker, topic: str, enabled: bool) -> None:
-    broker.policies.set_topic_policy(str(TopicName.of(topic)), "deduplication", enabled)
+    name = check_keeps_messages(TopicName.of(topic))
+    broker.policies.set_topic_policy(str(name), "deduplication", enabled)
     broker.topics.apply_policies()
 
 
