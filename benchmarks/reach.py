@@ -96,6 +96,11 @@ ROWS = (
               "the same, `receive()` + `data()`", "of the rate", 0.3),
     _at_most("chunked_memory", "bench_chunks.py",
              "the most memory that sending or receiving it takes", "messages", 3),
+    _at_least("non_persistent", "bench_non_persistent.py",
+              "100 bytes from `send_async` to `receive` on a non-persistent topic, batching off, "
+              "against a persistent one", "of the rate", 1.3),
+    _at_least("non_persistent_batches", "bench_non_persistent.py",
+              "the same with batches of 1000", "of the rate", 1.3),
     _at_least("kib_send_many", "bench_kib.py",
               "1 KiB, `send_many` into prepared space, against checksum + `pwrite` in C",
               "of the rate", 0.75),
@@ -210,6 +215,7 @@ BY_NAME = {row.name: row for row in ROWS}
 CORE_FILES = (
     "bench_send.py",
     "bench_deduplication.py",
+    "bench_non_persistent.py",
     "bench_receive.py",
     "bench_acknowledge.py",
     "bench_dispatch.py",

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx._pycore.message.message import Message
     from pulsarx.broker.broker import Broker
+    from pulsarx.broker.topics.any_topic import AnyTopic
+    from pulsarx.broker.topics.non_persistent_reader import NonPersistentReader
     from pulsarx.broker.topics.reader_cursor import ReaderCursor
-    from pulsarx.broker.topics.topic import Topic
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.options.members import TableViewOptions
     from pulsarx.owner import MemberOwner
@@ -81,15 +82,17 @@ class TableView:
         else:
             self._attach_one(found)
 
-    def _attach_partition(self, partition: Topic, _: bool) -> None:
+    def _attach_partition(self, partition: AnyTopic, _: bool) -> None:
         self._attach_one(partition)
 
-    def _attach_one(self, topic: Topic) -> None:
+    def _attach_one(self, topic: AnyTopic) -> None:
         start = topic.ledger.first_position()
         cursor = topic.reader_cursor(self._options.schema)
         core = cursor.attach(start)
         loop = ListenerLoop(self._pool, core, self._update, None)
-        made = _Partition(cursor, core, loop, topic.ledger.last_message_id())
+        # A topic that keeps nothing holds nothing now: the view has what comes from now on.
+        last = topic.ledger.last_message_id() if topic.keeps_messages else MessageId.earliest
+        made = _Partition(cursor, core, loop, last)
         with self._lock:
             self._partitions.append(made)
             if self._is_live:
@@ -267,7 +270,11 @@ class _Partition:
     __slots__ = ("core", "cursor", "last", "loop")
 
     def __init__(
-        self, cursor: ReaderCursor, core: ConsumerCore, loop: ListenerLoop, last: MessageId
+        self,
+        cursor: ReaderCursor | NonPersistentReader,
+        core: ConsumerCore,
+        loop: ListenerLoop,
+        last: MessageId,
     ) -> None:
         self.cursor = cursor  # which its topic holds weakly, and closes with itself
         self.core = core
