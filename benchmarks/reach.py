@@ -101,6 +101,9 @@ ROWS = (
               "against a persistent one", "of the rate", 1.3),
     _at_least("non_persistent_batches", "bench_non_persistent.py",
               "the same with batches of 1000", "of the rate", 1.3),
+    _at_least("compaction", "bench_compaction.py",
+              "compacting keyed messages of 100 bytes, half of which survive, against `read_many`",
+              "of the rate", 0.2),
     _at_least("kib_send_many", "bench_kib.py",
               "1 KiB, `send_many` into prepared space, against checksum + `pwrite` in C",
               "of the rate", 0.75),
@@ -214,6 +217,7 @@ BY_NAME = {row.name: row for row in ROWS}
 # The largest writer comes last: what it leaves for the disk to do would disturb the others.
 CORE_FILES = (
     "bench_send.py",
+    "bench_compaction.py",
     "bench_deduplication.py",
     "bench_non_persistent.py",
     "bench_receive.py",

@@ -227,6 +227,10 @@ _ROWS = (
      "Of so many names of producers a topic knows the highest sequence id."),
     ("broker_deduplication_producer_inactivity_timeout_minutes", 360, 1, CENTURY_MINUTES, False,
      False, "A name that was not used for so long is forgotten."),
+    ("broker_service_compaction_threshold_in_bytes", 0, 0, 2**62, False, False,
+     "Compact a topic when so much was published since the last time; 0: only when asked to."),
+    ("topic_compaction_retain_null_key", False, None, None, False, False,
+     "Compaction keeps messages without a key."),
 )
 # fmt: on
 
@@ -292,6 +296,8 @@ class BrokerOptions:
     broker_deduplication_snapshot_interval_seconds: int
     broker_deduplication_max_number_of_producers: int
     broker_deduplication_producer_inactivity_timeout_minutes: int
+    broker_service_compaction_threshold_in_bytes: int
+    topic_compaction_retain_null_key: bool
 
     _values: dict[str, Value]
 

@@ -480,19 +480,19 @@ class Client:
                 if isinstance(found, PartitionedTopic):
                     reader = self._read_partitions(found, options)
                     break
+                compacted = options.is_read_compacted
                 position = start_position(
-                    found, options.start_message_id, options.start_message_id_inclusive
+                    found, options.start_message_id, options.start_message_id_inclusive, compacted
                 )
-                cursor = found.reader_cursor(options.schema)
+                cursor = found.reader_cursor(options.schema, compacted)
                 core = cursor.attach(position, options.receiver_queue_size)
                 reader = Reader(core, cursor, found.name, options, self._pool)
                 break
-            except errors.TopicNotFound as error:
-                # It was found just before it went? Then look for it again.
-                if isinstance(error, TopicGone):
-                    continue
+            except TopicGone:
+                pass  # it was found just before it went; look for it again
+            except errors.TopicNotFound:
                 if isinstance(found, PartitionedTopic) or not found.is_gone:
-                    raise
+                    raise  # else beside its owner, who has deleted it
         if schema is not None:
             try:
                 schema.register(self.read_only)

@@ -100,7 +100,7 @@ class Reader(Typed[T]):
     def get_last_message_id(self) -> MessageId:
         """Id of the last message of the topic; (-1,-1,-1,-1) when it has none."""
         self._core.require_open()
-        found: MessageId = control_plane.perform(self._cursor.topic.ledger.last_message_id)
+        found: MessageId = control_plane.perform(self._cursor.positions.last_message_id)
         return found
 
     def seek(self, messageid: MessageId | int) -> None:
@@ -111,9 +111,9 @@ class Reader(Typed[T]):
         control_plane.perform(self._seek, (messageid,))
 
     def _seek(self, messageid: MessageId | int) -> None:
-        ledger: Any = self._cursor.topic.ledger
+        positions: Any = self._cursor.positions
         self._cursor.seek(
-            reader_position(ledger, messageid, self._options.start_message_id_inclusive)
+            reader_position(positions, messageid, self._options.start_message_id_inclusive)
         )
 
     def close(self) -> None:

@@ -86,12 +86,17 @@ class TableView:
         self._attach_one(partition)
 
     def _attach_one(self, topic: AnyTopic) -> None:
-        start = topic.ledger.first_position()
-        cursor = topic.reader_cursor(self._options.schema)
+        from pulsarx.broker.ledgers.compacted_view import CompactedView
+
+        # A topic that keeps nothing holds nothing now: the view has what comes from now on.
+        start, last = (0, 0), MessageId.earliest
+        if topic.keeps_messages:
+            start = CompactedView(topic.ledger).first_position()
+        cursor = topic.reader_cursor(self._options.schema, read_compacted=topic.keeps_messages)
         core = cursor.attach(start)
         loop = ListenerLoop(self._pool, core, self._update, None)
-        # A topic that keeps nothing holds nothing now: the view has what comes from now on.
-        last = topic.ledger.last_message_id() if topic.keeps_messages else MessageId.earliest
+        if topic.keeps_messages:
+            last = cursor.positions.last_message_id()
         made = _Partition(cursor, core, loop, last)
         with self._lock:
             self._partitions.append(made)

@@ -27,6 +27,7 @@ cdef enum EntryFlags:
     ENTRY_MIXED_KEYS = 4      # messages of different keys: dispatch by key splits it
     ENTRY_CHUNK = 8
     ENTRY_NO_CHECKSUM = 16    # the entry came without its own; it was given one
+    ENTRY_REWRITTEN = 32      # of a compacted ledger: messages of its batch were taken out
 
 cdef struct EntryFrame:
     uint32_t entry_size

@@ -804,15 +804,23 @@ def move_subscriptions(w: World) -> Steps:
         (partial(topics.skip_all_messages, topic, "s"), 0),
         (partial(topics.reset_cursor, topic, "s", 0), None),
         (partial(topics.expire_messages, topic, "s", 0), 0),
+        (partial(topics.trigger_compaction, topic), 0),
         (partial(topics.truncate, topic), 0),
     ):
         outcome = yield verb
         if outcome.interrupted:
-            verb()
+            try:
+                verb()
+            except errors.NotAllowedError:
+                assert "compact" in repr(verb)  # it was begun, and goes on
         if left is not None:
             assert len(topics.peek_messages(topic, "s", 100)) == left
     yield partial(topics.peek_messages, topic, "s")
     consumer.close()
+    yield partial(topics.compaction_status, topic)
+    yield partial(topics.set_compaction_threshold, topic, 1)
+    yield partial(topics.get_compaction_threshold, topic)
+    yield partial(topics.remove_compaction_threshold, topic)
     yield partial(topics.set_auto_subscription_creation, topic, False)
     for final in (
         partial(topics.delete_subscription, topic, "s"),

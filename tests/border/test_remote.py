@@ -158,6 +158,16 @@ def test_a_pattern_of_topics_is_refused_over_a_connection(tmp_path: Path) -> Non
         assert client.admin.topics.get_list() == []
 
 
+def test_a_compacted_topic_is_not_read_over_a_connection(tmp_path: Path) -> None:
+    with BorderClient(tmp_path / "data") as client:
+        for call in (
+            lambda: client.subscribe("t", "s", is_read_compacted=True),
+            lambda: client.create_reader("t", MessageId.earliest, is_read_compacted=True),
+        ):
+            with pytest.raises(errors.OperationNotSupported, match="compacted topic"):
+                call()
+
+
 def test_a_read_that_fails_is_told_to_its_consumer_and_to_no_other(tmp_path: Path) -> None:
     options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2)
     with pulsarx.Client(tmp_path / "data", broker_options=options) as inner:

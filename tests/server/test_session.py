@@ -364,6 +364,12 @@ def test_a_refusal_names_its_code(peer: Peer) -> None:
     assert [(each[0], each[1]["error"]) for each in busy] == [("ERROR", 5)]
 
 
+def test_a_compacted_topic_is_not_read_over_a_connection(peer: Peer) -> None:
+    peer.say("PRODUCER", topic="t", producer_id=0, request_id=0)
+    [(name, values)] = [told[:2] for told in peer.subscribe(type=0, read_compacted=True)]
+    assert name == "ERROR" and "is not supported yet" in values["message"]
+
+
 def test_a_verb_answers_what_it_answers_in_process(peer: Peer) -> None:
     arguments = '{"topic": "u", "partitions": 3}'
     (told,) = peer.say("VERB", request_id=1, verb="topics.ensure", arguments=arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pulsarx.admin.compaction_policies import CompactionPolicies
 from pulsarx.admin.creation_policies import CreationPolicies
 from pulsarx.admin.message_policies import MessagePolicies
 from pulsarx.admin.schema_policies import SchemaPolicies
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from pulsarx.admin.channel import Channel
 
 
-class Namespaces(CreationPolicies, SchemaPolicies, MessagePolicies):
+class Namespaces(CreationPolicies, SchemaPolicies, MessagePolicies, CompactionPolicies):
     """Any thread may call. TopicNotFound: there is no such namespace."""
 
     _LEVEL = "namespace"

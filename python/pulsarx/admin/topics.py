@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pulsarx.admin.compaction_policies import CompactionPolicies
 from pulsarx.admin.creation_policies import CreationPolicies
 from pulsarx.admin.message_policies import MessagePolicies
 from pulsarx.admin.schema_policies import SchemaPolicies
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from pulsarx.admin.channel import Channel
 
 
-class Topics(TopicSubscriptions, CreationPolicies, SchemaPolicies, MessagePolicies):
+class Topics(
+    TopicSubscriptions, CreationPolicies, SchemaPolicies, MessagePolicies, CompactionPolicies
+):
     """Any thread may call. TopicNotFound: there is no such topic."""
 
     _LEVEL = "topic"
@@ -127,14 +130,15 @@ class Topics(TopicSubscriptions, CreationPolicies, SchemaPolicies, MessagePolici
         return last
 
     def truncate(self, topic: str) -> None:
-        """Remove what a topic holds, or each of its partitions: it is acknowledged on every
-        subscription, whatever retention says. Ledgers that a job reads under a lease stay as long
-        as that. What is published meanwhile stays. Durable on return."""
+        """Remove what a topic holds, or each of its partitions, with what compaction left: it is
+        acknowledged on every subscription, whatever retention says. Ledgers that a job reads under
+        a lease stay as long as that. What is published meanwhile stays. Durable on return."""
         self._channel.perform("topics.truncate", {"topic": topic})
 
     def unload(self, topic: str) -> None:
         """Seal the open ledger of a topic, or of each of its partitions, and write down the
-        positions. Its clients go on with it; without any its memory is freed."""
+        positions. Its clients go on with it; without any its memory is freed, where there is a
+        folder to open it from again."""
         self._channel.perform("topics.unload", {"topic": topic})
 
     def get_last_message_id(self, topic: str) -> MessageId:
@@ -142,6 +146,25 @@ class Topics(TopicSubscriptions, CreationPolicies, SchemaPolicies, MessagePolici
         found = self._channel.perform("topics.get_last_message_id", {"topic": topic})
         last: MessageId = MessageId.from_text(found)
         return last
+
+    # Compacting -----------------------------------------------------------------------------------
+
+    def trigger_compaction(self, topic: str) -> None:
+        """Begin to compact a topic, or each of its partitions: the last message of each key is kept
+        in a ledger of its own, which consumers and readers with is_read_compacted read instead of
+        the messages that were compacted. A key whose last message has no value, or an empty one, is
+        removed. Others see the topic as it is, until retention removes its messages.
+
+        Returns at once; see compaction_status. NotAllowedError: a compaction of it goes on.
+        """
+        self._channel.perform("topics.trigger_compaction", {"topic": topic})
+
+    def compaction_status(self, topic: str) -> dict[str, str]:
+        """{"status": NOT_RUN, RUNNING, SUCCESS or ERROR, "last_error": why}. Of a partitioned
+        topic: RUNNING or ERROR where a partition is. In a folder opened read_only: SUCCESS where
+        there is a result."""
+        found: dict[str, str] = self._channel.perform("topics.compaction_status", {"topic": topic})
+        return found
 
     # Statistics -----------------------------------------------------------------------------------
 
@@ -158,7 +181,8 @@ class Topics(TopicSubscriptions, CreationPolicies, SchemaPolicies, MessagePolici
         """Entries, messages and bytes stored, ledgers, producers, and of each subscription its
         type, its backlog in messages, entries and bytes, the age of the oldest message in it (-1:
         there is none), what is unacknowledged, the permits of each
-        consumer, and the keys held back. OperationNotSupported: it has partitions;
+        consumer, and the keys held back. Under "compaction" how far the topic is compacted, how
+        much that left and what the last run did. OperationNotSupported: it has partitions;
         see partitioned_stats."""
         found: dict[str, Any] = self._channel.perform("topics.stats", {"topic": topic})
         return found

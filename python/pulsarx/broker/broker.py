@@ -10,6 +10,7 @@ FORKED   a child's copy: every call raises             -
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 from pulsarx.broker import life_log
 from pulsarx.broker.attempt import attempt
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.ground.open_state import OpenState
     from pulsarx.broker.catalogue.log import CatalogueLog
+    from pulsarx.broker.catalogue.state import DeletionRecord
     from pulsarx.broker.folder.data_directory import DataDirectory
     from pulsarx.broker.folder.memory_directory import MemoryDirectory
     from pulsarx.broker.runtime import BrokerSettings
@@ -83,7 +85,9 @@ class Broker:
         self.policies.tell_by(self._tell_changes)
         self._change_events: ChangeEvents | None = None  # made with the first
         if self.catalogue.state.deletions:
-            self.post(self._finish_deletions)
+            # Those there are now: a compaction may name a file soon that it is writing.
+            left = list(self.catalogue.state.deletions.values())
+            self.post(partial(self._finish_deletions, left))
         if self.catalogue.state.change_events and not brief:
             self.post(self._tell_left_changes)
 
@@ -102,10 +106,10 @@ class Broker:
         if self.state.is_open:
             self.policies.tell_changes()
 
-    def _finish_deletions(self) -> None:
-        from pulsarx.broker.topics.topic_deletion import finish_deletions
+    def _finish_deletions(self, left: list[DeletionRecord]) -> None:
+        from pulsarx.broker.topics.topic_deletion import remove_files
 
-        finish_deletions(self.runtime)
+        remove_files(self.runtime, left, with_cursors=True)
 
     def _tell_opened(self, brief: bool) -> None:
         if life_log.listener(life_log.INFO) is None:
@@ -181,6 +185,8 @@ class Broker:
             # A forgotten producer may be closed in the background at the same time.
             if not isinstance(error, AlreadyClosed):
                 failure = error or failure
+        if self._topics is not None:
+            self._topics.compaction_monitor.close()
         steps = (runtime.close_completions, runtime.stop_flushing)
         for step in (*steps, *(each.close for each in runtime.job_queues)):
             failure = attempt(step) or failure

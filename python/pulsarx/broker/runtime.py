@@ -61,8 +61,8 @@ class BrokerRuntime:
     """The shared parts of one broker that owns its folder, or its memory. Any thread may call.
 
     background: seals full ledgers, trims, closes what was forgotten. roll_overs: prepares ledgers,
-    which nothing else may delay. flushes: what the flush interval is over for. completions:
-    callbacks.
+    which nothing else may delay. flushes: what the flush interval is over for. compactions: of
+    topics, one at a time. completions: callbacks.
     """
 
     def __init__(
@@ -94,6 +94,7 @@ class BrokerRuntime:
         self.roll_overs = JobQueue("pulsarx-roll-over")
         self.background = JobQueue("pulsarx-background")
         self.flushes = JobQueue("pulsarx-flush")
+        self.compactions = JobQueue("pulsarx-compaction")
         for each in self.job_queues:
             self._let_clock_wait_for(each)
         self._catalogue_flush = self.after_flush_interval(self.catalogue.flush)
@@ -107,7 +108,7 @@ class BrokerRuntime:
     @property
     def job_queues(self) -> tuple[JobQueue, ...]:
         """In the order they are to be closed: one may put jobs into those behind it."""
-        return self.roll_overs, self.background, self.flushes
+        return self.compactions, self.roll_overs, self.background, self.flushes
 
     def _open_ends(self) -> PublishedEnds:
         path, epoch = self.directory.ends_path, self.catalogue.epoch

@@ -58,16 +58,17 @@ class PartitionedReader(Reader[T]):
         self._follower: PartitionFollower | None = None
 
     def attach(self, broker: Broker, topic: PartitionedTopic) -> None:
-        """Begin to read all partitions. A call of the control plane."""
-
+        """Begin to read all partitions. TopicGone: the topic was deleted meanwhile. A call of the
+        control plane."""
         options, reader = self._options, weakref.ref(self)  # which its topic does not keep
         queue_size = max(options.receiver_queue_size, 1)  # partitions are not asked one by one
 
         def attach_one(found: AnyTopic, is_new: bool) -> None:
-            cursor = found.reader_cursor(options.schema)
             start = MessageId.earliest if is_new else options.start_message_id
-            inclusive = options.start_message_id_inclusive
-            core = cursor.attach(start_position(found, start, inclusive), queue_size)
+            inclusive, compacted = options.start_message_id_inclusive, options.is_read_compacted
+            position = start_position(found, start, inclusive, compacted)
+            cursor = found.reader_cursor(options.schema, compacted)
+            core = cursor.attach(position, queue_size)
             whole = reader()
             if whole is not None:
                 whole._add(core, cursor)
@@ -112,9 +113,7 @@ class PartitionedReader(Reader[T]):
         inclusive = self._options.start_message_id_inclusive
         self._with_each(
             partitions,
-            lambda _, cursor: cursor.seek(
-                reader_position(cursor.topic.ledger, messageid, inclusive)
-            ),
+            lambda _, cursor: cursor.seek(reader_position(cursor.positions, messageid, inclusive)),
         )
 
     def _leave(self) -> None:

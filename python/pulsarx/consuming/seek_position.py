@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.message_id import MessageId
 from pulsarx.topic_name import TopicName
 
@@ -49,9 +50,10 @@ def reader_position(ledgers: Positions, target: MessageId | int, inclusive: bool
     return seek_position(ledgers, target, inclusive)
 
 
-def start_position(topic: Any, target: MessageId | int, inclusive: bool) -> Position:
+def start_position(topic: Any, target: MessageId, inclusive: bool, compacted: bool) -> Position:
     """As reader_position, of a reader that begins to read a topic. A non-persistent topic has no
     positions: its readers are handed what comes from now on."""
     if not TopicName.of(topic.name).persistent:
         return 0, 0
-    return reader_position(topic.ledger, target, inclusive)
+    positions = CompactedView(topic.ledger) if compacted else topic.ledger
+    return reader_position(positions, target, inclusive)

@@ -6,6 +6,7 @@ import weakref
 from functools import partial
 
 from pulsarx import errors
+from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.policies.creation import check_subscription_type
 from pulsarx.broker.subscriptions.subscribe_request import (
     ReceiverSettings,
@@ -264,6 +265,7 @@ def _attach(
         _receiver_settings(options),
         durable=bool(options.subscription_mode == SubscriptionMode.Durable),
         key_shared=None if key_shared is None else key_shared.policy(),
+        read_compacted=options.is_read_compacted,
     )
     consumer = topic.subscribe(request, make)
     assert isinstance(consumer, TopicConsumer)
@@ -274,6 +276,8 @@ def _attach(
 def _start(topic: AnyTopic, options: ConsumerOptions) -> Callable[[], Position]:
     """Where a new subscription begins."""
     earliest = options.initial_position == InitialPosition.Earliest
+    if earliest and options.is_read_compacted:
+        return CompactedView(topic.ledger).first_position
     return topic.ledger.first_position if earliest else topic.ledger.end_position
 
 

@@ -48,7 +48,7 @@ class TopicConsumer(ConsumerCore, Consumer[T]):
 
     def get_last_message_id(self) -> MessageId:
         self.require_open()
-        return control_plane.perform(self._subscription.topic.ledger.last_message_id)
+        return control_plane.perform(self._subscription.positions.last_message_id)
 
     def seek(self, messageid: MessageId | int) -> None:
         self.require_open()
@@ -56,9 +56,9 @@ class TopicConsumer(ConsumerCore, Consumer[T]):
         control_plane.perform(self._seek, (messageid,))
 
     def _seek(self, messageid: MessageId | int) -> None:
-        ledger = self._subscription.topic.ledger
+        positions = self._subscription.positions
         inclusive = self._options.start_message_id_inclusive
-        self._subscription.seek(lambda: seek_position(ledger, messageid, inclusive))
+        self._subscription.seek(lambda: seek_position(positions, messageid, inclusive))
 
     def has_ledger(self, ledger_id: int) -> bool:
         """Whether a message id with this ledger id may be of this topic."""

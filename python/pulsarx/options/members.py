@@ -16,6 +16,7 @@ from pulsarx.enumerations import (
     RegexSubscriptionMode,
     SubscriptionMode,
 )
+from pulsarx.errors import InvalidConfiguration
 from pulsarx.interceptors import ConsumerInterceptor, ProducerInterceptor
 from pulsarx.message_id import MessageId
 from pulsarx.options.argument_check import (
@@ -238,6 +239,7 @@ class ConsumerOptions(Options):
     )
     topic: str | list[str] | re.Pattern[str]
     subscription_name: str
+    is_read_compacted: bool
     regex_subscription_mode: RegexSubscriptionMode
     pattern_auto_discovery_period: int
     consumer_type: ConsumerType
@@ -283,6 +285,8 @@ class ConsumerOptions(Options):
 
     def _check(self) -> None:
         self._check_topic()
+        if self.is_read_compacted:
+            self._check_compacted()
         self._check_redelivery()
         self._at_least_0("receiver_queue_size", "max_total_receiver_queue_size_across_partitions",
                          "pattern_auto_discovery_period", "priority_level",
@@ -315,6 +319,16 @@ class ConsumerOptions(Options):
         for each in self.topic:
             native_type(str, each, "a topic of the list")
         self.topic = list(self.topic)
+
+    def _check_compacted(self) -> None:
+        if self.consumer_type not in (ConsumerType.Exclusive, ConsumerType.Failover):
+            raise InvalidConfiguration("is_read_compacted is for Exclusive and Failover "
+                                       f"subscriptions, not {self.consumer_type.name}")
+        topics = [self.topic] if isinstance(self.topic, str) else self.topic
+        for each in topics if isinstance(topics, list) else ():
+            if each.startswith("non-persistent://"):
+                raise InvalidConfiguration("is_read_compacted is for persistent topics, not "
+                                           f"{each}")
 
     def _check_redelivery(self) -> None:
         self._at_least_0("negative_ack_redelivery_delay_ms")
@@ -356,6 +370,7 @@ class ReaderOptions(Options):
          False),
     )
     topic: str
+    is_read_compacted: bool
     start_message_id: MessageId
     schema: Schema[Any]
     schema_info: SchemaInfo | None  # what it declares to the topic

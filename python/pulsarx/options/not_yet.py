@@ -14,9 +14,7 @@ _OFF = (False,)
 NOT_YET: dict[tuple[str, str], tuple[tuple[object, ...], str]] = {
     ("create_producer", "encryption_key"): ((None, ""), "encryption from end to end"),
     ("create_producer", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
-    ("subscribe", "is_read_compacted"): (_OFF, "reading a compacted topic"),
     ("subscribe", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
-    ("create_reader", "is_read_compacted"): (_OFF, "reading a compacted topic"),
     ("create_reader", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
 }
 

@@ -89,6 +89,8 @@ class RemoteClient(Client):
         return consumer
 
     def _create_reader(self, options: ReaderOptions) -> Reader:
+        if options.is_read_compacted:
+            raise not_over_a_connection("reading a compacted topic")
         topic = self._topic(options.topic)
         prefix = options.subscription_role_prefix or "reader"
         receiver = RemoteReceiver(
@@ -160,6 +162,7 @@ CHUNKED_EXPIRY_MS = 60_000
 def _refuse_what_is_missing(options: ConsumerOptions) -> None:
     missing = {
         "several topics": not isinstance(options.topic, str),  # a list, or a pattern
+        "reading a compacted topic": options.is_read_compacted,
         "retry letters": options.retry_enable,
         "dead letters": options.dead_letter_policy is not None,
         "unacked_messages_timeout_ms": bool(options.unacked_messages_timeout_ms),
@@ -213,7 +216,7 @@ class RemoteCursor:
     def __init__(self, topic: str, receiver: RemoteReceiver) -> None:
         self.name = topic
         self.topic = self  # and its ledgers
-        self.ledger = self
+        self.positions = self
         self._receiver = receiver
 
     def last_message_id(self) -> MessageId:

@@ -461,6 +461,10 @@ class Session:
         if consumer_id in self._consumers:
             return None
         check_is_for_users(TopicName.of(values["topic"]))
+        if values["read_compacted"]:
+            raise errors.OperationNotSupported(
+                "reading a compacted topic over a connection is not supported yet"
+            )
         info = schema_of(values["schema"])
         reads_any = info is not None and info.schema_type() == SchemaType.AUTO_CONSUME
         declared = None if reads_any else _declared(values)

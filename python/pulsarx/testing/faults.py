@@ -4,6 +4,7 @@ with fault_plan() as plan:
     plan.fail("flush", call=2)              # the second flush from here on answers EIO
     plan.fail("allocate", error=errno.ENOSPC, sticky=True)
     plan.stall("flush")                     # the next flush waits for plan.release()
+    plan.kill("link")                       # the process is killed in front of the next link
 """
 
 from __future__ import annotations

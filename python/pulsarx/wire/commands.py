@@ -96,6 +96,7 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "durable": _may(8, _BOOL, True),
                 "start_message_id": _may(9, MESSAGE_ID),
                 "metadata": _many(10, KEY_VALUE),
+                "read_compacted": _may(11, _BOOL, False),
                 "schema": _may(12, SCHEMA),
                 "initial_position": _may(13, _I32, LATEST),
                 "force_topic_creation": _may(15, _BOOL, True),

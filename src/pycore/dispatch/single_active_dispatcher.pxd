@@ -13,7 +13,7 @@ from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
 
 
 cdef class SingleActiveDispatcher(Dispatcher):
-    cdef readonly LedgerReader reader
+    cdef readonly LedgerReader reader     # of a compacted topic another kind
     cdef list receivers                  # in the order they came
     cdef readonly EntrySink active        # None: nobody reads
     cdef bint exclusive

@@ -20,6 +20,7 @@ cdef enum ReadStep:
     READ_DAMAGE = 2              # the lost_ fields say what cannot be read; the next step goes on
                                  # behind it
     READ_AGAIN = 3               # within this file: the reader moved
+    READ_TURN = 4                # of a compacted topic: its reader goes on in the compacted ledger
 
 
 cdef class LedgerReader:
@@ -48,6 +49,9 @@ cdef class LedgerReader:
 
     cdef int next_entry(self) except -1
     """A ReadStep, but never READ_AGAIN."""
+
+    cdef bint turns(self) except -1
+    """About to go on to another ledger: whether the reader reads on elsewhere instead."""
 
     cdef int read_message(self, uint64_t ledger_id, uint64_t message) except -1
     """Read the entry that holds a message, and go on behind it. READ_NOTHING: its ledger is gone.

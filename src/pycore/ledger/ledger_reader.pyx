@@ -101,6 +101,9 @@ cdef class LedgerReader:
             self.inside = False
             return READ_ENTRY
 
+    cdef bint turns(self) except -1:
+        return False
+
     cdef void unread(self) noexcept:
         self.offset = self.entry_offset
         self.next_message = self.c_frame.first_message
@@ -157,7 +160,10 @@ cdef class LedgerReader:
         try:
             span = self.tail.span_after(self.span, self.passed_ledger_id, self.offset)
         except errors.CorruptDataError as error:
-            return self.pass_ledger(error)
+            return READ_TURN if self.turns() else self.pass_ledger(error)
+        # Behind it: what trimming removed in front of the ledger found was compacted before.
+        if self.turns():
+            return READ_TURN
         if span is None:
             self.seen_changes = changes
             return READ_NOTHING

@@ -36,9 +36,7 @@ NEEDED: dict[type[Options], dict[str, Any]] = {
 NOT_YET_VALUES: dict[tuple[str, str], Any] = {
     ("create_producer", "encryption_key"): "k",
     ("create_producer", "crypto_key_reader"): CryptoKeyReader("a", "b"),
-    ("subscribe", "is_read_compacted"): True,
     ("subscribe", "crypto_key_reader"): CryptoKeyReader("a", "b"),
-    ("create_reader", "is_read_compacted"): True,
     ("create_reader", "crypto_key_reader"): CryptoKeyReader("a", "b"),
 }
 

@@ -311,10 +311,11 @@ def test_turned_on_while_batches_by_key_cannot_be_stored_it_is_told(
     producer.send(b"0", partition_key="a", sequence_id=0)
     producer.send_async(b"1", told, partition_key="a", sequence_id=1)
     producer.send_async(b"2", None, partition_key="b", sequence_id=2)
+    broker = inspect(client).broker
+    broker.policies.set_topic_policy(producer.topic(), "deduplication", True)
     with fault_plan() as plan:
-        plan.fail("write", 2, error=errno.ENOSPC)  # behind the commit
-        plan.fail("write", 3, error=errno.ENOSPC)
-        client.admin.topics.set_deduplication("t", True)
+        plan.fail("write", error=errno.ENOSPC, sticky=True)
+        broker.topics.apply_policies()
     with pytest.raises(errors.StorageFullError):
         producer.flush()
     assert [result for result, _ in told.results] == [Result.BrokerPersistenceError]

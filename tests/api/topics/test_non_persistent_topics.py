@@ -235,12 +235,17 @@ def test_a_namespace_counts_and_takes_its_non_persistent_topics(open_client: Ope
     admin.namespaces.delete_namespace("a/b", force=True)
     with pytest.raises(errors.AlreadyClosed):
         consumer.receive()
+    with pytest.raises(errors.TopicNotFound, match="a/b"):
+        admin.topics.get_list("a/b")
+    admin.namespaces.create_namespace("a/b")
     assert admin.topics.get_list("a/b") == []
     admin.namespaces.create_namespace("a/c")
     other = client.create_producer("non-persistent://a/c/t")
     admin.tenants.delete_tenant("a", force=True)
     with pytest.raises(errors.AlreadyClosed):
         other.send(b"x")
+    admin.tenants.create_tenant("a")
+    admin.namespaces.create_namespace("a/c")
     assert admin.topics.get_list("a/c") == []
 
 

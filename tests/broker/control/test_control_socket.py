@@ -417,6 +417,7 @@ def test_every_verb_is_named() -> None:
         "subscriptions.create", "subscriptions.move",
         "tenants.create_tenant", "tenants.delete_tenant", "tenants.get_tenant_info",
         "tenants.get_tenants", "tenants.update_tenant",
+        "topics.compaction_status",
         "topics.create_non_partitioned_topic", "topics.create_partitioned_topic",
         "topics.create_subscription", "topics.delete", "topics.delete_partitioned_topic",
         "topics.delete_subscription", "topics.ensure", "topics.expire_messages",
@@ -426,7 +427,8 @@ def test_every_verb_is_named() -> None:
         "topics.partitioned_stats", "topics.peek_messages",
         "topics.remove_deduplication", "topics.reset_cursor", "topics.set_deduplication",
         "topics.set_policy", "topics.skip_all_messages", "topics.skip_messages", "topics.stats",
-        "topics.terminate", "topics.truncate", "topics.unload", "topics.update_partitioned_topic",
+        "topics.terminate", "topics.trigger_compaction", "topics.truncate", "topics.unload",
+        "topics.update_partitioned_topic",
     ]  # fmt: skip
 
 

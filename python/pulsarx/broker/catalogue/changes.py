@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.catalogue.operations import Operation
+    from pulsarx.broker.catalogue.state import CompactionRecord
 
 
 def open_epoch(epoch: int) -> Operation:
@@ -218,6 +219,22 @@ def renew_lease(job: str, expires_ms: int) -> Operation:
 
 def remove_leases(jobs: list[str]) -> Operation:
     return {"op": "remove_leases", "jobs": jobs}
+
+
+def begin_compaction(topic: str, ledger_id: int, uuid: str) -> Operation:
+    """A file is about to be written; until it is the topic's compacted ledger, the next owner
+    removes it."""
+    return {"op": "begin_compaction", "topic": topic, "ledger_id": ledger_id, "uuid": uuid}
+
+
+def set_compaction(topic: str, compaction: CompactionRecord) -> Operation:
+    """The topic has another compacted ledger; the one before is to be removed."""
+    return {"op": "set_compaction", "topic": topic, **compaction.fields()}
+
+
+def remove_compaction(topic: str) -> Operation:
+    """The topic has no compacted ledger any more; the one it had is to be removed."""
+    return {"op": "remove_compaction", "topic": topic}
 
 
 def add_schema(

@@ -3,7 +3,7 @@
 They change a CatalogueDraft, never the state: a commit is published whole or not at all. Each
 checks what it is given, so that neither a caller nor a file can bring the state out of order. Kinds
 of fields: id from 1 up, count from 0 up, integer, text (not empty), string (which may be empty),
-flag, object (text to anything), ids, texts, rows (text to a list), value.
+flag, object (text to anything), ids, texts, rows (text to a list), list, value.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pulsarx.broker.catalogue.state import (
     LEDGER_PREPARED,
     LEDGER_SEALED,
     CatalogueState,
+    CompactionRecord,
     DeletionRecord,
     LeaseRecord,
     LedgerRecord,
@@ -197,6 +198,7 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "object": _is_object,
     "ids": _is_ids,
     "texts": _is_texts,
+    "list": lambda value: isinstance(value, list),
     "rows": lambda value: (
         _is_object(value) and all(isinstance(one, list) for one in value.values())
     ),
@@ -343,6 +345,8 @@ def _delete_topic(draft: CatalogueDraft, fields: Operation) -> None:
         draft.schemas[topic.name] = None
     # A prepared one too. Without any of them there may be sequences of its producers.
     ledgers = [[ledger.ledger_id, ledger.uuid] for ledger in topic.ledgers]
+    if topic.compaction is not None and topic.compaction.ledger_id:
+        ledgers.append([topic.compaction.ledger_id, topic.compaction.uuid])
     cursor_ids = [each.cursor_id for each in topic.subscriptions.values()]
     if ledgers or cursor_ids or topic.removed_ledger_id:
         draft.deletions[topic.topic_id] = DeletionRecord(
@@ -368,6 +372,67 @@ def _forget_change_events(draft: CatalogueDraft, fields: Operation) -> None:
         draft.change_events[topic] = None
 
 
+def _begin_compaction(draft: CatalogueDraft, fields: Operation) -> None:
+    topic = draft.topic(fields["topic"])
+    if topic.partition_count:
+        raise CatalogueError(f"topic {topic.name} is partitioned; its partitions are compacted")
+    _check_keeps_messages(topic)
+    ledger_id = draft.take_id(fields["ledger_id"], "ledger")
+    _remove_later(draft, topic, ledger_id, fields["uuid"])
+
+
+def _remove_later(draft: CatalogueDraft, topic: TopicRecord, ledger_id: int, uuid: str) -> None:
+    """A file of this name, if there is one, is none of the topic's ledgers."""
+    draft.deletions[ledger_id] = DeletionRecord(ledger_id, topic.name, [[ledger_id, uuid]], [])
+
+
+def _remove_compaction(draft: CatalogueDraft, fields: Operation) -> None:
+    topic = draft.topic(fields["topic"])
+    before = topic.compaction
+    if before is None:
+        raise CatalogueError(f"topic {topic.name} has no compacted ledger")
+    if before.ledger_id:
+        _remove_later(draft, topic, before.ledger_id, before.uuid)
+    topic.compaction = None
+
+
+def _set_compaction(draft: CatalogueDraft, fields: Operation) -> None:
+    topic = draft.topic(fields.pop("topic"))
+    made = CompactionRecord(**fields)
+    begun = draft.state.deletions.get(made.ledger_id)
+    if made.ledger_id in draft.deletions:
+        begun = draft.deletions[made.ledger_id]
+    if made.ledger_id and (begun is None or begun.ledgers != [[made.ledger_id, made.uuid]]):
+        raise CatalogueError(
+            f"topic {topic.name} has begun no compaction into ledger {made.ledger_id}"
+        )
+    before = topic.compaction
+    if before is not None and before.horizon > made.horizon:
+        raise CatalogueError(
+            f"topic {topic.name} is compacted up to {before.horizon}, and not only to "
+            f"{made.horizon}"
+        )
+    if not _are_places(made.ledgers) or not all(map(_is_integer, made.last)):
+        raise CatalogueError(f"{made!r} of topic {topic.name} does not say what survived")
+    if before is not None and before.ledger_id:
+        _remove_later(draft, topic, before.ledger_id, before.uuid)
+    if made.ledger_id:
+        draft.deletions[made.ledger_id] = None
+    topic.compaction = made
+
+
+def _are_places(rows: list[Any]) -> bool:
+    """Whether these are ids and ordinals, ascending by id."""
+    before = 0
+    for row in rows:
+        if not isinstance(row, list) or len(row) != 2 or not all(map(_is_integer, row)):
+            return False
+        if row[0] <= before or row[1] < 1:
+            return False
+        before = row[0]
+    return True
+
+
 def _forget_deletions(draft: CatalogueDraft, fields: Operation) -> None:
     for topic_id in fields["topic_ids"]:
         draft.deletions[topic_id] = None
@@ -384,6 +449,7 @@ def _hold_chunks(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields["topic"])
     if topic.partition_count:
         raise CatalogueError(f"topic {topic.name} is partitioned; its partitions hold messages")
+    _check_keeps_messages(topic)
     topic.chunked = True
 
 
@@ -646,6 +712,32 @@ OPERATIONS: dict[
     "set_topic_epoch": (_set_topic_epoch, {"topic": "text", "epoch": "count"}, {}),
     "delete_topic": (_delete_topic, {"topic": "text"}, {}),
     # topic_ids: of deleted topics whose files are gone.
+    "begin_compaction": (
+        _begin_compaction,
+        {"topic": "text", "ledger_id": "id", "uuid": "text"},
+        {},
+    ),
+    "set_compaction": (
+        _set_compaction,
+        {
+            "topic": "text",
+            "ledger_id": "count",
+            "uuid": "string",
+            "entry_count": "count",
+            "message_count": "count",
+            "size": "count",
+            "horizon_ledger_id": "id",
+            "horizon_entry": "count",
+            "horizon_message": "count",
+            "last": "list",
+            "ledgers": "list",
+            "compacted_ms": "integer",
+            "duration_ms": "count",
+            "removed_count": "count",
+        },
+        {},
+    ),
+    "remove_compaction": (_remove_compaction, {"topic": "text"}, {}),
     "forget_deletions": (_forget_deletions, {"topic_ids": "ids"}, {}),
     "expect_change_event": (_expect_change_event, {"topic": "text"}, {}),
     "forget_change_events": (_forget_change_events, {"topics": "texts"}, {}),

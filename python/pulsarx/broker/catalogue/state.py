@@ -95,13 +95,67 @@ class SubscriptionRecord:
         return f"SubscriptionRecord(name={self.name!r}, cursor_id={self.cursor_id})"
 
 
+class CompactionRecord:
+    """What the last compaction of a topic left. Immutable by habit."""
+
+    __slots__ = (
+        "ledger_id", "uuid", "entry_count", "message_count", "size", "horizon_ledger_id",
+        "horizon_entry", "horizon_message", "last", "ledgers", "compacted_ms", "duration_ms",
+        "removed_count",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        ledger_id: int,
+        uuid: str,
+        entry_count: int,
+        message_count: int,
+        size: int,
+        horizon_ledger_id: int,
+        horizon_entry: int,
+        horizon_message: int,
+        last: list[int],
+        ledgers: list[list[int]],
+        compacted_ms: int,
+        duration_ms: int,
+        removed_count: int,
+    ) -> None:
+        self.ledger_id = ledger_id  # of the compacted ledger; 0: nothing survived, there is none
+        self.uuid = uuid
+        self.entry_count = entry_count
+        self.message_count = message_count
+        self.size = size
+        self.horizon_ledger_id = horizon_ledger_id  # up to here the topic was compacted: the
+        self.horizon_entry = horizon_entry  # last entry, and the message behind it
+        self.horizon_message = horizon_message
+        self.last = last  # of the last survivor: ledger id, entry id, batch index; or empty
+        self.ledgers = ledgers  # that hold survivors: id, and the message behind the last of them
+        self.compacted_ms = compacted_ms
+        self.duration_ms = duration_ms
+        self.removed_count = removed_count  # messages that did not survive
+
+    @property
+    def horizon(self) -> tuple[int, int]:
+        """The position of the topic up to which it was compacted."""
+        return self.horizon_ledger_id, self.horizon_message
+
+    def fields(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def row(self) -> list[Any]:
+        return [getattr(self, name) for name in self.__slots__]
+
+    def __repr__(self) -> str:
+        return f"CompactionRecord(ledger_id={self.ledger_id}, horizon={self.horizon})"
+
+
 class TopicRecord:
     """A topic, or the number of partitions of a partitioned one. Immutable once published."""
 
     __slots__ = (
         "topic_id", "name", "partition_count", "properties", "policies",
         "ledgers", "subscriptions", "removed_ledger_id", "removed_messages", "epoch", "terminated",
-        "chunked",
+        "chunked", "compaction",
     )  # fmt: skip
 
     def __init__(
@@ -119,6 +173,7 @@ class TopicRecord:
         self.epoch = -1  # of the last producer that had the topic to itself; -1: none had
         self.terminated = False  # it takes no more messages
         self.chunked = False  # it may hold messages in chunks
+        self.compaction: CompactionRecord | None = None  # None: it was never compacted
 
     def copy(self) -> TopicRecord:
         made = TopicRecord(self.topic_id, self.name, self.partition_count, self.properties)
@@ -130,10 +185,12 @@ class TopicRecord:
         made.epoch = self.epoch
         made.terminated = self.terminated
         made.chunked = self.chunked
+        made.compaction = self.compaction
         return made
 
     def row(self) -> list[Any]:
-        """Itself as JSON keeps it, but for `terminated` and `chunked`, which the state keeps."""
+        """Itself as JSON keeps it, but for `terminated`, `chunked` and `compaction`, which the
+        state keeps."""
         ledgers = [ledger.row() for ledger in self.ledgers]
         subscriptions = [subscription.row() for subscription in self.subscriptions.values()]
         head = [self.topic_id, self.name, self.partition_count, self.properties, self.policies]
@@ -236,7 +293,8 @@ class SchemaRecord:
 
 
 class DeletionRecord:
-    """Files of a deleted topic that may still be there. Immutable by habit."""
+    """Files of a deleted topic that may still be there, or a compacted ledger that is not (or not
+    yet) in use, under its own id. Immutable by habit."""
 
     __slots__ = ("topic_id", "topic", "ledgers", "cursor_ids")
 
@@ -281,7 +339,7 @@ class CatalogueState:
         self.transactions: dict[str, TransactionRecord] = {}  # by application
         self.leases: dict[str, LeaseRecord] = {}  # by job
         self.schemas: dict[str, tuple[SchemaRecord, ...]] = {}  # by topic, in order of versions
-        self.deletions: dict[int, DeletionRecord] = {}  # by the id that the topic had
+        self.deletions: dict[int, DeletionRecord] = {}  # by the id of the topic, or of the ledger
 
         # By topic, how often its policies were changed, and that was not told yet.
         self.change_events: dict[str, int] = {}
@@ -322,6 +380,13 @@ class CatalogueState:
         chunked = [topic.name for topic in self.topics.values() if topic.chunked]
         if chunked:
             document["chunked"] = chunked
+        compactions = {
+            topic.name: topic.compaction.row()
+            for topic in self.topics.values()
+            if topic.compaction is not None
+        }
+        if compactions:
+            document["compactions"] = compactions
         if self.deletions:
             document["deletions"] = [each.row() for each in self.deletions.values()]
         if self.change_events:
@@ -332,7 +397,9 @@ class CatalogueState:
     def needs_version(self) -> int:
         """The version of its checkpoint: the first one that can express it."""
         if self.change_events or any(
-            topic.chunked or topic.name.startswith("non-persistent:")
+            topic.chunked
+            or topic.compaction is not None
+            or topic.name.startswith("non-persistent:")
             for topic in self.topics.values()
         ):
             return 4
@@ -367,6 +434,8 @@ class CatalogueState:
             made.topics[name].terminated = True
         for name in document.get("chunked", ()):
             made.topics[name].chunked = True
+        for name, row in document.get("compactions", {}).items():
+            made.topics[name].compaction = CompactionRecord(*row)
         return made
 
     def __eq__(self, other: object) -> bool:

@@ -6,9 +6,11 @@ A position is (ledger id, ordinal): the message with that ordinal among all mess
 
 from __future__ import annotations
 
+import os
 import weakref
 
 from pulsarx import errors
+from pulsarx._pycore.ledger.compacted_ledger import CompactedLedger
 from pulsarx._pycore.ledger.ledger_file import LedgerFile
 from pulsarx._pycore.message.message_id import MessageId, message_id_with_first_chunk
 from pulsarx.topic_name import TopicName
@@ -17,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx._pycore.ledger.ledger_tail import LedgerSpan
     from pulsarx.broker.catalogue.catalogue import Catalogue
-    from pulsarx.broker.catalogue.state import LedgerRecord, TopicRecord
+    from pulsarx.broker.catalogue.state import CompactionRecord, LedgerRecord, TopicRecord
 
 Position = tuple[int, int]
 LATEST = (1 << 63) - 1
@@ -48,6 +50,24 @@ def missing_file(topic: str, path: str, ledger: LedgerRecord) -> errors.CorruptD
     )
 
 
+def open_compacted_file(
+    topic: str, path: str | None, record: CompactionRecord, folder_id: str
+) -> LedgerFile:
+    """CorruptDataError: it is not there, or another."""
+    if path is not None:
+        try:
+            return LedgerFile.open(path, record.ledger_id, uuid=record.uuid, folder_id=folder_id)
+        except errors.CorruptDataError:
+            raise
+        except errors.StorageError:
+            if os.path.exists(path):
+                raise
+    raise errors.CorruptDataError(
+        f"read the compacted ledger {record.ledger_id} of {topic}: its file {path} is missing; "
+        f"{record.message_count} messages survived in it. Put the file back"
+    )
+
+
 class LedgerList:
     """Finds spans and positions. Any thread may call."""
 
@@ -62,6 +82,7 @@ class LedgerList:
         self._spans: dict[int, weakref.ref[LedgerSpan]] | None = None
         self._spans_max = 16  # before those without a reader are forgotten
         self._headless: set[int] = set()
+        self._compacted: weakref.ref[CompactedLedger] | None = None
 
     def tell_headless(self, ledger_id: int, path: str) -> None:
         """Say once that a ledger is read without its header."""
@@ -94,6 +115,56 @@ class LedgerList:
         """Whether messages in chunks may be among its messages."""
         record = self.record()
         return record is not None and record.chunked
+
+    # Compaction -----------------------------------------------------------------------------------
+
+    def compaction(self) -> CompactionRecord | None:
+        """What the last compaction left; None: there was none."""
+        record = self.record()
+        return None if record is None else record.compaction
+
+    def compacted_ledger(self) -> CompactedLedger | None:
+        """What the last compaction left, to be read; mapped once while anybody reads it. One whose
+        file cannot be read says why."""
+        record = self.compaction()
+        if record is None:
+            return None
+        found = None if self._compacted is None else self._compacted()
+        if (
+            found is None
+            or found.ledger_id != record.ledger_id
+            or ((found.horizon_ledger_id, found.horizon_message) != record.horizon)
+        ):
+            file, why = self._compacted_file(record) if record.ledger_id else (None, None)
+            found = CompactedLedger(
+                file,
+                record.ledger_id,
+                record.size,
+                record.entry_count,
+                record.message_count,
+                *record.horizon,
+                why,
+            )
+            self._compacted = weakref.ref(found)
+        return found
+
+    def _compacted_file(self, record: CompactionRecord) -> tuple[LedgerFile | None, str | None]:
+        try:
+            return self.open_compacted(record), None
+        except errors.CorruptDataError as error:
+            return None, errors.detail_of(error)
+
+    def open_compacted(self, record: CompactionRecord) -> LedgerFile:
+        """CorruptDataError: it is not there, or another."""
+        raise NotImplementedError
+
+    def trimmed_survivors(self) -> dict[int, int]:
+        """Ledgers that were trimmed and hold messages that survived the last compaction: by id, the
+        ordinal behind the last of them."""
+        ledgers, record = self.ledgers(), self.compaction()
+        first = ledgers[0].ledger_id if ledgers else LATEST
+        rows = [] if record is None else record.ledgers
+        return {ledger_id: end for ledger_id, end in rows if ledger_id < first}
 
     def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
         """LedgerTrimmed: the topic has it no more."""

@@ -36,6 +36,7 @@ from pulsarx.broker.ledgers.ledger_list import (
     LedgerTrimmed,
     ends_of,
     missing_file,
+    open_compacted_file,
     open_ledger,
 )
 from pulsarx.broker.topics.topic_gone import TopicGone
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.ledger.ledger_summary import LedgerSummary
-    from pulsarx.broker.catalogue.state import CatalogueState, LedgerRecord
+    from pulsarx.broker.catalogue.state import CatalogueState, CompactionRecord, LedgerRecord
     from pulsarx.broker.runtime import BrokerRuntime
 
 
@@ -69,6 +70,7 @@ class ManagedLedger(LedgerList):
         self._on_change = on_change
         self._writers: dict[int, LedgerWriter] = {}
         self._in_memory: dict[int, LedgerWriter] = {}  # sealed ones that no file holds
+        self._compacted_in_memory: dict[int, LedgerWriter] = {}
         self._summaries: dict[int, LedgerSummary] = {}  # sealed, but the catalogue was not told
         self._unsealed: list[LedgerWriter] = []  # their seal failed
         self._switching = False
@@ -610,6 +612,21 @@ class ManagedLedger(LedgerList):
 
     # Flushing, trimming, closing
     # --------------------------------------------------------------------------------------
+
+    def open_compacted(self, record: CompactionRecord) -> LedgerFile:
+        kept = self._compacted_in_memory.get(record.ledger_id)
+        if kept is not None:
+            return kept.map()
+        path = self.runtime.directory.ledger_path(record.ledger_id)
+        return open_compacted_file(self.name, path, record, self.runtime.directory.folder_id)
+
+    def keep_compacted(self, writer: LedgerWriter) -> None:
+        """It is about to be the compacted ledger, of a topic without files."""
+        self._compacted_in_memory[writer.ledger_id] = writer
+
+    def forget_compacted(self, ledger_id: int) -> None:
+        """It is the compacted ledger no longer."""
+        self._compacted_in_memory.pop(ledger_id, None)
 
     def flush(self) -> None:
         """Have what was stored on the device."""

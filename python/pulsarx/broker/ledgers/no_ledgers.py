@@ -39,6 +39,9 @@ class NoLedgers:
     def ledger_ids(self) -> list[int]:
         return []
 
+    def compaction(self) -> None:
+        """It is never compacted."""
+
     def record(self) -> None:
         """It has no record of its own that says something about ledgers."""
 

@@ -14,6 +14,7 @@ from pulsarx.broker.ledgers.ledger_list import (
     Position,
     ends_of,
     missing_file,
+    open_compacted_file,
     open_ledger,
 )
 
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
+    from pulsarx._pycore.ledger.compacted_ledger import CompactedLedger
     from pulsarx._pycore.ledger.ledger_file import LedgerFile
     from pulsarx._pycore.message.message_id import MessageId
-    from pulsarx.broker.catalogue.state import LedgerRecord, TopicRecord
+    from pulsarx.broker.catalogue.state import CompactionRecord, LedgerRecord, TopicRecord
     from pulsarx.broker.faces import FolderView
 
     Found = TypeVar("Found")
@@ -177,6 +179,22 @@ class ReadOnlyLedger(LedgerList):
         if file.headless:
             self.tell_headless(ledger.ledger_id, path)
         return file
+
+    def open_compacted(self, record: CompactionRecord) -> LedgerFile:
+        path = self.broker.directory.ledger_path(record.ledger_id)
+        return open_compacted_file(self.name, path, record, self.broker.directory.folder_id)
+
+    def compacted_ledger(self) -> CompactedLedger | None:
+        """As of the catalogue as it was last read, or as it is where its owner has compacted the
+        topic again since."""
+        for _ in range(TRIMS_MAX):
+            found = super().compacted_ledger()
+            if found is None or found.lost_why is None:
+                break
+            self._compacted = None
+            if not self.broker.refresh():
+                break
+        return found
 
     def _recover(self, ledger: LedgerRecord) -> tuple[LedgerSpan, int, int]:
         """No owner lives, so no published end can be trusted: look how far the file is whole.

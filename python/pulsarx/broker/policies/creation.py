@@ -1,5 +1,6 @@
-"""The policies about what clients may create by naming it, and which types of subscriptions they
-may ask for: of the topic, else of its namespace, else the broker's options."""
+"""The policies about what clients may create by naming it, which types of subscriptions they may
+ask for, and when topics are compacted: of the topic, else of its namespace, else the broker's
+options."""
 
 from __future__ import annotations
 
@@ -103,10 +104,17 @@ def _types(value: object) -> object:
     return list(check_choices("subscription_types_enabled", value, SUBSCRIPTION_TYPES))
 
 
+def _threshold(value: object) -> object:
+    if value.__class__ is not int or not 0 <= value < 1 << 63:
+        raise ValueError(f"compaction_threshold must be bytes, from 0 on, not {value!r:.100}")
+    return value
+
+
 NAMESPACE_POLICIES: dict[str, Callable[[object], object]] = {
     "auto_topic_creation": _topic_creation,
     "auto_subscription_creation": _flag,
     "subscription_types_enabled": _types,
+    "compaction_threshold": _threshold,
 }
 TOPIC_POLICIES = {
     name: check for name, check in NAMESPACE_POLICIES.items() if name != "auto_topic_creation"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pulsarx._pycore.dispatch.compacted_dispatcher import CompactedDispatcher
 from pulsarx._pycore.dispatch.hash_range_selector import HashRangeSelector
 from pulsarx._pycore.dispatch.key_shared_dispatcher import KeySharedDispatcher
 from pulsarx._pycore.dispatch.shared_dispatcher import SharedDispatcher
@@ -15,11 +16,12 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.dispatch.entry_sink import Dispatcher
     from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
-    from pulsarx._pycore.ledger.ledger_tail import LedgerTail
+    from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
 
 HASH_RANGE, CONSISTENT_HASHING, STICKY = 1, 2, 3  # SelectorKind of the core
+SINGLE_ACTIVE = ("Exclusive", "Failover")
 SELECTOR_NAMES = {
     HASH_RANGE: "auto-split hash range",
     CONSISTENT_HASHING: "consistent hashing",
@@ -37,7 +39,7 @@ def selector_kind(request: SubscribeRequest, consistent_hashing: bool) -> int:
 def dispatch_kind(request: SubscribeRequest, consistent_hashing: bool) -> tuple[Any, ...]:
     """What all consumers of a subscription must agree on."""
     if request.type != ConsumerType.KeyShared:
-        return (request.type_name,)
+        return (request.type_name, "compacted") if request.read_compacted else (request.type_name,)
     policy = request.key_shared
     out_of_order = policy is not None and policy.is_allow_out_of_order_delivery()
     return (request.type_name, selector_kind(request, consistent_hashing), out_of_order)
@@ -45,16 +47,20 @@ def dispatch_kind(request: SubscribeRequest, consistent_hashing: bool) -> tuple[
 
 def make_dispatcher(
     core: SubscriptionCore,
-    tail: LedgerTail,
+    ledgers: ManagedLedger,
     topic: str,
     runtime: BrokerRuntime,
     kind: tuple[Any, ...],
     partition_index: int,
 ) -> Dispatcher:
     """topic: its full name. kind: of dispatch_kind."""
-    limit = runtime.decompressed_size_max
-    if kind[0] in ("Exclusive", "Failover"):
+    limit, tail = runtime.decompressed_size_max, ledgers.tail
+    if kind[0] in SINGLE_ACTIVE:
         exclusive = kind[0] == "Exclusive"
+        if len(kind) == 2:
+            return CompactedDispatcher(
+                core, tail, topic, limit, exclusive, partition_index, ledgers
+            )
         return SingleActiveDispatcher(core, tail, topic, limit, exclusive, partition_index)
     delayed = runtime.policies.of_topic(topic).messages.delayed_delivery
     limits = DispatchLimits(runtime.options, delayed)

@@ -58,7 +58,7 @@ class SubscribeRequest:
 
     __slots__ = (
         "subscription_name", "type", "durable", "start", "schema", "consumer_name", "settings",
-        "key_shared", "made_subscription", "sink",
+        "key_shared", "made_subscription", "sink", "read_compacted",
     )  # fmt: skip
 
     def __init__(
@@ -72,6 +72,7 @@ class SubscribeRequest:
         durable: bool = True,
         key_shared: KeySharedPolicy | None = None,
         sink: type[EntrySink] = Receiver,
+        read_compacted: bool = False,
     ) -> None:
         """start: where a new subscription begins. key_shared: None for the defaults. sink: what the
         dispatcher hands entries to."""
@@ -84,6 +85,7 @@ class SubscribeRequest:
         self.durable = durable
         self.key_shared = key_shared
         self.sink = sink
+        self.read_compacted = read_compacted
         self.made_subscription = False  # set by the topic: the durable subscription is new
 
     @property

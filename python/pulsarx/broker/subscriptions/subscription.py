@@ -21,6 +21,7 @@ from pulsarx._pycore.cursor.ack_tracker import AckTracker
 from pulsarx._pycore.dispatch.subscription_core import LossLog, SubscriptionCore
 from pulsarx._pycore.ground.when_forgotten import PostLater
 from pulsarx._pycore.message.entry_view import EntryContext
+from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.ledgers.ledger_list import LedgerTrimmed
 from pulsarx.broker.policies.message_policies import is_exempt_subscription
 from pulsarx.broker.subscriptions.backlog import (
@@ -28,8 +29,17 @@ from pulsarx.broker.subscriptions.backlog import (
     count_backlog,
     mark_delete_position,
 )
-from pulsarx.broker.subscriptions.dispatchers import SELECTOR_NAMES, dispatch_kind, make_dispatcher
-from pulsarx.broker.subscriptions.topic_cursors import delete_tracker, sync_tracker
+from pulsarx.broker.subscriptions.dispatchers import (
+    SELECTOR_NAMES,
+    SINGLE_ACTIVE,
+    dispatch_kind,
+    make_dispatcher,
+)
+from pulsarx.broker.subscriptions.topic_cursors import (
+    add_survivors,
+    delete_tracker,
+    sync_tracker,
+)
 from pulsarx.compression import decompress
 from pulsarx.enumerations import KeySharedMode
 from pulsarx.schema.writer_schemas import WriterSchemas
@@ -43,7 +53,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.dispatch.entry_sink import Dispatcher, EntrySink
     from pulsarx.broker.catalogue.state import LedgerRecord, SubscriptionRecord
     from pulsarx.broker.faces import SubscriptionHost
-    from pulsarx.broker.ledgers.ledger_list import Position
+    from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
     from pulsarx.broker.policies.message_policies import MessagePolicies
     from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
 
@@ -76,7 +86,7 @@ class Subscription:
         self.flush = runtime.after_flush_interval(tracker.flush)
         losses = LossLog(name, runtime.background, self.flush, topic.trim)
         self.core = SubscriptionCore(tracker, runtime.clock, losses)
-        self.host = ConsumerHost(topic.ledger, runtime.background, topic.trim, self.flush)
+        self.host = self._make_host(topic.ledger)
         self._kind: tuple[Any, ...] = ("Exclusive",)
         self._partition_index = TopicName.of(topic.name).partition_index
         self.dispatcher = self._make_dispatcher()
@@ -85,6 +95,9 @@ class Subscription:
         self._consumers: dict[EntrySink, weakref.ref[ConsumerCore]] = {}
         self._read_any: set[EntrySink] = set()  # of them, those that read any schema
         self.removed = False
+
+    def _make_host(self, positions: Any) -> ConsumerHost:
+        return ConsumerHost(positions, self.runtime.background, self.topic.trim, self.flush)
 
     @property
     def durable(self) -> bool:
@@ -100,6 +113,16 @@ class Subscription:
         if self.consumers():
             self.touch()
         return self.runtime.clock.now_ms() - self.last_active_ms >= idle_ms
+
+    @property
+    def reads_compacted(self) -> bool:
+        """Whether its consumers get what compaction left."""
+        return len(self._kind) == 2
+
+    @property
+    def positions(self) -> LedgerList | CompactedView:
+        """Where ids and times are, for its consumers."""
+        return CompactedView(self.topic.ledger) if self.reads_compacted else self.topic.ledger
 
     # Consumers ------------------------------------------------------------------------------------
 
@@ -155,7 +178,7 @@ class Subscription:
     def _take_type(self, request: SubscribeRequest) -> None:
         options = self.runtime.options
         wanted = dispatch_kind(request, options.subscription_key_shared_use_consistent_hashing)
-        if wanted == self._kind and (self._consumers or wanted[0] in ("Exclusive", "Failover")):
+        if wanted == self._kind and (self._consumers or wanted[0] in SINGLE_ACTIVE):
             return
         if self._consumers:
             raise errors.ConsumerBusy(
@@ -165,10 +188,11 @@ class Subscription:
             )
         self._kind = wanted
         self.dispatcher = self._make_dispatcher()
+        self.host = self._make_host(self.positions)
 
     def _make_dispatcher(self) -> Dispatcher:
         made = make_dispatcher(
-            self.core, self.topic.ledger.tail, self.topic.name, self.runtime, self._kind,
+            self.core, self.topic.ledger, self.topic.name, self.runtime, self._kind,
             self._partition_index,
         )  # fmt: skip
         # It has read what is kept; whether anything will be acknowledged is not known.
@@ -209,8 +233,11 @@ class Subscription:
             position = find()
             self.touch()
             self.ledger_changed()  # it may be in a ledger that came a moment ago
+            if self.reads_compacted:
+                add = partial(add_survivors, self.tracker, self.topic.ledger, position)
+                self.core.locked(add)
             try:
-                if self.topic.ledger.ledgers():
+                if self.topic.ledger.ledgers() or position[0] in self.tracker.ledger_ids:
                     self.dispatcher.reset(*position)
                 else:  # nothing was published that could count as acknowledged
                     self.dispatcher.move(*position)
@@ -354,9 +381,9 @@ class Subscription:
         def change() -> None:
             if not self.tracker.closed:  # unsubscribed meanwhile
                 sync_tracker(self.tracker, self.topic.ledger, self.name)
-                ledgers = self.topic.ledger.ledgers()
-                if ledgers:
-                    self.dispatcher.forget_before(ledgers[0].ledger_id)
+                known = self.tracker.ledger_ids
+                if known:
+                    self.dispatcher.forget_before(known[0])
 
         self.core.locked(change)
         self.topic.ledger.tail.wake()  # what was trimmed away may have kept others waiting
@@ -483,6 +510,8 @@ def described(kind: tuple[Any, ...]) -> str:
     """A type of subscription in words."""
     if len(kind) == 1:
         return str(kind[0])
+    if kind[0] in SINGLE_ACTIVE:
+        return f"{kind[0]} with is_read_compacted"
     _, selector, out_of_order = kind
     mapping = SELECTOR_NAMES[selector]
     return f"Key_Shared ({mapping}{', out of order' if out_of_order else ''})"

@@ -35,7 +35,7 @@ class TopicCursors:
         may take."""
         tracker = self._runtime.new_tracker(cursor_id)
         sync_tracker(tracker, self._ledgers, name)
-        place = self._existing(position)  # its ledger may have gone since it was found
+        place = self._existing(position, tracker)  # its ledger may have gone since it was found
         if place is not None and place[0] in tracker.ledger_ids:
             return tracker, partial(tracker.reset, *place)
         return tracker, tracker.fold
@@ -44,7 +44,7 @@ class TopicCursors:
         """A cursor that begins at a position and that nothing on disk knows."""
         tracker = AckTracker(None)
         sync_tracker(tracker, self._ledgers, name)
-        place = self._existing(position)
+        place = self._existing(position, tracker)
         if place is not None and place[0] in tracker.ledger_ids:
             tracker.reset(*place)
         return tracker
@@ -59,7 +59,7 @@ class TopicCursors:
             except errors.StorageError:
                 pass  # what was clamped is clamped and said again by the next owner
         if not tracker.is_kept:
-            position = self._initial_position(record)
+            position = self._initial_position(record, tracker)
             if not tracker.damage:
                 self._tell_missing(record, position)
             if position is None:
@@ -90,11 +90,11 @@ class TopicCursors:
             place, again,
         )  # fmt: skip
 
-    def _initial_position(self, record: SubscriptionRecord) -> Position | None:
+    def _initial_position(self, record: SubscriptionRecord, tracker: AckTracker) -> Position | None:
         """Where a subscription without a cursor file begins; None: with the first message. A
         position that a power cut took is clamped to what survived, which the log says."""
         wanted = record.initial_ledger_id, record.initial_message
-        position = self._existing(wanted)
+        position = self._existing(wanted, tracker)
         if position is None or position == wanted:
             return position
         # A ledger in front of the first one was trimmed: nothing is wrong with that.
@@ -106,10 +106,13 @@ class TopicCursors:
             )  # fmt: skip
         return position
 
-    def _existing(self, position: Position) -> Position | None:
+    def _existing(self, position: Position, tracker: AckTracker) -> Position | None:
         """The position, or the next one that the topic has; None: it has none, or position is in
-        front of all ledgers."""
+        front of all ledgers. The tracker is told of ledgers that were trimmed and have survivors
+        behind it."""
         ledger_id, message = position
+        if add_survivors(tracker, self._ledgers, position):
+            return position
         ledgers = self._ledgers.ledgers()
         if ledger_id <= 0 or not ledgers:
             return None
@@ -136,12 +139,20 @@ def sync_tracker(tracker: AckTracker, ledger_list: LedgerList, name: str | None)
     known = ledger_list.ledger_ids()  # first: what comes later is told of later
     ledgers = ledger_list.ledgers()
     clamped = False
+    survivors = ledger_list.trimmed_survivors()
+    if survivors:
+        # Of one that reads what was compacted, and has not acknowledged all of it yet.
+        at, _ = tracker.mark_delete()
+        there = set(tracker.ledger_ids)
+        survivors = {each: survivors[each] for each in survivors if each in there and each >= at}
     if ledgers:
-        tracker.forget_ledgers(ledgers[0].ledger_id)
+        tracker.forget_ledgers(min(survivors, default=ledgers[0].ledger_id))
         # What was prepared, or attached in vain, and has others behind it will never come.
-        for ledger_id in set(tracker.ledger_ids).difference(known):
+        for ledger_id in set(tracker.ledger_ids).difference(known, survivors):
             if ledger_id < known[-1]:
                 tracker.seal_ledger(ledger_id, 0)
+    for ledger_id, end in survivors.items():
+        tracker.seal_ledger(ledger_id, end)
     for ledger_id in known:
         # Before its first entry, which nobody waits for the catalogue with.
         tracker.add_ledger(ledger_id)
@@ -158,6 +169,19 @@ def sync_tracker(tracker: AckTracker, ledger_list: LedgerList, name: str | None)
                     ledger_list.name, name, dropped, ledger.ledger_id, ledger.message_count,
                 )  # fmt: skip
     return clamped
+
+
+def add_survivors(tracker: AckTracker, ledger_list: LedgerList, position: Position) -> bool:
+    """Tell a tracker that is to be reset to a position of the ledgers from there on that were
+    trimmed and hold survivors of a compaction. Whether the position is in one of them."""
+    found = False
+    if position[0] > 0:
+        for ledger_id, end in ledger_list.trimmed_survivors().items():
+            if ledger_id >= position[0]:
+                tracker.add_ledger(ledger_id)
+                tracker.seal_ledger(ledger_id, end)
+                found = found or ledger_id == position[0]
+    return found
 
 
 def delete_tracker(tracker: AckTracker, topic: str, name: str) -> bool:

@@ -25,6 +25,7 @@ class NonPersistentReader:
 
     def __init__(self, topic: NonPersistentHost, schema: object) -> None:
         self.topic = topic
+        self.positions = topic.ledger
         self._schema = schema
         self._reader: weakref.ref[ConsumerCore] | None = None
 

@@ -44,6 +44,7 @@ class NonPersistentTopic:
     keeps_messages = False
     deduplication = None
     deduplication_status = "Disabled"
+    compaction_failed_ms = 0
 
     def __init__(
         self,
@@ -137,6 +138,7 @@ class NonPersistentTopic:
     def subscribe(self, request: SubscribeRequest, make: MakeConsumer) -> ConsumerCore:
         """Attach a consumer to a subscription, which is made when it does not exist and goes with
         its last consumer, durable or not."""
+        self._check_not_compacted(request.read_compacted)
         with self.lock:
             check_subscription_type(self.runtime, self.name, request.type_name)
             check_consumer_limit(self.runtime.options, self.name, self.consumer_count())
@@ -167,6 +169,13 @@ class NonPersistentTopic:
         subscription.dispatcher.settled()
         return consumer
 
+    def _check_not_compacted(self, read_compacted: bool) -> None:
+        if read_compacted:
+            raise errors.NotAllowedError(
+                f"{self.name} with is_read_compacted: a non-persistent topic keeps no messages, "
+                "and is never compacted"
+            )
+
     def _create(self, name: str) -> NonPersistentSubscription:
         from pulsarx.broker.subscriptions.non_persistent_subscription import (
             NonPersistentSubscription,
@@ -194,9 +203,11 @@ class NonPersistentTopic:
     def all_subscriptions(self) -> list[NonPersistentSubscription]:
         return list(self._attached.values())
 
-    def reader_cursor(self, schema: object) -> NonPersistentReader:
+    def reader_cursor(self, schema: object, read_compacted: bool = False) -> NonPersistentReader:
+        """NotAllowedError: it is to read what compaction left."""
         from pulsarx.broker.topics.non_persistent_reader import NonPersistentReader
 
+        self._check_not_compacted(read_compacted)
         made = NonPersistentReader(self, schema)
         with self.lock:
             self.check_not_gone()
@@ -213,6 +224,10 @@ class NonPersistentTopic:
 
     def truncate(self) -> None:
         self.ledger.refuse("truncate")
+
+    def compaction_status(self) -> NoReturn:
+        self.ledger.refuse("compact")
+        raise AssertionError
 
     # Inactivity -----------------------------------------------------------------------------------
 

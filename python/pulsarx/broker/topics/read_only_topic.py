@@ -42,8 +42,8 @@ class ReadOnlyTopic:
         """Whether its owner has deleted it, as far as it was read."""
         return self.ledger.record() is None
 
-    def reader_cursor(self, schema: object) -> ReaderCursor:
-        made = ReaderCursor(self, schema)
+    def reader_cursor(self, schema: object, read_compacted: bool = False) -> ReaderCursor:
+        made = ReaderCursor(self, schema, read_compacted)
         self._reader_cursors.add(made)
         return made
 
@@ -54,6 +54,17 @@ class ReadOnlyTopic:
 
     def publisher_statistics(self) -> None:
         """None: only the owner knows."""
+
+    def compaction_status(self) -> dict[str, str]:
+        """Only the owner knows of a run: whether there is a result."""
+        self.broker.refresh()
+        status = "NOT_RUN" if self.ledger.compaction() is None else "SUCCESS"
+        return {"status": status, "last_error": ""}
+
+    @property
+    def compaction_failed_ms(self) -> int:
+        """0: only the owner knows."""
+        return 0
 
     @property
     def epoch(self) -> int | None:

@@ -6,10 +6,12 @@ import weakref
 
 from pulsarx._pycore.consume.consumer_core import ConsumerCore
 from pulsarx._pycore.consume.consumer_host import ConsumerHost
+from pulsarx._pycore.dispatch.compacted_dispatcher import CompactedDispatcher
 from pulsarx._pycore.dispatch.receiver import Receiver
 from pulsarx._pycore.dispatch.single_active_dispatcher import SingleActiveDispatcher
 from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
 from pulsarx._pycore.message.entry_view import EntryContext
+from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.compression import decompress
 from pulsarx.schema.writer_schemas import WriterSchemas
@@ -17,26 +19,30 @@ from pulsarx.schema.writer_schemas import WriterSchemas
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pulsarx.broker.faces import TopicView
-    from pulsarx.broker.ledgers.ledger_list import Position
+    from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
 
 
 class ReaderCursor:
     """The position of a reader on a topic. Any thread may call."""
 
-    def __init__(self, topic: TopicView, schema: object) -> None:
+    def __init__(self, topic: TopicView, schema: object, read_compacted: bool = False) -> None:
         self.topic = topic
+        # Where ids and times are, for the reader.
+        self.positions: LedgerList | CompactedView = topic.ledger
         self._reader: weakref.ref[ConsumerCore] | None = None
         self._ended = False
         self._context = EntryContext(
             topic.name, schema, topic.tail, decompress, WriterSchemas(topic)
         )
-        self.dispatcher = SingleActiveDispatcher(
-            SubscriptionCore(None, None),
-            topic.tail,
-            topic.name,
-            topic.decompressed_size_max,
-            True,
-        )
+        core, limit = SubscriptionCore(None, None), topic.decompressed_size_max
+        self.dispatcher: SingleActiveDispatcher
+        if read_compacted:
+            self.positions = CompactedView(topic.ledger)
+            self.dispatcher = CompactedDispatcher(
+                core, topic.tail, topic.name, limit, True, -1, topic.ledger
+            )
+        else:
+            self.dispatcher = SingleActiveDispatcher(core, topic.tail, topic.name, limit, True)
 
     def attach(self, position: Position, queue_size: int = 1000) -> ConsumerCore:
         """Begin to read at a position. TopicGone: the topic was deleted meanwhile. queue_size: of

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pulsarx.broker.topics.compaction import compaction_statistics
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -43,6 +45,7 @@ def topic_statistics(topic: TopicView) -> dict[str, Any]:
         "ledgers": ledgers,
         "topic_epoch": topic.epoch,
         "deduplication_status": topic.deduplication_status,
+        "compaction": compaction_statistics(topic.ledger, topic.compaction_failed_ms),
         "publishers": publishers,
         "chunked_message_rate": _chunked_rate(publishers),
         "subscriptions": subscriptions,

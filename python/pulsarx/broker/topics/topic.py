@@ -14,6 +14,7 @@ from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
 from pulsarx.broker.policies.creation import check_subscription_type, may_create_subscription
 from pulsarx.broker.policies.message_policies import NO_SUBSCRIPTIONS, is_exempt_subscription
 from pulsarx.broker.topics.backlog_limits import BacklogLimits
+from pulsarx.broker.topics.compaction import TopicCompaction
 from pulsarx.broker.topics.deduplication import Deduplication, forget_snapshot, snapshot_path
 from pulsarx.broker.topics.producer_registry import ProducerRegistry
 from pulsarx.broker.topics.subscription_limits import (
@@ -66,6 +67,9 @@ class Topic:
         self._is_gone = False
         self.producers = ProducerRegistry(self.name, runtime)
         self.ledger = ManagedLedger(runtime, self.name, self._ledger_changed)
+        self.compaction = TopicCompaction(
+            runtime, self.ledger, self.lock, self._compacted, self.trim_soon
+        )
         self.trimming = Trimming(
             self.name,
             runtime,
@@ -74,6 +78,7 @@ class Topic:
             lambda: list(self.subscriptions.values()),
             self.all_subscriptions,
             self._before_trimming,
+            self.compaction,
         )
         self.topic_id = record.topic_id
         policies = runtime.policies.of_topic(self.name)
@@ -306,10 +311,10 @@ class Topic:
             self.touch()
         self.trim()
 
-    def reader_cursor(self, schema: object) -> ReaderCursor:
+    def reader_cursor(self, schema: object, read_compacted: bool = False) -> ReaderCursor:
         from pulsarx.broker.topics.reader_cursor import ReaderCursor
 
-        made = ReaderCursor(self, schema)
+        made = ReaderCursor(self, schema, read_compacted)
         with self.lock:
             self.check_not_gone()
             self.touch()
@@ -346,6 +351,21 @@ class Topic:
     def trim(self) -> list[int]:
         """Remove ledgers that are not needed any more; returns their ids."""
         return self.trimming.run()
+
+    # Compaction -----------------------------------------------------------------------------------
+
+    def _compacted(self) -> None:
+        """There is another compacted ledger, or none any more. The lock is held."""
+        for subscription in self.all_subscriptions():
+            subscription.ledger_changed()
+        self.ledger.tail.wake()
+
+    def compaction_status(self) -> dict[str, str]:
+        return self.compaction.status()
+
+    @property
+    def compaction_failed_ms(self) -> int:
+        return self.compaction.failed_ms
 
     # Deduplication --------------------------------------------------------------------------------
 
@@ -529,6 +549,7 @@ class Topic:
         # Not under the lock: callbacks of what is still on its way may want it.
         for producer in self.producers.end():
             attempt(producer.shut)  # what it had not sent its callbacks and senders are told
+        self.compaction.stop()
         with self.lock:
             self.trimming.close()
             for cursor in [] if self._reader_cursors is None else self._reader_cursors.members():
@@ -543,13 +564,14 @@ class Topic:
     # Emptying -------------------------------------------------------------------------------------
 
     def truncate(self) -> list[int]:
-        """Acknowledge on every subscription what is there, and remove it, whatever retention says;
-        the ids of the ledgers that went. A leased one stays, with those behind it. What is
-        published meanwhile stays."""
+        """Acknowledge on every subscription what is there, and remove it, whatever retention says,
+        with what compaction left; the ids of the ledgers that went. A leased one stays, with those
+        behind it. What is published meanwhile stays."""
         last_id = self.ledger.cut()
         self.runtime.background.wait()  # for ledgers that are just being sealed
         with self.lock:
             self.check_not_gone()
+            self.compaction.forget()
             ledgers = [
                 each
                 for each in self.ledger.ledgers()
@@ -579,6 +601,7 @@ class Topic:
         # Not under the lock: callbacks of what is still on its way may want it.
         for producer in self.producers.open_producers():
             producer.shut()
+        self.compaction.stop()
         with self.lock:
             for subscription in self.all_subscriptions():
                 subscription.close()

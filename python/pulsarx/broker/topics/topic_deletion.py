@@ -110,11 +110,6 @@ class TopicDeletion:
         remove_files(self._runtime, self._records, with_cursors=False, kept=kept)
 
 
-def finish_deletions(runtime: BrokerRuntime) -> None:
-    """Remove the files of topics that an earlier owner deleted. A job of the background."""
-    remove_files(runtime, list(runtime.catalogue.state.deletions.values()), with_cursors=True)
-
-
 def remove_files(
     runtime: BrokerRuntime,
     records: list[DeletionRecord],
@@ -149,12 +144,15 @@ def _remove(runtime: BrokerRuntime, record: DeletionRecord, cursors: dict[int, l
         path = runtime.directory.ledger_path(ledger_id)
         if path is None or not os.path.exists(path):
             continue
-        if _is_its_ledger(runtime, record.topic, path, LedgerRecord(ledger_id, uuid)):
+        # What a compaction had only begun to write may be no ledger yet.
+        begun = record.topic_id == ledger_id
+        if _is_its_ledger(runtime, record.topic, path, LedgerRecord(ledger_id, uuid), begun):
             paths.append(path)
         else:
             kept = runtime.directory.set_aside(path)
             logger().error(
-                "%s was deleted; %s is no ledger of it that can be read and is kept as %s",
+                "%s: %s, which was to be removed, is no ledger of it that can be read and is kept "
+                "as %s",
                 record.topic, path, kept,
             )  # fmt: skip
     sequences = snapshot_path(runtime, record.topic_id)
@@ -167,15 +165,19 @@ def _remove(runtime: BrokerRuntime, record: DeletionRecord, cursors: dict[int, l
             continue
         except OSError as error:
             whole = False
-            logger().warning("%s was deleted, and a file of it stays: %s", record.topic, error)
+            logger().warning(
+                "%s: a file of it that was to be removed stays: %s", record.topic, error
+            )
         folders.append(os.path.dirname(path))
     flush_directories(files, folders)
     return whole
 
 
-def _is_its_ledger(runtime: BrokerRuntime, topic: str, path: str, ledger: LedgerRecord) -> bool:
+def _is_its_ledger(
+    runtime: BrokerRuntime, topic: str, path: str, ledger: LedgerRecord, begun: bool
+) -> bool:
     try:
-        return look_at(topic, path, ledger, runtime.directory.folder_id) != DAMAGED
+        return look_at(topic, path, ledger, runtime.directory.folder_id) != DAMAGED or begun
     except ForeignLedger:
         return False
 

@@ -11,6 +11,7 @@ from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.policies.creation import topic_creation
+from pulsarx.broker.topics.compaction_monitor import CompactionMonitor
 from pulsarx.broker.topics.deduplication import forget_snapshot, snapshot_path
 from pulsarx.broker.topics.inactivity import Inactivity
 from pulsarx.broker.topics.partitioned_topic import (
@@ -50,6 +51,8 @@ class TopicDirectory:
         self._inactivity = Inactivity(runtime, self)
         self._checks = PolicyChecks(runtime, self._kept_topics, self._inactivity)
         self._checks.look_for_inactive()
+        self.compaction_monitor = CompactionMonitor(runtime, self._kept_topics)
+        self.compaction_monitor.arm()
 
     def watch(self, follower: Any) -> None:
         """Call follower.created(name) after each creation of a topic, with or without partitions,
@@ -428,6 +431,11 @@ class TopicDirectory:
                     topic.partition(each).producers.reserve(topic.holder_name, holder)
         self._inactivity.note(topic.name)
         topic.has_grown(partition_count)
+
+    def policy_was_set(self) -> None:
+        """Of those that are asked for when they matter."""
+        with self._lock:
+            self.compaction_monitor.arm()
 
     def apply_message_policies(self, target: str) -> None:
         """Have the policies of a namespace, or of a topic with its partitions, be in force on the

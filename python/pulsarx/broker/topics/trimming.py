@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.subscriptions.subscription import Subscription
+    from pulsarx.broker.topics.compaction import TopicCompaction
     from pulsarx.clock import Timer
 
 
@@ -31,11 +32,13 @@ class Trimming:
         durable: Callable[[], list[Subscription]],
         everyone: Callable[[], list[Subscription]],
         before: Callable[[list[int]], None],
+        compaction: TopicCompaction,
     ) -> None:
         """lock: of the topic, so that no subscription comes while it is decided what goes.
         durable: the subscriptions that hold ledgers; everyone: those that are told. before: called
         with the ids of ledgers that go."""
         self._before = before
+        self._compaction = compaction
         self._topic = topic
         self._runtime = runtime
         self._ledger = ledger
@@ -67,7 +70,7 @@ class Trimming:
             held_from = min((each.mark_delete()[0] for each in subscriptions), default=1 << 63)
             now_ms = self._runtime.clock.now_ms()
             leased_from, leased_ms = self._runtime.catalogue.state.leased_from(self._topic, now_ms)
-            held_from = min(held_from, leased_from)
+            held_from = min(held_from, leased_from, self._compaction.held_from())
             removed = removable(self._ledger.ledgers(), held_from, policies.retention, now_ms)
             if removed:
                 removed = self.remove(removed)

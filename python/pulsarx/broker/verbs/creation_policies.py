@@ -7,6 +7,7 @@ from functools import partial
 
 from pulsarx.broker.policies.creation import NAMESPACE_POLICIES, TOPIC_POLICIES
 from pulsarx.broker.policies.message_policies import CHECKS, INACTIVE_TOPICS, check_no_conflict
+from pulsarx.broker.topics.compaction_monitor import POLICY as COMPACTION_THRESHOLD
 from pulsarx.broker.verbs.verb import Verb
 from pulsarx.topic_name import TopicName, check_keeps_messages
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.faces import OpenFolder
 
+_OF_KEPT_MESSAGES = {*CHECKS, COMPACTION_THRESHOLD} - {INACTIVE_TOPICS}
+
 
 def set_namespace_policy(broker: Broker, namespace: str, policy: dict[str, Any]) -> None:
     """policy: its name and its value; None takes it away."""
@@ -26,6 +29,7 @@ def set_namespace_policy(broker: Broker, namespace: str, policy: dict[str, Any])
     broker.policies.set_namespace_policy(namespace, name, value, check)
     if name in CHECKS:
         broker.topics.apply_message_policies(namespace)
+    broker.topics.policy_was_set()
 
 
 def set_topic_policy(broker: Broker, topic: str, policy: dict[str, Any]) -> None:
@@ -33,11 +37,12 @@ def set_topic_policy(broker: Broker, topic: str, policy: dict[str, Any]) -> None
     OperationNotSupported: it is about kept messages, and the topic is non-persistent."""
     name, value = _checked({**TOPIC_POLICIES, **CHECKS}, policy)
     full = TopicName.of(topic).partitioned_name
-    if name in CHECKS and name != INACTIVE_TOPICS:
+    if name in _OF_KEPT_MESSAGES:
         check_keeps_messages(TopicName.of(topic))
     broker.policies.set_topic_policy(full, name, value, _check(broker, f"set {name} of {full}"))
     if name in CHECKS:
         broker.topics.apply_message_policies(full)
+    broker.topics.policy_was_set()
 
 
 def _check(broker: Broker, what: str) -> Callable[[dict[str, Any]], None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
-from pulsarx.broker.verbs.subscriptions import topics_of
+from pulsarx.broker.verbs.subscriptions import kept_topics_of, topics_of
 from pulsarx.broker.verbs.verb import Verb
 from pulsarx.topic_name import TopicName, check_keeps_messages, is_system_topic
 
@@ -163,6 +163,32 @@ def unload(broker: Broker, topic: str) -> None:
         broker.topics.unload(TopicName.of(each.name))
 
 
+# Compacting ---------------------------------------------------------------------------------------
+
+
+def trigger_compaction(broker: Broker, topic: str) -> None:
+    """Of a partitioned topic, each partition. NotAllowedError: a compaction goes on."""
+    topics = kept_topics_of(broker, topic)
+    for each in topics:
+        each.compaction.check_idle()
+    for each in topics:
+        each.compaction.trigger()
+
+
+def compaction_status(folder: OpenFolder, topic: str) -> dict[str, str]:
+    """Of a partitioned topic: RUNNING or ERROR where one partition is, else SUCCESS where one
+    is."""
+    name = check_keeps_messages(_existing(folder, topic))
+    count = partition_count_of(folder.catalogue.state, name)
+    names = [TopicName.of(each) for each in partition_names(name, count)] if count else [name]
+    found = [folder.topic(each, create=False).compaction_status() for each in names]
+    for status in ("RUNNING", "ERROR", "SUCCESS"):
+        for each in found:
+            if each["status"] == status:
+                return each
+    return found[0]
+
+
 # Looking ------------------------------------------------------------------------------------------
 
 
@@ -244,6 +270,8 @@ VERBS = {
     "topics.terminate": Verb(terminate, _TOPIC),
     "topics.truncate": Verb(truncate, _TOPIC, removes=True),
     "topics.unload": Verb(unload, _TOPIC),
+    "topics.trigger_compaction": Verb(trigger_compaction, _TOPIC),
+    "topics.compaction_status": Verb(compaction_status, _TOPIC, reads=True),
     "topics.get_last_message_id": Verb(get_last_message_id, _TOPIC, reads=True),
     "topics.get_backlog_size": Verb(get_backlog_size, {**_TOPIC, "message_id": str}, reads=True),
     "topics.stats": Verb(stats, _TOPIC, reads=True),

@@ -1,0 +1,100 @@
+"""The positions of a topic as those see them that read it compacted: as LedgerList, except that the
+survivors of ledgers that were trimmed are there, and that others are not."""
+
+from __future__ import annotations
+
+from pulsarx._pycore.message.message_id import MessageId
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pulsarx._pycore.ledger.compacted_ledger import CompactedLedger
+    from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
+
+
+class CompactedView:
+    """Finds positions. Any thread may call."""
+
+    __slots__ = ("_ledgers",)
+
+    def __init__(self, ledgers: LedgerList) -> None:
+        self._ledgers = ledgers
+
+    def compacted_ledger(self) -> CompactedLedger | None:
+        """See LedgerList."""
+        return self._ledgers.compacted_ledger()
+
+    def first_position(self) -> Position:
+        """Of the first survivor, or in front of what was not compacted yet."""
+        compacted = self._ledgers.compacted_ledger()
+        if compacted is None:
+            return self._ledgers.first_position()
+        record = self._ledgers.compaction()
+        if record is not None and record.ledgers:
+            # Of one that cannot be read, too: its reader is told.
+            return min((record.ledgers[0][0], 0), record.horizon)
+        return compacted.horizon_ledger_id, compacted.horizon_message
+
+    def end_position(self) -> Position:
+        return self._ledgers.end_position()
+
+    def last_message_id(self) -> MessageId:
+        """Of the last message that is not compacted away; (-1,-1,-1,-1) when there is none."""
+        last: MessageId = self._ledgers.last_message_id()  # it refreshes what others own
+        record = self._ledgers.compaction()
+        if record is None or self._ledgers.end_position() > record.horizon:
+            return last
+        if not record.last:
+            return MessageId()
+        ledger_id, entry_id, batch_index = record.last
+        return MessageId(self._ledgers.partition, ledger_id, entry_id, batch_index)
+
+    def _trimmed(self, message_id: MessageId) -> CompactedLedger | None:
+        """The compacted ledger, if it may hold the id and the topic's ledgers do not."""
+        compacted = self._ledgers.compacted_ledger()
+        ledger_id = message_id.ledger_id()
+        if compacted is None or not 0 <= ledger_id <= compacted.horizon_ledger_id:
+            return None
+        return None if self._ledgers.has_ledger(ledger_id) else compacted
+
+    def position_of(self, message_id: MessageId, inclusive: bool) -> Position:
+        """As LedgerList; what was compacted away begins with the next survivor."""
+        if message_id.ledger_id() < 0:
+            return self.first_position()
+        compacted = self._trimmed(message_id)
+        if compacted is None:
+            return self._ledgers.position_of(message_id, inclusive)
+        entry_id, batch_index = message_id.entry_id(), message_id.batch_index()
+        place = compacted.place_of_entry(message_id.ledger_id(), max(entry_id, 0))
+        if place is None:
+            return compacted.horizon_ledger_id, compacted.horizon_message
+        ledger_id, found_id, first, count = place
+        if (ledger_id, found_id) != (message_id.ledger_id(), entry_id):
+            return ledger_id, first
+        if batch_index < 0:
+            return ledger_id, first if inclusive else first + count
+        return ledger_id, first + min(batch_index + (not inclusive), count)
+
+    def position_at_time(self, publish_time_ms: int) -> Position:
+        """As LedgerList."""
+        found = self._ledgers.position_at_time(publish_time_ms)
+        compacted = self._ledgers.compacted_ledger()
+        first, _ = self._ledgers.first_position()
+        if compacted is not None:
+            place = compacted.place_at_time(publish_time_ms)
+            if place is not None and (not first or place[0] < first):
+                return place[0], place[2]
+        return found
+
+    def locate_for_acknowledgement(self, message_id: object) -> tuple[int, int, int]:
+        """As LedgerList."""
+        if isinstance(message_id, MessageId):
+            compacted = self._trimmed(message_id)
+            entry_id, batch_index = message_id.entry_id(), message_id.batch_index()
+            if compacted is not None and entry_id >= 0:
+                place = compacted.place_of_entry(message_id.ledger_id(), entry_id)
+                if place is not None and place[:2] == (message_id.ledger_id(), entry_id):
+                    if batch_index < 0:
+                        return place[0], place[2], place[3]
+                    if batch_index < place[3]:
+                        return place[0], place[2] + batch_index, 1
+        return self._ledgers.locate_for_acknowledgement(message_id)

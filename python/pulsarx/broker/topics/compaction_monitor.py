@@ -1,0 +1,66 @@
+"""Compacts open topics by themselves: every 60 seconds those of which more was published since the
+last compaction than their threshold says."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.broker.policies.creation import policy_in_force
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsarx.broker.runtime import BrokerRuntime
+    from pulsarx.broker.topics.topic import Topic
+    from pulsarx.clock import Timer
+
+POLICY = "compaction_threshold"
+_INTERVAL_MS = 60_000
+
+
+class CompactionMonitor:
+    """Any thread may call. Its timer runs only while a threshold is set anywhere."""
+
+    def __init__(self, runtime: BrokerRuntime, open_topics: Callable[[], list[Topic]]) -> None:
+        self._runtime = runtime
+        self._open_topics = open_topics
+        self._timer: Timer | None = None
+        self._closed = False
+
+    def arm(self) -> None:
+        """Look in 60 seconds, if there is a threshold. The caller orders calls."""
+        if self._timer is None and not self._closed and self._has_threshold():
+            self._timer = self._runtime.clock.call_after(_INTERVAL_MS, self._due)
+
+    def _has_threshold(self) -> bool:
+        state = self._runtime.catalogue.state
+        return bool(
+            self._runtime.options.broker_service_compaction_threshold_in_bytes
+            or any(POLICY in policies for policies in list(state.namespaces.values()))
+            or any(POLICY in topic.policies for topic in list(state.topics.values()))
+        )
+
+    def _due(self) -> None:
+        self._runtime.background.post(self._look)
+
+    def _look(self) -> None:
+        for topic in self._open_topics():
+            try:
+                topic.compaction.trigger_above(self._threshold(topic.name))
+            except (errors.TopicNotFound, errors.StorageError):
+                continue  # it goes; or its ledgers cannot be read, which others are told
+        self._timer = None
+        self.arm()
+
+    def _threshold(self, topic: str) -> int:
+        """In bytes; 0: it is compacted only when that is asked for."""
+        found = policy_in_force(self._runtime.policies, topic, POLICY)
+        options = self._runtime.options
+        return int(options.broker_service_compaction_threshold_in_bytes if found is None else found)
+
+    def close(self) -> None:
+        """Look no more."""
+        self._closed = True
+        timer = self._timer
+        if timer is not None:
+            timer.cancel()

@@ -1,0 +1,543 @@
+# cython: language_level=3
+"""Body of key_compaction.pxd."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memset
+
+from pulsarx import errors
+from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
+from pulsarx._core.byte_reader cimport (
+    ByteReader, byte_reader_block, byte_reader_start, byte_reader_varint,
+)
+from pulsarx._core.byte_writer cimport (
+    ByteWriter, byte_writer_bytes, byte_writer_start, byte_writer_u32_be, byte_writer_varint,
+)
+from pulsarx._core.compacted_entry cimport (
+    COMPACTED_HEADER_SIZE, CompactedPlace, compacted_entry_encode,
+)
+from pulsarx._core.crc32c cimport crc32c
+from pulsarx._core.entry_frame cimport ENTRY_REWRITTEN, EntryFrame
+from pulsarx._core.key_positions cimport (
+    key_positions_fetch_record, key_positions_fetch_slot, key_positions_find, key_positions_free,
+    key_positions_hash, key_positions_init, key_positions_put,
+)
+from pulsarx._core.ledger_append cimport ledger_append_entry
+from pulsarx._core.limits cimport ENTRY_FRAME_SIZE, ENTRY_SIZE_MAX
+from pulsarx._core.message_metadata cimport EntryParts, entry_count_holds, entry_decode
+from pulsarx._core.proto_field cimport proto_field_skip, proto_field_tag
+from pulsarx._core.single_metadata cimport (
+    METADATA_BATCH, METADATA_COMPACTED_OUT, METADATA_MARKER, METADATA_NULL_VALUE,
+    METADATA_PARTITION_KEY, METADATA_SEQUENCE_ID, METADATA_UUID, SingleMetadata,
+    single_metadata_decode,
+)
+from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK, STATUS_TOO_LARGE
+from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_DAMAGE, READ_NOTHING
+from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
+
+cdef enum:
+    TAG_PARTITION_KEY = 0x12             # of SingleMessageMetadata
+    TAG_PAYLOAD_SIZE = 0x18
+    TAG_UNCOMPRESSED_SIZE = 0x48         # of MessageMetadata: field 9
+    TAG_ENCRYPTION_KEYS = 0x6A           # field 13
+    TAG_UUID = 0xD2                      # field 26
+    TAG_CHUNK_COUNT = 0xD8               # field 27
+    TAG_CHUNK_ID = 0xE8                  # field 29
+    KEYS_AHEAD = 64                      # whose memory is fetched together
+    TAKEN_OUT_SIZE = 8                   # of a message that is taken out, with its size
+    VARINT_ROOM = 16
+    ENTRY_HEADER_SIZE = 10               # magic, checksum, size of the metadata
+    PADDING = 8                          # behind an entry, for the ledger
+
+# payload_size 0, compacted_out 1
+cdef const uint8_t* TAKEN_OUT = b"\x00\x00\x00\x04\x18\x00\x20\x01"
+
+
+cdef class KeyCompaction:
+    """See the pxd."""
+
+    def __cinit__(self):
+        key_positions_init(&self.keys, 0)
+        key_positions_init(&self.chunked, 0)
+
+    def __init__(self, *, end: tuple[int, int], retain_null_key: bool, seed: int, decompress,
+                 compress, decompressed_size_max: int) -> None:
+        """end: the position of the topic that both passes go to. seed: a random number.
+        decompress: (kind, data, uncompressed size, limit) -> bytes; compress: (kind, data)."""
+        self.end_ledger_id, self.end_message = end
+        self.retain_null_key = retain_null_key
+        self.keys.seed = seed
+        self.chunked.seed = seed
+        self.decompress = decompress
+        self.compress = compress
+        self.decompressed_size_max = decompressed_size_max
+        self.last_batch_index = -1
+        self.ledgers = []
+
+    def __dealloc__(self):
+        key_positions_free(&self.keys)
+        key_positions_free(&self.chunked)
+        free(self.messages)
+        free(self.room)
+
+    @property
+    def key_count(self) -> int:
+        """Distinct keys, those that were removed included."""
+        return self.keys.key_count
+
+    @property
+    def memory_size(self) -> int:
+        """Bytes that the keys take."""
+        return self.keys.memory_size + self.chunked.memory_size
+
+    @property
+    def last(self) -> tuple[int, int, int] | None:
+        """Ledger id, entry id and batch index of the last survivor."""
+        if self.last_ledger_id == 0:
+            return None
+        return self.last_ledger_id, self.last_entry_id, self.last_batch_index
+
+    # The passes -----------------------------------------------------------------------------------
+
+    def scan(self, LedgerReader reader not None, entry_count: int) -> bool:
+        """Note the last message of each key, of so many entries more; False: all was read."""
+        cdef EntryParts parts
+        cdef uint64_t ledger_id
+        cdef uint64_t first
+        cdef int kind
+        cdef int status
+        cdef uint32_t left = entry_count
+        while left:
+            left -= 1
+            if not self.next_entry(reader):
+                return False
+            kind = self.look_into(reader, &parts)
+            self.scanned_count += reader.c_frame.message_count
+            if kind == KIND_MESSAGES or kind == KIND_CHUNK:
+                ledger_id = reader.span.ledger_id
+                first = reader.c_frame.first_message
+                with nogil:
+                    status = self.note_keys(ledger_id, first, kind)
+                if status != STATUS_OK:
+                    raise_status(status, 0, f"keep {self.keys.key_count} keys of "
+                                            f"{reader.topic_name} in memory")
+        return True
+
+    def copy(self, LedgerReader reader not None, LedgerWriter writer not None,
+             entry_count: int) -> bool:
+        """Store what survives of so many entries more; False: all was read."""
+        cdef EntryParts parts
+        cdef uint64_t ledger_id
+        cdef uint64_t first
+        cdef uint32_t survivors
+        cdef uint32_t count
+        cdef uint32_t index
+        cdef uint32_t last
+        cdef int kind
+        cdef uint32_t left = entry_count
+        cdef list row = self.ledgers[len(self.ledgers) - 1] if self.ledgers else None
+        while left:
+            left -= 1
+            if not self.next_entry(reader):
+                return False
+            kind = self.look_into(reader, &parts)
+            if kind == KIND_NOTHING:
+                continue
+            ledger_id = reader.span.ledger_id
+            first = reader.c_frame.first_message
+            count = reader.c_frame.message_count
+            last = count - 1
+            survivors = count
+            if kind != KIND_WHOLE:
+                with nogil:
+                    survivors = self.choose(ledger_id, first, kind)
+                if survivors == 0:
+                    continue
+                for index in range(self.message_count):
+                    if self.messages[index].survives:
+                        last = index
+            if survivors == count or not self.needs_rewrite():
+                self.store(reader, writer, survivors, reader.c_entry, reader.c_frame.entry_size,
+                           reader.c_frame.flags)
+            else:
+                self.store_rewritten(reader, writer, survivors, &parts)
+            self.kept_count += survivors
+            self.last_ledger_id = ledger_id
+            self.last_entry_id = reader.c_frame.entry_id
+            self.last_batch_index = -1
+            if kind == KIND_MESSAGES and parts.metadata.flags & METADATA_BATCH or (
+                    kind == KIND_WHOLE and count > 1):
+                self.last_batch_index = last
+            if row is None or row[0] != ledger_id:
+                row = [ledger_id, 0]
+                self.ledgers.append(row)
+            row[1] = first + last + 1
+        return True
+
+    cdef bint needs_rewrite(self) noexcept:
+        """Whether a message is to be taken out of the batch that is still in it."""
+        cdef uint32_t index
+        for index in range(self.message_count):
+            if not self.messages[index].survives and not self.messages[index].taken_out:
+                return True
+        return False
+
+    cdef bint next_entry(self, LedgerReader reader) except -1:
+        cdef int step = reader.next_entry()
+        if step == READ_NOTHING:
+            return False
+        if step == READ_DAMAGE:
+            raise errors.CorruptDataError(reader.damage_text(
+                f"{reader.lost_end - reader.lost_first} messages cannot be compacted"))
+        if reader.span.ledger_id > self.end_ledger_id or (
+                reader.span.ledger_id == self.end_ledger_id
+                and reader.c_frame.first_message >= self.end_message):
+            reader.unread()
+            return False
+        return True
+
+    # Entries --------------------------------------------------------------------------------------
+
+    cdef int look_into(self, LedgerReader reader, EntryParts* parts) except -1:
+        """Fill `messages`; an EntryKind."""
+        cdef int status = entry_decode(reader.c_entry, reader.c_frame.entry_size, False, parts)
+        cdef bint is_encrypted = False
+        cdef bint is_batch
+        cdef uint32_t count
+        self.plain = None
+        self.message_count = 0
+        if status == STATUS_OK and not entry_count_holds(parts, reader.c_frame.message_count):
+            status = STATUS_CORRUPT
+        if status == STATUS_OK:
+            status = extras_decode(parts.encoded_metadata, parts.encoded_metadata_size,
+                                   &is_encrypted, &self.uuid, &self.uuid_size,
+                                   &self.is_last_chunk)
+        if status != STATUS_OK:
+            return KIND_WHOLE
+        if parts.metadata.flags & METADATA_MARKER:
+            return KIND_NOTHING
+        is_batch = parts.metadata.flags & METADATA_BATCH != 0
+        if is_batch and is_encrypted:
+            return KIND_WHOLE
+        count = reader.c_frame.message_count
+        self.reserve_messages(count)
+        if not is_batch:
+            memset(&self.messages[0], 0, sizeof(CompactedMessage))
+            if parts.metadata.flags & METADATA_PARTITION_KEY:
+                self.messages[0].key = parts.metadata.partition_key
+                self.messages[0].key_size = parts.metadata.partition_key_size
+            self.messages[0].is_removal = parts.metadata.flags & METADATA_NULL_VALUE != 0 or (
+                parts.metadata.uncompressed_size == 0 if parts.metadata.compression
+                else parts.payload_size == 0)
+            self.message_count = 1
+            return KIND_CHUNK if parts.metadata.flags & METADATA_UUID else KIND_MESSAGES
+        self.payload = parts.payload
+        self.payload_size = parts.payload_size
+        if parts.metadata.compression:
+            try:
+                self.plain = self.decompress(
+                    parts.metadata.compression, parts.payload[:parts.payload_size],
+                    parts.metadata.uncompressed_size, self.decompressed_size_max)
+            except (errors.CorruptDataError, errors.UnreadableEntryError):
+                return KIND_WHOLE
+            self.payload = <const uint8_t*>PyBytes_AS_STRING(self.plain)
+            self.payload_size = <uint32_t>PyBytes_GET_SIZE(self.plain)
+        with nogil:
+            status = batch_messages(self.payload, self.payload_size, count, self.messages)
+        if status != STATUS_OK:
+            return KIND_WHOLE
+        self.message_count = count
+        return KIND_MESSAGES
+
+    cdef int reserve_messages(self, uint32_t count) except -1:
+        cdef CompactedMessage* grown
+        if count <= self.message_capacity:
+            return 0
+        grown = <CompactedMessage*>realloc(self.messages, count * sizeof(CompactedMessage))
+        if grown == NULL:
+            raise MemoryError(f"compact a batch of {count} messages: out of memory")
+        self.messages = grown
+        self.message_capacity = count
+        return 0
+
+    cdef int reserve_room(self, uint64_t size) except -1:
+        cdef uint8_t* grown
+        if size <= self.room_size:
+            return 0
+        grown = <uint8_t*>realloc(self.room, size + size // 2)
+        if grown == NULL:
+            raise MemoryError(f"compact an entry of {size} bytes: out of memory")
+        self.room = grown
+        self.room_size = size + size // 2
+        return 0
+
+    cdef void fetch_keys(self, uint32_t start, uint32_t end) noexcept nogil:
+        """Bring near what the keys of some messages need."""
+        cdef uint32_t index
+        cdef CompactedMessage* each
+        for index in range(start, end):
+            each = &self.messages[index]
+            if each.key != NULL:
+                each.hash = key_positions_hash(&self.keys, each.key, each.key_size)
+                key_positions_fetch_slot(&self.keys, each.hash)
+        for index in range(start, end):
+            each = &self.messages[index]
+            if each.key != NULL:
+                key_positions_fetch_record(&self.keys, each.hash)
+
+    cdef int note_keys(self, uint64_t ledger_id, uint64_t first, int kind) noexcept nogil:
+        cdef uint32_t index
+        cdef CompactedMessage* each
+        cdef int status
+        if kind == KIND_CHUNK:
+            # The message is where its last piece is.
+            if not self.is_last_chunk:
+                return STATUS_OK
+            status = key_positions_put(
+                &self.chunked, key_positions_hash(&self.chunked, self.uuid, self.uuid_size),
+                self.uuid, self.uuid_size, ledger_id, first)
+            if status != STATUS_OK:
+                return status
+        for index in range(self.message_count):
+            if index % KEYS_AHEAD == 0:
+                self.fetch_keys(index, min(index + KEYS_AHEAD, self.message_count))
+            each = &self.messages[index]
+            if each.key == NULL or each.taken_out:
+                continue
+            status = key_positions_put(&self.keys, each.hash, each.key, each.key_size,
+                                       0 if each.is_removal else ledger_id, first + index)
+            if status != STATUS_OK:
+                return status
+        return STATUS_OK
+
+    cdef uint32_t choose(self, uint64_t ledger_id, uint64_t first, int kind) noexcept nogil:
+        """Mark the survivors among `messages`; how many there are."""
+        cdef uint64_t at_ledger = 0
+        cdef uint64_t at_message = 0
+        cdef uint32_t index
+        cdef uint32_t found = 0
+        cdef CompactedMessage* each
+        if kind == KIND_CHUNK:
+            # A message whose last piece did not come yet stays whole.
+            if not key_positions_find(
+                    &self.chunked, key_positions_hash(&self.chunked, self.uuid, self.uuid_size),
+                    self.uuid, self.uuid_size, &ledger_id, &first):
+                self.messages[0].survives = True
+                return 1
+        for index in range(self.message_count):
+            if index % KEYS_AHEAD == 0:
+                self.fetch_keys(index, min(index + KEYS_AHEAD, self.message_count))
+            each = &self.messages[index]
+            if each.taken_out:
+                each.survives = False
+            elif each.key == NULL:
+                each.survives = self.retain_null_key
+            else:
+                each.survives = key_positions_find(
+                    &self.keys, each.hash, each.key, each.key_size, &at_ledger, &at_message
+                ) and at_ledger == ledger_id and at_message == first + index
+            found += each.survives
+        return found
+
+    # Writing --------------------------------------------------------------------------------------
+
+    cdef int store(self, LedgerReader reader, LedgerWriter writer, uint32_t survivors,
+                   const uint8_t* entry, uint32_t size, uint32_t flags) except -1:
+        """entry: may be in `room`, where it belongs."""
+        cdef uint64_t total = <uint64_t>size + COMPACTED_HEADER_SIZE
+        cdef CompactedPlace place
+        cdef EntryFrame frame
+        cdef uint64_t offset = 0
+        cdef uint8_t* data
+        cdef int status
+        if total > ENTRY_SIZE_MAX:
+            raise_status(STATUS_TOO_LARGE, 0, f"compact an entry of {size} bytes")
+        self.reserve_room(ENTRY_FRAME_SIZE + total + PADDING)
+        data = self.room + ENTRY_FRAME_SIZE
+        place.ledger_id = reader.span.ledger_id
+        place.entry_id = reader.c_frame.entry_id
+        place.first_message = reader.c_frame.first_message
+        place.message_count = reader.c_frame.message_count
+        frame = reader.c_frame
+        frame.entry_size = <uint32_t>total
+        frame.message_count = survivors
+        frame.flags = flags
+        with nogil:
+            if entry != data + COMPACTED_HEADER_SIZE:
+                memcpy(data + COMPACTED_HEADER_SIZE, entry, size)
+            compacted_entry_encode(&place, data, frame.entry_size)
+            status = ledger_append_entry(&writer.c_ledger, &frame, data, NULL, NULL, &offset)
+        if status != STATUS_OK:
+            writer.c_raise(status, f"append {total} bytes to")
+        return 0
+
+    cdef int store_rewritten(self, LedgerReader reader, LedgerWriter writer, uint32_t survivors,
+                             const EntryParts* parts) except -1:
+        """Store a batch in which the others are marked as taken out."""
+        cdef uint64_t size = 0
+        cdef uint64_t head = ENTRY_FRAME_SIZE + COMPACTED_HEADER_SIZE
+        cdef uint32_t index
+        cdef uint32_t metadata_size = 0
+        cdef uint32_t checksum
+        cdef uint8_t* payload
+        cdef uint8_t* entry
+        cdef bytes packed = None
+        cdef int status
+        cdef ByteWriter room
+        for index in range(self.message_count):
+            size += self.messages[index].size if self.messages[index].survives else (
+                <uint64_t>TAKEN_OUT_SIZE)
+        head += ENTRY_HEADER_SIZE + <uint64_t>parts.encoded_metadata_size + VARINT_ROOM
+        if head + size > ENTRY_SIZE_MAX:
+            raise_status(STATUS_TOO_LARGE, 0, f"compact a batch of {size} bytes")
+        self.reserve_room(head + size + PADDING)
+        payload = self.room + head
+        with nogil:
+            payload_write(self.messages, self.message_count, payload)
+        if parts.metadata.compression:
+            packed = self.compress(parts.metadata.compression,
+                                   PyBytes_FromStringAndSize(<const char*>payload,
+                                                             <Py_ssize_t>size))
+            self.reserve_room(head + <uint64_t>PyBytes_GET_SIZE(packed) + PADDING)
+        entry = self.room + ENTRY_FRAME_SIZE + COMPACTED_HEADER_SIZE
+        status = metadata_write(parts.encoded_metadata, parts.encoded_metadata_size,
+                                <uint32_t>size, entry + ENTRY_HEADER_SIZE, &metadata_size)
+        if status != STATUS_OK:
+            raise_status(status, 0, f"write entry {reader.c_frame.entry_id} anew")
+        payload = entry + ENTRY_HEADER_SIZE + metadata_size
+        with nogil:
+            if packed is None:
+                payload_write(self.messages, self.message_count, payload)
+        if packed is not None:
+            size = <uint64_t>PyBytes_GET_SIZE(packed)
+            memcpy(payload, PyBytes_AS_STRING(packed), size)
+        size += ENTRY_HEADER_SIZE + <uint64_t>metadata_size
+        byte_writer_start(&room, entry + 6, 4)
+        byte_writer_u32_be(&room, metadata_size)
+        checksum = crc32c(0, entry + 6, size - 6)
+        entry[0] = 0x0E
+        entry[1] = 0x01
+        byte_writer_start(&room, entry + 2, 4)
+        byte_writer_u32_be(&room, checksum)
+        return self.store(reader, writer, survivors, entry, <uint32_t>size,
+                          reader.c_frame.flags | ENTRY_REWRITTEN)
+
+
+cdef void payload_write(const CompactedMessage* messages, uint32_t count,
+                        uint8_t* at) noexcept nogil:
+    cdef uint32_t index
+    for index in range(count):
+        if messages[index].survives:
+            memcpy(at, messages[index].start, messages[index].size)
+            at += messages[index].size
+        else:
+            memcpy(at, TAKEN_OUT, TAKEN_OUT_SIZE)
+            at += TAKEN_OUT_SIZE
+
+
+cdef int metadata_write(const uint8_t* data, uint32_t size, uint32_t uncompressed_size,
+                        uint8_t* room, uint32_t* written) noexcept nogil:
+    """Copy the fields of a MessageMetadata, known or not, with another uncompressed size where it
+    has one."""
+    cdef ByteReader reader
+    cdef ByteWriter writer
+    cdef const uint8_t* start
+    cdef uint32_t tag = 0
+    cdef int status
+    byte_reader_start(&reader, data, size)
+    byte_writer_start(&writer, room, <size_t>size + VARINT_ROOM)
+    while reader.at < reader.end:
+        start = reader.at
+        status = proto_field_tag(&reader, &tag)
+        if status == STATUS_OK:
+            status = proto_field_skip(&reader, tag)
+        if status != STATUS_OK:
+            return status
+        if tag == TAG_UNCOMPRESSED_SIZE:
+            byte_writer_varint(&writer, TAG_UNCOMPRESSED_SIZE)
+            byte_writer_varint(&writer, uncompressed_size)
+        else:
+            byte_writer_bytes(&writer, start, reader.at - start)
+    written[0] = <uint32_t>(writer.at - room)
+    return STATUS_OK
+
+
+cdef int extras_decode(const uint8_t* data, uint32_t size, bint* is_encrypted,
+                       const uint8_t** uuid, uint32_t* uuid_size,
+                       bint* is_last_chunk) noexcept nogil:
+    """What of a MessageMetadata nobody else reads: whether it is encrypted, and of a chunk the uuid
+    and whether it is the last one."""
+    cdef ByteReader reader
+    cdef uint32_t tag = 0
+    cdef uint64_t chunk_id = 0
+    cdef uint64_t chunk_count = 0
+    cdef int status
+    is_encrypted[0] = False
+    uuid[0] = NULL
+    uuid_size[0] = 0
+    byte_reader_start(&reader, data, size)
+    while reader.at < reader.end:
+        status = proto_field_tag(&reader, &tag)
+        if status != STATUS_OK:
+            return status
+        if tag == TAG_UUID:
+            status = byte_reader_block(&reader, uuid, uuid_size)
+        elif tag == TAG_CHUNK_COUNT:
+            status = byte_reader_varint(&reader, &chunk_count)
+        elif tag == TAG_CHUNK_ID:
+            status = byte_reader_varint(&reader, &chunk_id)
+        else:
+            is_encrypted[0] |= tag == TAG_ENCRYPTION_KEYS
+            status = proto_field_skip(&reader, tag)
+        if status != STATUS_OK:
+            return status
+    is_last_chunk[0] = chunk_id + 1 >= chunk_count
+    return STATUS_OK
+
+
+cdef int batch_messages(const uint8_t* payload, uint32_t size, uint32_t count,
+                        CompactedMessage* messages) noexcept nogil:
+    """All messages of a batch. CORRUPT, TRUNCATED: they are not as many, or not whole."""
+    cdef BatchMessage found
+    cdef SingleMetadata metadata
+    cdef CompactedMessage* each
+    cdef uint32_t at = 0
+    cdef uint32_t start
+    cdef uint32_t index
+    cdef uint32_t key_size
+    cdef int status
+    for index in range(count):
+        start = at
+        status = batch_decode_next(payload, size, &at, &found)
+        if status != STATUS_OK:
+            return STATUS_CORRUPT
+        each = &messages[index]
+        each.start = payload + start
+        each.size = at - start
+        each.key = NULL
+        each.key_size = 0
+        each.is_removal = found.payload_size == 0 or found.flags & METADATA_NULL_VALUE != 0
+        each.taken_out = found.flags & METADATA_COMPACTED_OUT != 0
+        each.survives = False
+        if found.flags & METADATA_PARTITION_KEY == 0:
+            continue
+        # As our producers write it: the key is the first field, and its size one byte.
+        if found.flags & ~(<uint32_t>(METADATA_PARTITION_KEY | METADATA_SEQUENCE_ID)) == 0 and (
+                found.encoded_metadata_size >= 3
+                and found.encoded_metadata[0] == TAG_PARTITION_KEY
+                and found.encoded_metadata[1] < 0x80):
+            key_size = found.encoded_metadata[1]
+            if key_size + 2 < found.encoded_metadata_size and (
+                    found.encoded_metadata[2 + key_size] == TAG_PAYLOAD_SIZE):
+                each.key = found.encoded_metadata + 2
+                each.key_size = key_size
+                continue
+        status = single_metadata_decode(found.encoded_metadata, found.encoded_metadata_size,
+                                        &metadata)
+        if status != STATUS_OK:
+            return status
+        each.key = metadata.partition_key
+        each.key_size = metadata.partition_key_size
+    return STATUS_OK if at == size else STATUS_CORRUPT

@@ -1,0 +1,391 @@
+"""Facts about consumers and readers with is_read_compacted: the compacted ledger up to its horizon,
+then the topic, with nothing missing or twice where they meet."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from compaction_steps import compacted, pairs_of, publish, read, read_compacted
+from topic_reading import OpenClient, drain
+
+import pulsarx
+from pulsarx import BrokerOptions, ConsumerType, InitialPosition, MessageId, errors
+from pulsarx.testing import inspect
+
+BATCHED = {"batching_enabled": True}
+SMALL = BrokerOptions(managed_ledger_max_entries_per_ledger=2)
+EARLIEST = {"is_read_compacted": True, "initial_position": InitialPosition.Earliest}
+
+
+def data_of(messages: list[Any]) -> list[bytes]:
+    return [message.data() for message in messages]
+
+
+def received(consumer: Any) -> list[bytes]:
+    return data_of(drain(consumer))
+
+
+@pytest.mark.parametrize("kind", [ConsumerType.Shared, ConsumerType.KeyShared])
+def test_shared_subscriptions_do_not_read_compacted(
+    memory_client: pulsarx.Client, kind: ConsumerType
+) -> None:
+    with pytest.raises(errors.InvalidConfiguration, match="Exclusive and Failover"):
+        memory_client.subscribe("t", "s", kind, is_read_compacted=True)
+    assert memory_client.admin.topics.get_list() == []
+
+
+@pytest.mark.parametrize(
+    "topic", ["non-persistent://public/default/t", ["t", "non-persistent://a/b/c"]]
+)
+def test_topics_that_are_not_persistent_are_not_read_compacted(
+    memory_client: pulsarx.Client, topic: Any
+) -> None:
+    with pytest.raises(errors.InvalidConfiguration, match="persistent topics"):
+        memory_client.subscribe(topic, "s", is_read_compacted=True)
+
+
+@pytest.mark.parametrize("kind", [ConsumerType.Exclusive, ConsumerType.Failover])
+def test_a_consumer_reads_survivors_and_then_the_topic(
+    memory_client: pulsarx.Client, kind: ConsumerType
+) -> None:
+    publish(memory_client, [("a", b"1"), ("b", b"1"), ("a", b"2")], **BATCHED)
+    compacted(memory_client)
+    publish(memory_client, [("a", b"3"), ("a", b"4")], **BATCHED)
+    consumer = memory_client.subscribe("t", "s", kind, **EARLIEST)
+    assert received(consumer) == [b"1", b"2", b"3", b"4"]
+    publish(memory_client, [("b", b"2")])
+    assert received(consumer) == [b"2"]
+
+
+def test_what_was_acknowledged_is_skipped(open_client: OpenClient) -> None:
+    client = open_client()
+    publish(client, [(f"k{n}", b"%d" % n) for n in range(6)], **BATCHED)
+    publish(client, [("k3", b"6")])
+    compacted(client)
+    consumer = client.subscribe("t", "s", **EARLIEST)
+    first = consumer.receive_many(10, 0)
+    assert data_of(first) == [b"0", b"1", b"2", b"4", b"5", b"6"]
+    for number in (1, 3):
+        consumer.acknowledge(first[number])
+    client.close()
+    client = open_client()
+    consumer = client.subscribe("t", "s", **EARLIEST)
+    assert received(consumer) == [b"0", b"2", b"5", b"6"]
+    consumer.acknowledge_cumulative(first[4].message_id())
+    consumer.close()
+    assert received(client.subscribe("t", "s", is_read_compacted=True)) == [b"6"]
+
+
+def test_what_compaction_removed_is_no_backlog_once_it_was_passed(open_client: OpenClient) -> None:
+    client = open_client(broker_options=SMALL)
+    publish(client, [(f"k{n % 3}", b"%d" % n) for n in range(20)])
+    publish(client, [("gone", b"")])
+    compacted(client)
+    consumer = client.subscribe("t", "s", **EARLIEST)
+
+    def stats() -> dict[str, Any]:
+        found: dict[str, Any] = client.admin.topics.stats("t")["subscriptions"]["s"]
+        return found
+
+    assert stats()["msg_backlog"] > 3
+    messages = drain(consumer)
+    assert data_of(messages) == [b"17", b"18", b"19"]
+    assert (stats()["msg_backlog"], stats()["unacked_messages"]) == (3, 3)
+    consumer.acknowledge_many(messages)
+    assert stats()["msg_backlog"] == 0
+    inspect(client).settle()
+    assert len(inspect(client).ledger("t").ledgers()) <= 1
+
+
+def test_survivors_come_again_and_nothing_else(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
+) -> None:
+    publish(clocked_client, [(f"k{n % 3}", b"%d" % n) for n in range(12)], **BATCHED)
+    compacted(clocked_client)
+    consumer = clocked_client.subscribe(
+        "t", "s", ConsumerType.Failover, unacked_messages_timeout_ms=10_000, **EARLIEST
+    )
+    assert received(consumer) == [b"9", b"10", b"11"]
+    manual_clock.advance(11)
+    again = drain(consumer)
+    assert data_of(again) == [b"9", b"10", b"11"]
+    assert [message.redelivery_count() for message in again] == [1, 1, 1]
+    consumer.acknowledge_many(again)
+    manual_clock.advance(60)
+    assert received(consumer) == []
+
+
+def test_dead_letters_of_survivors_are_published(memory_client: pulsarx.Client) -> None:
+    publish(memory_client, [("a", b"1"), ("b", b"2"), ("a", b"3")], **BATCHED)
+    compacted(memory_client)
+    policy = pulsarx.ConsumerDeadLetterPolicy(max_redeliver_count=1, dead_letter_topic="dead")
+    consumer = memory_client.subscribe(
+        "t", "s", ConsumerType.Failover, dead_letter_policy=policy, **EARLIEST
+    )
+    for _ in range(3):
+        drain(consumer)
+        consumer.redeliver_unacknowledged_messages()
+    drain(consumer)
+    inspect(memory_client).settle()
+    reader = memory_client.create_reader("dead", MessageId.earliest)
+    assert data_of(read(reader)) == [b"2", b"3"]
+
+
+@pytest.mark.parametrize("trimmed", [False, True])
+def test_a_start_inside_goes_on_with_the_next_survivor(
+    open_client: OpenClient, trimmed: bool
+) -> None:
+    client = open_client(broker_options=SMALL)
+    consumer = client.subscribe("t", "s")
+    ids = publish(
+        client, [("a", b"0"), ("b", b"1"), ("a", b"2"), ("c", b"3"), ("b", b"4"), ("d", b"5")]
+    )
+    ids += publish(client, [("a", b"6"), ("e", b"7"), ("c", b"8")], **BATCHED)
+    compacted(client)  # 4 5 6 7 8 survive
+    if trimmed:
+        consumer.acknowledge_many(consumer.receive_many(100, 0))
+        inspect(client).settle()
+        assert len(inspect(client).ledger("t").ledgers()) == 1
+    publish(client, [("a", b"9")])
+    kept = [4, 5, 6, 7, 8, 9]
+    for number, start in enumerate(ids):
+        for inclusive in (False, True):
+            found = read_compacted(client, start, start_message_id_inclusive=inclusive)
+            wanted = [n for n in kept if n > number or (inclusive and n == number)]
+            assert data_of(found) == [b"%d" % n for n in wanted]
+    reader = client.create_reader("t", MessageId.earliest, is_read_compacted=True)
+    subscriber = client.subscribe("t", "compacted", **EARLIEST)
+    for number in (5, 0, 7, 3, 8):
+        wanted = [b"%d" % n for n in kept if n > number]
+        reader.seek(ids[number])
+        assert data_of(read(reader)) == wanted
+        subscriber.seek(ids[number])
+        assert received(subscriber) == wanted
+    reader.seek(MessageId.earliest)
+    assert data_of(read(reader)) == [b"%d" % n for n in kept]
+    subscriber.seek(MessageId.latest)
+    assert received(subscriber) == []
+
+
+@pytest.mark.parametrize("trimmed", [False, True])
+def test_a_time_inside_goes_on_with_the_next_survivor(
+    open_client: OpenClient, trimmed: bool
+) -> None:
+    clock = pulsarx.ManualClock(start_ms=1_000_000)
+    client = open_client(broker_options=SMALL, clock=clock)
+    holder = client.subscribe("t", "s")
+    for number in range(8):
+        publish(client, [(f"k{number % 5}", b"%d" % number)])
+        clock.advance(1)
+    compacted(client)  # 3 4 5 6 7 survive
+    if trimmed:
+        holder.acknowledge_many(holder.receive_many(100, 0))
+        inspect(client).settle()
+    reader = client.create_reader("t", MessageId.earliest, is_read_compacted=True)
+    for number in range(9):
+        reader.seek(1_000_000 + 1000 * number)
+        assert data_of(read(reader)) == [b"%d" % n for n in range(max(number, 3), 8)]
+
+
+def test_trimmed_survivors_are_held_for_a_subscription_that_reads_them(
+    open_client: OpenClient,
+) -> None:
+    client = open_client(broker_options=SMALL)
+    holder = client.subscribe("t", "s")
+    publish(client, [(f"k{n}", b"%d" % n) for n in range(10)])
+    compacted(client)
+    holder.acknowledge_many(holder.receive_many(100, 0))
+    inspect(client).settle()
+    consumer = client.subscribe("t", "late", **EARLIEST)
+    first = consumer.receive_many(4, 0)
+    consumer.acknowledge(first[0])
+    consumer.acknowledge(first[2].message_id())
+    client.close()
+    client = open_client(broker_options=SMALL)
+    publish(client, [("k1", b"new")])
+    compacted(client)  # 1 is superseded
+    consumer = client.subscribe("t", "late", is_read_compacted=True)
+    messages = drain(consumer)
+    assert data_of(messages) == [b"3", b"4", b"5", b"6", b"7", b"8", b"9", b"new"]
+    consumer.acknowledge_many(messages)
+    assert client.admin.topics.stats("t")["subscriptions"]["late"]["msg_backlog"] == 0
+    client.close()
+    client = open_client(broker_options=SMALL)
+    assert received(client.subscribe("t", "late", is_read_compacted=True)) == []
+
+
+def test_a_topic_without_any_ledger_left_is_read(open_client: OpenClient) -> None:
+    client = open_client(broker_options=SMALL)
+    holder = client.subscribe("t", "s")
+    publish(client, [("a", b"1"), ("b", b"2")])
+    compacted(client)
+    holder.acknowledge_many(holder.receive_many(100, 0))
+    client.admin.topics.unload("t")
+    client.close()
+    client = open_client(broker_options=SMALL)
+    inspect(client).topic("t").trim()
+    consumer = client.subscribe("t", "late", **EARLIEST)
+    messages = drain(consumer)
+    assert data_of(messages) == [b"1", b"2"]
+    consumer.acknowledge_many(messages)
+    consumer.close()
+    assert received(client.subscribe("t", "late", is_read_compacted=True)) == []
+
+
+def test_the_end_of_what_survived_is_the_end_that_is_told(memory_client: pulsarx.Client) -> None:
+    """Where all behind a position was compacted away, nothing is available there."""
+    ids = publish(memory_client, [("a", b"1"), ("b", b"2"), (None, b"3"), ("c", b"")], **BATCHED)
+    reader = memory_client.create_reader("t", ids[1], is_read_compacted=True)
+    assert reader.has_message_available()
+    assert reader.get_last_message_id() == ids[3]
+    compacted(memory_client)
+    reader.seek(ids[1])
+    assert not reader.has_message_available()
+    assert reader.get_last_message_id() == ids[1]
+    consumer = memory_client.subscribe("t", "s", is_read_compacted=True)
+    assert consumer.get_last_message_id() == ids[1]
+    assert memory_client.create_reader("t", MessageId.earliest).get_last_message_id() == ids[3]
+    latest = memory_client.create_reader(
+        "t", MessageId.latest, is_read_compacted=True, start_message_id_inclusive=True
+    )
+    assert data_of(read(latest)) == [b"2"]
+
+
+def test_a_reader_goes_on_in_the_result_that_took_over_what_it_had_before_it(
+    open_client: OpenClient,
+) -> None:
+    client = open_client(broker_options=SMALL)
+    holder = client.subscribe("t", "s")
+    publish(client, [(f"k{n}", b"%d" % n) for n in range(8)])
+    reader = client.create_reader("t", MessageId.earliest, is_read_compacted=True)
+    first = [reader.read_next(5000)]
+    compacted(client)
+    holder.acknowledge_many(holder.receive_many(100, 0))
+    inspect(client).settle()
+    assert len(inspect(client).ledger("t").ledgers()) == 1  # the reader's next ones are gone
+    assert data_of(first + read(reader)) == [b"%d" % n for n in range(8)]
+
+
+def test_an_old_result_is_read_to_its_end(open_client: OpenClient) -> None:
+    client = open_client(broker_options=SMALL)
+    publish(client, [(f"k{n}", b"%d" % n) for n in range(5)])
+    compacted(client)
+    reader = client.create_reader("t", MessageId.earliest, is_read_compacted=True)
+    first = [reader.read_next(5000)]
+    publish(client, [(f"k{n}", b"") for n in range(4)] + [("k9", b"9")])
+    compacted(client)
+    client.admin.topics.truncate("t")
+    assert data_of(first + read(reader))[:5] == [b"%d" % n for n in range(5)]
+
+
+def test_consumers_of_a_subscription_agree_on_it(memory_client: pulsarx.Client) -> None:
+    publish(memory_client, [("a", b"1"), ("a", b"2")])
+    compacted(memory_client)
+    failover = ConsumerType.Failover
+    first = memory_client.subscribe("t", "s", failover, is_read_compacted=True)
+    with pytest.raises(errors.ConsumerBusy, match="Failover with is_read_compacted"):
+        memory_client.subscribe("t", "s", failover)
+    memory_client.subscribe("t", "s", failover, is_read_compacted=True)
+    first.seek(MessageId.earliest)
+    assert received(first) == [b"2"]
+
+
+def test_another_subscription_sees_all(memory_client: pulsarx.Client) -> None:
+    publish(memory_client, [("a", b"1"), ("a", b"2")], **BATCHED)
+    compacted(memory_client)
+    received(memory_client.subscribe("t", "s", **EARLIEST))
+    other = memory_client.subscribe("t", "o", initial_position=InitialPosition.Earliest)
+    assert received(other) == [b"1", b"2"]
+
+
+def test_a_non_durable_subscription_reads_compacted(memory_client: pulsarx.Client) -> None:
+    publish(memory_client, [("a", b"1"), ("a", b"2")], **BATCHED)
+    compacted(memory_client)
+    consumer = memory_client.subscribe(
+        "t", "s", subscription_mode=pulsarx.SubscriptionMode.NonDurable, **EARLIEST
+    )
+    assert received(consumer) == [b"2"]
+
+
+def test_partitions_lists_and_patterns_read_compacted(memory_client: pulsarx.Client) -> None:
+    memory_client.admin.topics.create_partitioned_topic("p", 2)
+    pairs = [(f"k{n % 6}", b"%d" % n) for n in range(60)]
+    publish(memory_client, pairs, topic="p")
+    publish(memory_client, [("a", b"x"), ("a", b"y")], topic="q")
+    compacted(memory_client, "p")
+    compacted(memory_client, "q")
+    wanted = sorted([b"%d" % n for n in range(54, 60)] + [b"y"])
+    for number, topic in enumerate((["p", "q"], re.compile("persistent://public/default/.*"))):
+        consumer = memory_client.subscribe(topic, f"s{number}", **EARLIEST)
+        assert sorted(received(consumer)) == wanted
+
+
+def test_a_listener_is_given_survivors(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
+) -> None:
+    publish(clocked_client, [("a", b"1"), ("a", b"2")], **BATCHED)
+    compacted(clocked_client)
+    found: list[bytes] = []
+    clocked_client.subscribe(
+        "t", "s", message_listener=lambda _, message: found.append(message.data()), **EARLIEST
+    )
+    manual_clock.advance(0)
+    assert found == [b"2"]
+
+
+def test_columns_hold_survivors(memory_client: pulsarx.Client) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    publish(memory_client, [(f"k{n % 4}", b"%d" % n) for n in range(10)], **BATCHED)
+    compacted(memory_client)
+    reader = memory_client.create_reader("t", MessageId.earliest, is_read_compacted=True)
+    table = pyarrow.table(reader.read_arrow(100, 0))
+    assert table.column("value").to_pylist() == [b"6", b"7", b"8", b"9"]
+    assert not reader.has_message_available()
+
+
+def test_a_table_view_reads_compacted(open_client: OpenClient) -> None:
+    client = open_client(broker_options=SMALL)
+    holder = client.subscribe("t", "s")
+    publish(client, [(f"k{n}", b"%d" % n) for n in range(6)] + [("k0", b"")])
+    compacted(client)
+    holder.acknowledge_many(holder.receive_many(100, 0))
+    inspect(client).settle()
+    view = client.create_table_view("t")
+    assert dict(view.items()) == {f"k{n}": b"%d" % n for n in range(1, 6)}
+
+
+def test_a_client_beside_the_owner_reads_compacted(open_client: OpenClient) -> None:
+    owner = open_client(broker_options=SMALL)
+    holder = owner.subscribe("t", "s")
+    publish(owner, [("a", b"1"), ("b", b"2"), ("a", b"3")], **BATCHED)
+    beside = open_client(read_only=True)
+    assert beside.admin.topics.compaction_status("t")["status"] == "NOT_RUN"
+    reader = beside.create_reader("t", MessageId.earliest, is_read_compacted=True)
+    first = [reader.read_next(5000)]
+    compacted(owner)
+    assert beside.admin.topics.compaction_status("t")["status"] == "SUCCESS"
+    with pytest.raises(errors.OperationNotSupported):
+        beside.admin.topics.trigger_compaction("t")
+    assert pairs_of(read_compacted(beside)) == [("b", b"2"), ("a", b"3")]
+    for number in range(6):
+        publish(owner, [("c", b"%d" % number)])
+    compacted(owner)
+    holder.acknowledge_many(holder.receive_many(100, 0))
+    inspect(owner).settle()
+    wanted = [("b", b"2"), ("a", b"3"), ("c", b"5")]
+    assert pairs_of(read_compacted(beside)) == wanted
+    assert pairs_of(first + read(reader))[-1] == ("c", b"5")
+    assert beside.admin.topics.stats("t")["compaction"]["compacted_messages"] == 3
+    owner.close()
+    assert pairs_of(read_compacted(beside)) == wanted
+
+
+def test_the_reserved_subscription_is_not_for_users(memory_client: pulsarx.Client) -> None:
+    publish(memory_client, [("a", b"1")])
+    compacted(memory_client)
+    assert memory_client.admin.topics.get_subscriptions("t") == []
+    assert memory_client.admin.topics.stats("t")["subscriptions"] == {}
+    with pytest.raises((errors.NotAllowedError, ValueError, errors.PulsarException)):
+        memory_client.subscribe("t", "__compaction")
