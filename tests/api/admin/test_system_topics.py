@@ -56,6 +56,40 @@ def test_each_change_of_a_topic_policy_is_one_event(open_client: OpenClient) -> 
     assert topics.get_partitioned_topic_list() == []
 
 
+def test_policies_about_kept_messages_are_told_too(open_client: OpenClient) -> None:
+    client = open_client()
+    topics = client.admin.topics
+    topics.create_partitioned_topic("t", 2)
+    topics.set_retention("t", 10, 1)
+    topics.set_compaction_threshold("t", 5)
+    with pytest.raises(errors.NotAllowedError):  # more than retention keeps
+        topics.set_backlog_quota("t", limit_size=1 << 30)
+    topics.remove_retention("t")
+    topics.remove_compaction_threshold("t")
+    retention = {"retention": {"size_mb": 1, "time_minutes": 10}}
+    assert events(client) == [
+        (T, retention),
+        (T, {**retention, "compaction_threshold": 5}),
+        (T, {"compaction_threshold": 5}),
+        (T, None),
+    ]
+    reader = client.create_reader(EVENTS, MessageId.earliest)  # of all partitions
+    assert [reader.read_next(0).partition_key() for _ in range(4)] == [T] * 4
+
+
+def test_a_topic_that_is_deleted_because_nobody_uses_it_takes_its_policies_along(
+    manual_clock: pulsarx.ManualClock,
+) -> None:
+    options = pulsarx.BrokerOptions(broker_delete_inactive_topics_enabled=True)
+    with pulsarx.Client("memory:x", clock=manual_clock, broker_options=options) as client:
+        client.admin.topics.create_non_partitioned_topic("t")
+        client.admin.topics.set_message_ttl("t", 10)
+        manual_clock.advance(300)
+        inspect(client).settle()
+        assert client.admin.topics.get_list() == []
+        assert events(client) == [(T, {"message_ttl": 10}), (T, None)]
+
+
 def test_a_topic_that_is_deleted_takes_its_policies_along(open_client: OpenClient) -> None:
     client = open_client()
     topics = client.admin.topics
