@@ -39,9 +39,11 @@ WITH_EFFECT = {
         "nack_backoff ack_timeout_backoff ack_timeout_tick_ms priority_level subscription_mode "
         "consumer_event_listener interceptors max_pending_chunked_message "
         "auto_ack_oldest_chunked_message_on_queue_full "
-        "expire_time_of_incomplete_chunked_message_ms"
+        "expire_time_of_incomplete_chunked_message_ms is_read_compacted"
     ),
-    "create_reader": "topic start_message_id schema start_message_id_inclusive reader_listener",
+    "create_reader": (
+        "topic start_message_id schema start_message_id_inclusive reader_listener is_read_compacted"
+    ),
 }
 
 
