@@ -9,7 +9,7 @@ from pulsarx import errors
 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 from pulsarx.broker.scan.plan import Planner
 from pulsarx.spark.given_offsets import for_partitions
-from pulsarx.topic_name import TopicName
+from pulsarx.topic_name import TopicName, check_keeps_messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class TopicSource:
             return self._match()
         there = self.broker.catalogue.state.topics
         named = self.options.topics or [self.options.topic]
-        return [name for name in named if str(TopicName.of(name)) in there]
+        return [name for name in named if str(check_keeps_messages(TopicName.of(name))) in there]
 
     def _match(self) -> list[str]:
         """Whole topics that match by their full or local names."""
@@ -73,7 +73,8 @@ class TopicSource:
         found = []
         for text in topics:
             name = TopicName.of(text)
-            if name.partition_index >= 0 and name.partitioned_name in topics:
+            is_partition = name.partition_index >= 0 and name.partitioned_name in topics
+            if is_partition or not name.persistent:
                 continue
             forms = (text, text.removeprefix("persistent://"), name.local_name)
             if any(pattern.fullmatch(form) for form in forms):
@@ -155,7 +156,7 @@ def check_topics(broker: ReadOnlyBroker, names: Iterable[str]) -> None:
 
     topics = broker.catalogue.state.topics
     for name in names:
-        full = str(TopicName.of(name))
+        full = str(check_keeps_messages(TopicName.of(name)))
         if full not in topics:
             short = {each.removeprefix(_USUAL): each for each in topics}
             near = difflib.get_close_matches(full.removeprefix(_USUAL), short, 1, 0.6)

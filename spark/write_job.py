@@ -18,7 +18,7 @@ from pulsarx.broker.staging.staging import folder_id_of, make_staging
 from pulsarx.compression import compress
 from pulsarx.enumerations import CompressionType, HashingScheme
 from pulsarx.spark.topic_columns import nearest
-from pulsarx.topic_name import TopicName
+from pulsarx.topic_name import TopicName, check_keeps_messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class WriteJob:
 
     def full_name(self, topic: str) -> str:
         """TopicNotFound: there was none when the job was planned."""
-        name = str(TopicName.of(topic))
+        name = str(check_keeps_messages(TopicName.of(topic)))
         if name not in self.partition_counts:
             raise _unknown(name, self.partition_counts, self.root)
         return name
@@ -252,7 +252,7 @@ def _look(path: str, topic: str | None, keep: bool) -> tuple[str | None, str, di
         if topic is None:
             counts = {each: record.partition_count for each, record in topics.items()}
             return None, folder_id, counts
-        topic = str(TopicName.of(topic))
+        topic = str(check_keeps_messages(TopicName.of(topic)))
         if topic not in topics:
             raise _unknown(topic, topics, path)
         return topic, folder_id, {topic: topics[topic].partition_count}

@@ -140,6 +140,12 @@ _ROWS = (
      "How many subscriptions a topic or partition may have; 0: without limit."),
     ("subscription_types_enabled", SUBSCRIPTION_TYPES, None, None, False, True,
      "Types of subscriptions that consumers may ask for.", SUBSCRIPTION_TYPES),
+    ("system_topic_enabled", True, None, None, False, True,
+     "The broker writes topics of its own: __change_events. Off: no policies of topics either."),
+    ("topic_level_policies_enabled", True, None, None, False, True,
+     "Policies may be set on topics; off: NotAllowedError, and what was set before stays."),
+    ("enable_non_persistent_topics", True, None, None, False, True,
+     "Topics of the domain non-persistent, whose messages are not kept, may be used."),
     ("default_retention_time_in_minutes", 0, -1, INT32_MAX, False, True,
      "How long acknowledged messages are kept; -1: for ever. 0 in time or size: not at all."),
     ("default_retention_size_in_mb", 0, -1, INT32_MAX, False, True,
@@ -248,6 +254,9 @@ class BrokerOptions:
     max_consumers_per_subscription: int
     max_subscriptions_per_topic: int
     subscription_types_enabled: tuple[str, ...]
+    system_topic_enabled: bool
+    topic_level_policies_enabled: bool
+    enable_non_persistent_topics: bool
     default_retention_time_in_minutes: int
     default_retention_size_in_mb: int
     retention_check_interval_in_seconds: int

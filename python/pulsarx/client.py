@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pulsarx.admin import Admin
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.read_only_broker import ReadOnlyBroker
+    from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
     from pulsarx.consumer import Consumer
     from pulsarx.interceptors import ConsumerInterceptor, ProducerInterceptor
@@ -457,10 +458,9 @@ class Client:
         return control_plane.perform(self._create_reader, (options,), give_back)
 
     def _create_reader(self, options: ReaderOptions) -> Reader:
-        from pulsarx.broker.ledgers.compacted_view import CompactedView
         from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
         from pulsarx.broker.topics.topic_gone import TopicGone
-        from pulsarx.consuming.seek_position import reader_position
+        from pulsarx.consuming.seek_position import start_position
         from pulsarx.reader import Reader
 
         assert self._broker is not None
@@ -470,19 +470,23 @@ class Client:
 
             schema = ConsumerSchema(self._broker, [options.topic], options.schema_info)
         while True:
-            found = self._topic_to_read(TopicName.of(options.topic))
+            name = TopicName.of(options.topic)
+            if self.read_only and not name.persistent:
+                from pulsarx.broker.topics.non_persistent_reader import refuse_reading
+
+                refuse_reading(str(name))
+            found = self._topic_to_read(name)
             try:
                 if isinstance(found, PartitionedTopic):
                     reader = self._read_partitions(found, options)
                     break
-                positions = found.ledger
-                if options.is_read_compacted:
-                    positions = CompactedView(positions)
-                position = reader_position(
-                    positions, options.start_message_id, options.start_message_id_inclusive
+                compacted = options.is_read_compacted
+                position = start_position(
+                    found, options.start_message_id, options.start_message_id_inclusive, compacted
                 )
-                cursor = found.reader_cursor(options.schema, options.is_read_compacted)
-                reader = Reader(cursor.attach(position), cursor, found.name, options, self._pool)
+                cursor = found.reader_cursor(options.schema, compacted)
+                core = cursor.attach(position, options.receiver_queue_size)
+                reader = Reader(core, cursor, found.name, options, self._pool)
                 break
             except TopicGone:
                 pass  # it was found just before it went; look for it again
@@ -717,7 +721,9 @@ class ClientOwner:
         if initial_subscription_name:
             subscribe_initially(broker, topic, initial_subscription_name)
         options = _member_options().ProducerOptions(
-            topic=topic, producer_name=producer_name, chunking_enabled=True
+            topic=topic,
+            producer_name=producer_name,
+            chunking_enabled=TopicName.of(topic).persistent,
         )
         steps = _bare_producer_steps(broker, options)  # each letter brings the schema it has
         producer: Producer | PartitionedProducer = self._client._make(steps)
@@ -741,15 +747,17 @@ def producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
 
 
 def _bare_producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
-    from pulsarx.broker.topics.topic import Topic
+    from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
     from pulsarx.broker.topics.topic_gone import TopicGone
     from pulsarx.producer import Producer
     from pulsarx.producing.producer_creation import wait_for_turn
 
     wanted = check_is_for_users(TopicName.of(options.topic))
+    if options.chunking_enabled and not wanted.persistent:
+        raise errors.NotAllowedError(f"{wanted} is non-persistent: chunking_enabled must be False")
     while True:
         found = broker.lookup(wanted)
-        if not isinstance(found, Topic):
+        if isinstance(found, PartitionedTopic):
             try:
                 return (yield from _partitioned_producer_steps(broker, options, found))
             except TopicGone:
@@ -757,7 +765,7 @@ def _bare_producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
         topic = found
         topic.check_may_publish()
 
-        def make(name: str, topic: Topic = topic) -> Producer:
+        def make(name: str, topic: AnyTopic = topic) -> Producer:
             if options.interceptors is None:
                 return Producer(topic, options, name)
             from pulsarx.producing.intercepted_producer import InterceptedProducer

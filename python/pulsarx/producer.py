@@ -5,7 +5,6 @@ from __future__ import annotations
 import pulsarx._pycore.publish.send_entry  # noqa: F401  # gives ProducerCore its send_async
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
-from pulsarx._pycore.publish.entry_publisher import LedgerPublisher
 from pulsarx._pycore.publish.producer_core import ProducerCore
 from pulsarx.closing import Closing
 from pulsarx.compression import compress
@@ -17,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from pulsarx.broker.topics.topic import Topic
+    from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.message_id import MessageId
     from pulsarx.options.members import ProducerOptions
     from pulsarx.owner import MemberOwner
@@ -35,17 +34,10 @@ class Producer(TypedProducer[T], ProducerCore):
 
     owner: MemberOwner | None = None
 
-    def __init__(self, topic: Topic, options: ProducerOptions, name: str) -> None:
+    def __init__(self, topic: AnyTopic, options: ProducerOptions, name: str) -> None:
         runtime = topic.runtime
         super().__init__(
-            LedgerPublisher(
-                topic.name,
-                topic.tail,
-                runtime.completions,
-                runtime.durability_code,
-                clock=runtime.clock,
-                send_timeout_ms=options.send_timeout_millis,
-            ),
+            topic.publisher(options.send_timeout_millis),
             options,
             name,
             topic.name,

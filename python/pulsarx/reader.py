@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
     from pulsarx._pycore.message.message import Message
+    from pulsarx.broker.topics.non_persistent_reader import NonPersistentReader
     from pulsarx.broker.topics.reader_cursor import ReaderCursor
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.options.members import ReaderOptions
@@ -35,7 +36,7 @@ class Reader(Typed[T]):
     def __init__(
         self,
         core: ConsumerCore | MultiConsumerCore,
-        cursor: ReaderCursor | None,
+        cursor: ReaderCursor | NonPersistentReader | None,
         name: str,
         options: ReaderOptions,
         pool: ListenerPool,

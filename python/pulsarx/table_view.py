@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx._pycore.message.message import Message
     from pulsarx.broker.broker import Broker
+    from pulsarx.broker.topics.any_topic import AnyTopic
+    from pulsarx.broker.topics.non_persistent_reader import NonPersistentReader
     from pulsarx.broker.topics.reader_cursor import ReaderCursor
-    from pulsarx.broker.topics.topic import Topic
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.options.members import TableViewOptions
     from pulsarx.owner import MemberOwner
@@ -81,17 +82,22 @@ class TableView:
         else:
             self._attach_one(found)
 
-    def _attach_partition(self, partition: Topic, _: bool) -> None:
+    def _attach_partition(self, partition: AnyTopic, _: bool) -> None:
         self._attach_one(partition)
 
-    def _attach_one(self, topic: Topic) -> None:
+    def _attach_one(self, topic: AnyTopic) -> None:
         from pulsarx.broker.ledgers.compacted_view import CompactedView
 
-        start = CompactedView(topic.ledger).first_position()
-        cursor = topic.reader_cursor(self._options.schema, read_compacted=True)
+        # A topic that keeps nothing holds nothing now: the view has what comes from now on.
+        start, last = (0, 0), MessageId.earliest
+        if topic.keeps_messages:
+            start = CompactedView(topic.ledger).first_position()
+        cursor = topic.reader_cursor(self._options.schema, read_compacted=topic.keeps_messages)
         core = cursor.attach(start)
         loop = ListenerLoop(self._pool, core, self._update, None)
-        made = _Partition(cursor, core, loop, cursor.positions.last_message_id())
+        if topic.keeps_messages:
+            last = cursor.positions.last_message_id()
+        made = _Partition(cursor, core, loop, last)
         with self._lock:
             self._partitions.append(made)
             if self._is_live:
@@ -269,7 +275,11 @@ class _Partition:
     __slots__ = ("core", "cursor", "last", "loop")
 
     def __init__(
-        self, cursor: ReaderCursor, core: ConsumerCore, loop: ListenerLoop, last: MessageId
+        self,
+        cursor: ReaderCursor | NonPersistentReader,
+        core: ConsumerCore,
+        loop: ListenerLoop,
+        last: MessageId,
     ) -> None:
         self.cursor = cursor  # which its topic holds weakly, and closes with itself
         self.core = core

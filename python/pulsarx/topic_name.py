@@ -11,7 +11,12 @@ Source: Pulsar TopicName, NamespaceName, NamedEntity.
 
 from __future__ import annotations
 
-from pulsarx.errors import InvalidConfiguration, InvalidTopicName, NotAllowedError
+from pulsarx.errors import (
+    InvalidConfiguration,
+    InvalidTopicName,
+    NotAllowedError,
+    OperationNotSupported,
+)
 
 PARTITION_SUFFIX = "-partition-"
 _PARTITION_INDEX_MAX = 2**31 - 1
@@ -155,6 +160,16 @@ def check_is_for_users(name: TopicName) -> TopicName:
     subscribe to it."""
     if is_system_topic(name):
         raise NotAllowedError(f"{name} is a system topic, whose name is reserved; choose another")
+    return name
+
+
+def check_keeps_messages(name: TopicName) -> TopicName:
+    """OperationNotSupported: it is non-persistent, so there is nothing to be read or attached."""
+    if not name.persistent:
+        raise OperationNotSupported(
+            f"{name}: a non-persistent topic keeps no messages, and this needs some; use a "
+            "persistent one"
+        )
     return name
 
 

@@ -657,6 +657,35 @@ def read_partitions(w: World) -> Steps:
         closed_again(reader)
 
 
+def use_a_non_persistent_topic(w: World) -> Steps:
+    """What an interrupted call had taken is lost; what is sent afterwards comes."""
+    topic = "non-persistent://public/default/n"
+
+    def subscribe() -> pulsarx.Consumer:
+        return w.client.subscribe(topic, "s", ConsumerType.Failover)
+
+    outcome = yield lambda: w.client.create_producer(topic)
+    producer = outcome.value or w.client.create_producer(topic)
+    outcome = yield subscribe
+    consumer = outcome.value or subscribe()
+    outcome = yield lambda: w.client.create_reader(topic, MessageId.latest)
+    reader = outcome.value or w.client.create_reader(topic, MessageId.latest)
+    yield lambda: producer.send(b"x")
+    producer.send(b"y")
+    yield lambda: consumer.receive(PATIENCE_MS)
+    yield lambda: reader.read_next(PATIENCE_MS)
+    producer.send_many([b"last", b"of all"])
+    for receive in (consumer.receive, reader.read_next):
+        while receive(PATIENCE_MS).data() != b"of all":
+            pass
+    for each in (producer, reader, consumer):
+        outcome = yield each.close
+        if outcome.interrupted:
+            closed_again(each)
+    yield lambda: w.client.admin.topics.stats(topic)
+    assert w.client.admin.topics.get_subscriptions(topic) == []
+
+
 def subscribe_a_pattern(w: World) -> Steps:
     def make() -> pulsarx.Consumer:
         return w.client.subscribe(re.compile("pattern-.*"), "p")
@@ -805,6 +834,7 @@ def move_subscriptions(w: World) -> Steps:
                 pass  # it was done
     assert topics.stats(topic)["terminated"]
     yield w.client.admin.brokers.get_storage_size
+    yield w.client.admin.brokers.healthcheck
 
 
 def administer(w: World) -> Steps:
@@ -950,6 +980,7 @@ CALLS: dict[str, Callable[[World], Steps]] = {
     "letters": letters,
     "read": read,
     "read_partitions": read_partitions,
+    "use_a_non_persistent_topic": use_a_non_persistent_topic,
     "view_a_table": view_a_table,
     "subscribe_a_pattern": subscribe_a_pattern,
     "create_topics": create_topics,

@@ -98,7 +98,8 @@ class Peer:
 
     def subscribe(self, **values: Any) -> list[Told]:
         values.setdefault("type", SHARED)
-        given = {"topic": "t", "subscription": "s", "consumer_id": 0, "request_id": 1}
+        values.setdefault("topic", "t")
+        given = {"subscription": "s", "consumer_id": 0, "request_id": 1}
         return self.say("SUBSCRIBE", initial_position=EARLIEST, **given, **values)
 
 
@@ -591,6 +592,16 @@ def test_a_consumer_that_reads_any_schema_does_not_keep_another_from_bringing_on
     assert name == ("SUCCESS" if is_any else "ERROR")
     if not is_any:
         assert told["error"] == INCOMPATIBLE
+
+
+def test_non_persistent_topics_are_refused_and_not_made(peer: Peer) -> None:
+    topic = "non-persistent://public/default/t"
+    producer = peer.say("PRODUCER", topic=topic, producer_id=0, request_id=0)
+    consumer = peer.subscribe(topic=topic)
+    asked = peer.say("PARTITIONED_METADATA", topic=topic, request_id=2, auto_creation_enabled=True)
+    for told in (producer, consumer, asked):
+        assert "not served to connections" in told[0][1]["message"]
+    assert peer.server.broker.volatile == {}
 
 
 # Policies ---------------------------------------------------------------------------------------

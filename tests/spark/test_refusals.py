@@ -61,6 +61,8 @@ def columns(**kinds: Any) -> StructType:
         ({"topic": "t", "path": "/x"}, "option root"),
         ({"topic": "t", "service.url": "x"}, "option root"),
         ({"topic": "tt"}, "did you mean persistent://public/default/t"),
+        ({"topic": "non-persistent://public/default/t"}, "keeps no messages"),
+        ({"topicsPattern": "non-persistent://.*"}, "no topic in"),
         ({"topic": "t", "topics": "t"}, "topic and topics"),
         ({}, "none of them"),
         ({"topics": ","}, "names nothing"),
@@ -127,6 +129,11 @@ def test_a_read_without_a_root_is_refused() -> None:
 @pytest.mark.parametrize(
     ("schema", "options", "text"),
     [
+        (
+            columns(value=StringType()),
+            {"topic": "non-persistent://public/default/t"},
+            "keeps no messages",
+        ),
         (columns(id=LongType()), {"topic": "t"}, "no column 'value'"),
         (columns(value=LongType()), {"topic": "t"}, "binary or string"),
         (columns(value=StringType(), __kei=StringType()), {"topic": "t"}, "mean '__key'"),

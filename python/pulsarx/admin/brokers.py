@@ -13,6 +13,11 @@ class Brokers:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
 
+    def healthcheck(self) -> None:
+        """Publish a message to `persistent://pulsar/standalone/healthcheck` and read it again.
+        Raises what fails; Timeout: the message did not come."""
+        self._channel.perform("brokers.healthcheck", {})
+
     def get_storage_size(self) -> dict[str, int]:
         """Bytes that the folder takes on the device: "ledgers", "cursors", "catalogue", "staging",
         "orphans" (set aside, never deleted) and "total". Space that an open ledger has prepared

@@ -27,13 +27,21 @@ class Topics(
         self._channel = channel
 
     def get_list(
-        self, namespace: str = "public/default", include_system_topic: bool = False
+        self,
+        namespace: str = "public/default",
+        include_system_topic: bool = False,
+        domain: str | None = None,
     ) -> list[str]:
-        """Full names of the topics of a namespace that hold messages: of a partitioned topic, its
-        partitions. TopicNotFound: there is no such namespace."""
+        """Full names of the topics of a namespace, of a partitioned topic those of its partitions.
+        TopicNotFound: there is no such namespace.
+
+        domain: "persistent" or "non-persistent"; None: of both. A folder that is read beside its
+        owner does not tell of non-persistent topics without partitions, which nothing keeps.
+        """
         arguments = {
             "namespace": namespace,
             "include_system_topic": bool(include_system_topic),
+            "domain": "any" if domain is None else domain,
         }
         found: list[str] = self._channel.perform("topics.get_list", arguments)
         return found

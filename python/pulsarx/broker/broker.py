@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from pulsarx.broker.folder.memory_directory import MemoryDirectory
     from pulsarx.broker.runtime import BrokerSettings
     from pulsarx.broker.schemas.registry import SchemaRegistry
+    from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
-    from pulsarx.broker.topics.topic import Topic
+    from pulsarx.broker.topics.system_topics import ChangeEvents
     from pulsarx.broker.topics.topic_directory import TopicDirectory
     from pulsarx.topic_name import TopicName
 
@@ -72,6 +73,7 @@ class Broker:
         self.settings = settings
         self.catalogue = self.runtime.catalogue
         self.policies = self.runtime.policies
+        self.volatile = self.runtime.volatile
         self.ends = self.runtime.ends
         self.state: OpenState = self.runtime.state
         self.post = self.runtime.background.post  # native, as finalizers need it
@@ -80,10 +82,29 @@ class Broker:
         self._topics: TopicDirectory | None = None
         self.on_close: list[Callable[[], object]] = []  # steps before the topics close
         self._tell_opened(brief)
+        self.policies.tell_by(self._tell_changes)
+        self._change_events: ChangeEvents | None = None  # made with the first
         if self.catalogue.state.deletions:
             # Those there are now: a compaction may name a file soon that it is writing.
             left = list(self.catalogue.state.deletions.values())
             self.post(partial(self._finish_deletions, left))
+        if self.catalogue.state.change_events and not brief:
+            self.post(self._tell_left_changes)
+
+    def _tell_changes(self) -> None:
+        if not self.catalogue.state.change_events:
+            return
+        with self._lock:
+            if self._change_events is None:
+                from pulsarx.broker.topics.system_topics import ChangeEvents
+
+                self._change_events = ChangeEvents(self.runtime, lambda: self.topics)
+        self._change_events.tell()
+
+    def _tell_left_changes(self) -> None:
+        """What an earlier owner could not tell."""
+        if self.state.is_open:
+            self.policies.tell_changes()
 
     def _finish_deletions(self, left: list[DeletionRecord]) -> None:
         from pulsarx.broker.topics.topic_deletion import remove_files
@@ -120,11 +141,11 @@ class Broker:
                 self._topics = TopicDirectory(self.runtime)
             return self._topics
 
-    def lookup(self, name: TopicName) -> Topic | PartitionedTopic:
+    def lookup(self, name: TopicName) -> AnyTopic | PartitionedTopic:
         """See TopicDirectory."""
         return self.topics.lookup(name)
 
-    def topic(self, name: TopicName, *, create: bool = True) -> Topic:
+    def topic(self, name: TopicName, *, create: bool = True) -> AnyTopic:
         """See TopicDirectory."""
         return self.topics.topic(name, create=create)
 
@@ -151,7 +172,7 @@ class Broker:
         if not self.state.close():
             return
         runtime = self.runtime
-        topics: list[Topic] = []
+        topics: list[AnyTopic] = []
         if self._topics is not None:
             self._topics.close_checks()
             topics = self._topics.open_topics()

@@ -5,6 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Callable
     from typing import Any, Protocol
 
     from pulsarx._pycore.ground.open_state import OpenState
@@ -49,6 +50,12 @@ if TYPE_CHECKING:
 
         def unsubscribe(self, name: str) -> None:
             """Delete a durable subscription."""
+
+    class NonPersistentHost(SubscriptionHost, Protocol):
+        """A non-persistent topic, as its readers and subscriptions see it."""
+
+        def attach(self, request: Any, make: Callable[[Any, Any], Any]) -> Any:
+            """Attach a consumer, whatever the limits are."""
 
     class TopicView(Protocol):
         """A topic that can be read, owned or not."""
@@ -100,6 +107,7 @@ if TYPE_CHECKING:
 
         catalogue: Catalogue
         policies: PolicyStore
+        volatile: Any  # what is by name a non-persistent topic that the catalogue does not know
 
         @property
         def read_only(self) -> bool: ...

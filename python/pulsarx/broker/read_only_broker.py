@@ -25,6 +25,8 @@ from pulsarx.broker_options import BrokerOptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pulsarx.broker.catalogue.state import LedgerRecord
     from pulsarx.broker.schemas.registry import SchemaRegistry
     from pulsarx.topic_name import TopicName
@@ -41,6 +43,7 @@ class ReadOnlyBroker:
         self.directory = DataDirectory.open(folder, files=self.files, read_only=True)
         self.catalogue = Catalogue.open(self.directory)
         self.policies = PolicyStore(self.catalogue, BrokerOptions())
+        self.volatile: dict[str, Any] = {}  # only the owner knows
         self.state = OpenState("client")
         self.post = control_plane.post
         self.ends: PublishedEnds | None = None
@@ -102,7 +105,11 @@ class ReadOnlyBroker:
             return int(self.catalogue.state.number)
 
     def topic(self, name: TopicName, *, create: bool = False) -> ReadOnlyTopic:
-        """TopicNotFound: the owner has not made it."""
+        """TopicNotFound: the owner has not made it. OperationNotSupported: it is non-persistent."""
+        if not name.persistent:
+            from pulsarx.broker.topics.non_persistent_reader import refuse_reading
+
+            refuse_reading(str(name))
         self.state.require_open()
         return control_plane.perform(self._topic, (name,))
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.cursor.ack_tracker import AckTracker
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
     from pulsarx.broker.catalogue.log import CatalogueLog
-    from pulsarx.broker.catalogue.state import SubscriptionRecord
+    from pulsarx.broker.catalogue.state import SchemaRecord, SubscriptionRecord
     from pulsarx.broker.folder.cursor_listing import CursorListing
     from pulsarx.broker.folder.data_directory import DataDirectory
     from pulsarx.broker.folder.memory_directory import MemoryDirectory
@@ -86,7 +86,10 @@ class BrokerRuntime:
             directory.check_mounted()
         self.ends = self._open_ends()
         self._forget_ends()
-        self.policies = PolicyStore(self.catalogue, settings.options)
+        # Non-persistent topics without partitions, which no catalogue knows, with their schemas.
+        # The directory of topics changes it, and the registry of schemas the values.
+        self.volatile: dict[str, tuple[SchemaRecord, ...]] = {}
+        self.policies = PolicyStore(self.catalogue, settings.options, self.volatile)
         self.state = OpenState("client")
         self.roll_overs = JobQueue("pulsarx-roll-over")
         self.background = JobQueue("pulsarx-background")
@@ -156,7 +159,9 @@ class BrokerRuntime:
             if self._schemas is None:
                 from pulsarx.broker.schemas.registry import SchemaRegistry
 
-                self._schemas = SchemaRegistry(self.catalogue, self.policies, self.clock.now_ms)
+                self._schemas = SchemaRegistry(
+                    self.catalogue, self.policies, self.clock.now_ms, volatile=self.volatile
+                )
             return self._schemas
 
     def close_completions(self) -> None:

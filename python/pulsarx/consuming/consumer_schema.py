@@ -38,7 +38,7 @@ class ConsumerSchema:
         while True:
             self._broker.refresh()
             state = self._broker.catalogue.state
-            if topic not in state.topics:
+            if topic not in state.topics and topic not in self._broker.volatile:
                 return True
             count = partition_count_of(state, name)
             names = map(TopicName.of, partition_names(name, count) if count else [topic])

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pulsarx.broker.runtime import BrokerRuntime
+    from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
-    from pulsarx.broker.topics.topic import Topic
     from pulsarx.topic_name import TopicName
 
 AGAIN_MS = 1000  # after attaching to a new partition failed
@@ -27,7 +27,7 @@ class PartitionFollower:
         self,
         topic: PartitionedTopic,
         runtime: BrokerRuntime,
-        attach: Callable[[Topic, bool], object],
+        attach: Callable[[AnyTopic, bool], object],
     ) -> None:
         """attach: called with each partition once, and whether it came after the consumer did."""
         self._topic = topic

@@ -8,10 +8,9 @@ import weakref
 from pulsarx import errors
 from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
 from pulsarx._pycore.ground.control_plane import control_plane
-from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.closing import attempt
 from pulsarx.consuming.partition_follower import PartitionFollower
-from pulsarx.consuming.seek_position import check_seek_target, reader_position
+from pulsarx.consuming.seek_position import check_seek_target, reader_position, start_position
 from pulsarx.message_id import MessageId
 from pulsarx.reader import Reader
 from pulsarx.schema.schema import T
@@ -23,11 +22,14 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx.broker.broker import Broker
+    from pulsarx.broker.topics.any_topic import AnyTopic
+    from pulsarx.broker.topics.non_persistent_reader import NonPersistentReader
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
     from pulsarx.broker.topics.reader_cursor import ReaderCursor
-    from pulsarx.broker.topics.topic import Topic
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.options.members import ReaderOptions
+
+    AnyCursor = ReaderCursor | NonPersistentReader
 
 _EVERYWHERE = (MessageId.earliest, MessageId.latest)
 
@@ -52,23 +54,21 @@ class PartitionedReader(Reader[T]):
         super().__init__(self._several, None, name, options, pool)
         self._growing = threading.RLock()  # taken by calls of the control plane only
         self._left = False
-        self._partitions: list[tuple[ConsumerCore, ReaderCursor]] = []
+        self._partitions: list[tuple[ConsumerCore, AnyCursor]] = []
         self._follower: PartitionFollower | None = None
 
     def attach(self, broker: Broker, topic: PartitionedTopic) -> None:
         """Begin to read all partitions. TopicGone: the topic was deleted meanwhile. A call of the
         control plane."""
         options, reader = self._options, weakref.ref(self)  # which its topic does not keep
+        queue_size = max(options.receiver_queue_size, 1)  # partitions are not asked one by one
 
-        def attach_one(found: Topic, is_new: bool) -> None:
+        def attach_one(found: AnyTopic, is_new: bool) -> None:
             start = MessageId.earliest if is_new else options.start_message_id
-            inclusive = options.start_message_id_inclusive
-            ledger: Any = found.ledger
-            if options.is_read_compacted:
-                ledger = CompactedView(ledger)
-            position = reader_position(ledger, start, inclusive)
-            cursor = found.reader_cursor(options.schema, options.is_read_compacted)
-            core = cursor.attach(position)
+            inclusive, compacted = options.start_message_id_inclusive, options.is_read_compacted
+            position = start_position(found, start, inclusive, compacted)
+            cursor = found.reader_cursor(options.schema, compacted)
+            core = cursor.attach(position, queue_size)
             whole = reader()
             if whole is not None:
                 whole._add(core, cursor)
@@ -76,7 +76,7 @@ class PartitionedReader(Reader[T]):
         self._follower = PartitionFollower(topic, broker.runtime, attach_one)
         self._follower.start()
 
-    def _add(self, core: ConsumerCore, cursor: ReaderCursor) -> None:
+    def _add(self, core: ConsumerCore, cursor: AnyCursor) -> None:
         with self._growing:
             if self._left:
                 core.shut()
@@ -126,8 +126,8 @@ class PartitionedReader(Reader[T]):
 
     def _with_each(
         self,
-        partitions: list[tuple[ConsumerCore, ReaderCursor]],
-        step: Callable[[ConsumerCore, ReaderCursor], object],
+        partitions: list[tuple[ConsumerCore, AnyCursor]],
+        step: Callable[[ConsumerCore, AnyCursor], object],
     ) -> None:
         """Take the step with all of them, also where one fails; then say so."""
         failure: Exception | None = None
@@ -137,11 +137,12 @@ class PartitionedReader(Reader[T]):
             raise failure
 
 
-def _is_of(message_id: MessageId, cursor: ReaderCursor) -> bool:
+def _is_of(message_id: MessageId, cursor: AnyCursor) -> bool:
     """Whether the id is of a partition, which may have trimmed its ledger."""
-    ledger: Any = cursor.topic.ledger
+    topic: Any = cursor.topic
+    ledger = topic.ledger
     if ledger.has_ledger(message_id.ledger_id()):
         return True
-    return message_id.partition() == cursor.topic.tail.partition and bool(
+    return message_id.partition() == topic.tail.partition and bool(
         ledger.may_have_had(message_id.ledger_id())
     )

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pulsarx.broker.broker import Broker
+    from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
-    from pulsarx.broker.topics.topic import Topic
     from pulsarx.consuming.topics_pattern import TopicsPattern
 
-    AttachAll = Callable[[list[Topic | PartitionedTopic], bool], list[TopicName]]
+    AttachAll = Callable[[list[AnyTopic | PartitionedTopic], bool], list[TopicName]]
     Drop = Callable[[TopicName], bool]
 
 
@@ -86,7 +86,7 @@ class PatternFollower:
             if name not in self._attached or self._drop(name):
                 return
             self._attached.discard(name)
-        if str(name) in self._broker.catalogue.state.topics:
+        if self._broker.topics.is_there(str(name)):
             self.created(name)
 
     def _try_again(self, name: TopicName) -> None:
@@ -108,5 +108,5 @@ class PatternFollower:
             self._attached.update(name for name in map(_name_of, found) if name not in gone)
 
 
-def _name_of(topic: Topic | PartitionedTopic) -> TopicName:
+def _name_of(topic: AnyTopic | PartitionedTopic) -> TopicName:
     return TopicName.of(topic.name)

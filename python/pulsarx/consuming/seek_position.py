@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.message_id import MessageId
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
+    from typing import Any, Protocol
 
     Position = tuple[int, int]
 
@@ -46,3 +48,12 @@ def reader_position(ledgers: Positions, target: MessageId | int, inclusive: bool
         last = ledgers.last_message_id()
         target = target if last == MessageId.earliest else last
     return seek_position(ledgers, target, inclusive)
+
+
+def start_position(topic: Any, target: MessageId, inclusive: bool, compacted: bool) -> Position:
+    """As reader_position, of a reader that begins to read a topic. A non-persistent topic has no
+    positions: its readers are handed what comes from now on."""
+    if not TopicName.of(topic.name).persistent:
+        return 0, 0
+    positions = CompactedView(topic.ledger) if compacted else topic.ledger
+    return reader_position(positions, target, inclusive)

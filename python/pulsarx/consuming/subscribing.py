@@ -20,7 +20,7 @@ from pulsarx.closing import attempt
 from pulsarx.consuming.multi_topics_consumer import MultiTopicsConsumer
 from pulsarx.consuming.partition_follower import PartitionFollower
 from pulsarx.consuming.topic_consumer import TopicConsumer
-from pulsarx.enumerations import InitialPosition, SubscriptionMode
+from pulsarx.enumerations import InitialPosition, RegexSubscriptionMode, SubscriptionMode
 from pulsarx.options.redelivery_backoff import DELAY_MS_MAX, BoundedBackoff
 from pulsarx.topic_name import TopicName, check_is_for_users
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.subscriptions.subscription import Subscription
+    from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.consumer import Consumer
     from pulsarx.letters.letters import Letters
@@ -130,6 +131,8 @@ def _subscribe_pattern(
         raise errors.TopicNotFound(f"{compiled!r}: there is no namespace {pattern.namespace}")
     letters = None
     if options.dead_letter_policy is not None or options.retry_enable:
+        mode = options.regex_subscription_mode
+        _check_redelivers(mode == RegexSubscriptionMode.PersistentOnly, pattern.text)
         pattern.leave_out_letters_of(options.subscription_name)
         letters = _letters(owner, broker, options, name, list(map(str, pattern.topics_of(broker))))
         pattern.leave_out(letters.rules.letter_topics() if letters else ())
@@ -155,12 +158,24 @@ def _letters(
 ) -> Letters | None:
     if options.dead_letter_policy is None and not options.retry_enable:
         return None
+    for each in topics:
+        _check_redelivers(TopicName.of(each).persistent, each)
     from pulsarx.letters.letters import Letters
 
     return Letters(owner, broker.runtime, options, name, topics)
 
 
-def _retry_topic(broker: Broker, letters: Letters | None) -> list[Topic | PartitionedTopic]:
+def _check_redelivers(is_persistent: bool, topic: str) -> None:
+    """NotAllowedError: messages of non-persistent topics are not delivered again, so none is ever a
+    dead letter, or comes again later."""
+    if not is_persistent:
+        raise errors.NotAllowedError(
+            f"subscribe to {topic} with a dead_letter_policy or retry_enable: messages of "
+            "non-persistent topics are delivered once; leave both out"
+        )
+
+
+def _retry_topic(broker: Broker, letters: Letters | None) -> list[AnyTopic | PartitionedTopic]:
     """The topic of the consumer's retry letters, made when it is missing; none, where it has
     none."""
     if letters is None or not letters.rules.retry_enable:
@@ -175,13 +190,13 @@ def _attach_retries(
     broker: Broker,
     several: _Several,
     letters: Letters | None,
-    retries: list[Topic | PartitionedTopic],
+    retries: list[AnyTopic | PartitionedTopic],
 ) -> None:
     while retries and several.attach_retries(retries):
         retries = _retry_topic(broker, letters)  # it went just after it was found
 
 
-def _partitions_of(topic: PartitionedTopic) -> list[Topic]:
+def _partitions_of(topic: PartitionedTopic) -> list[AnyTopic]:
     """None where it was deleted."""
     try:
         return [topic.partition(index) for index in range(topic.partition_count)]
@@ -189,7 +204,7 @@ def _partitions_of(topic: PartitionedTopic) -> list[Topic]:
         return []
 
 
-def _partition_count(topic: Topic | PartitionedTopic) -> int:
+def _partition_count(topic: AnyTopic | PartitionedTopic) -> int:
     return topic.partition_count if isinstance(topic, PartitionedTopic) else 1
 
 
@@ -218,7 +233,7 @@ def _consumer_of_several(
 
 
 def _attach(
-    topic: Topic,
+    topic: AnyTopic,
     options: ConsumerOptions,
     name: str,
     pool: ListenerPool,
@@ -258,7 +273,7 @@ def _attach(
     return consumer
 
 
-def _start(topic: Topic, options: ConsumerOptions) -> Callable[[], Position]:
+def _start(topic: AnyTopic, options: ConsumerOptions) -> Callable[[], Position]:
     """Where a new subscription begins."""
     earliest = options.initial_position == InitialPosition.Earliest
     if earliest and options.is_read_compacted:
@@ -310,7 +325,7 @@ class _Several:
         self._part = self._options.part_of(topic_count)
 
     def attach_all(
-        self, topics: list[Topic | PartitionedTopic], is_new: bool = False
+        self, topics: list[AnyTopic | PartitionedTopic], is_new: bool = False
     ) -> list[TopicName]:
         """Attach to the topics, which are held by nobody; their subscriptions are made in one
         commit. is_new: they came after the consumer, which is to miss nothing of them; it stays
@@ -333,7 +348,7 @@ class _Several:
             raise
 
     def attach_checked(
-        self, topics: list[Topic | PartitionedTopic], is_new: bool = False
+        self, topics: list[AnyTopic | PartitionedTopic], is_new: bool = False
     ) -> list[TopicName]:
         """As attach_all, of topics that a pattern has found: their schemas are compared with the
         consumer's."""
@@ -360,7 +375,7 @@ class _Several:
         whole = self._whole()
         return whole is not None and whole.drop_topic(name)
 
-    def attach_retries(self, topics: list[Topic | PartitionedTopic]) -> list[TopicName]:
+    def attach_retries(self, topics: list[AnyTopic | PartitionedTopic]) -> list[TopicName]:
         """Attach to the topic of the retry letters; as attach_all."""
         whole = self._whole()
         if whole is None or whole.letters is None:
@@ -376,14 +391,14 @@ class _Several:
         for each in self._created.values():
             attempt(partial(each.topic.take_back, each))
 
-    def _leave(self, topics: list[Topic | PartitionedTopic]) -> None:
+    def _leave(self, topics: list[AnyTopic | PartitionedTopic]) -> None:
         whole = self._whole()
         if whole is not None:
             for topic in topics:
                 whole.leave_topic(TopicName.of(topic.name))
 
     def _attach(
-        self, whole: MultiTopicsConsumer, topic: Topic | PartitionedTopic, part: ConsumerOptions
+        self, whole: MultiTopicsConsumer, topic: AnyTopic | PartitionedTopic, part: ConsumerOptions
     ) -> list[TopicName]:
         """The name of the topic, if it went since it was found; nothing is attached then."""
         try:
@@ -394,7 +409,7 @@ class _Several:
             return [TopicName.of(topic.name)]
 
     def _attach_topic(
-        self, whole: MultiTopicsConsumer, topic: Topic | PartitionedTopic, part: ConsumerOptions
+        self, whole: MultiTopicsConsumer, topic: AnyTopic | PartitionedTopic, part: ConsumerOptions
     ) -> None:
         if isinstance(topic, PartitionedTopic):
             attach = partial(self._attach_partition, part)
@@ -404,14 +419,16 @@ class _Several:
         else:
             self._attach_one(whole, topic, part)
 
-    def _attach_partition(self, part: ConsumerOptions, partition: Topic, is_new: bool) -> None:
+    def _attach_partition(self, part: ConsumerOptions, partition: AnyTopic, is_new: bool) -> None:
         whole = self._whole()
         if whole is not None and not whole.has_left:
             # What was sent to a partition before its consumer came is not missed.
             asked = part.from_the_start() if is_new else part
             self._attach_one(whole, partition, asked)
 
-    def _attach_one(self, whole: MultiTopicsConsumer, topic: Topic, part: ConsumerOptions) -> None:
+    def _attach_one(
+        self, whole: MultiTopicsConsumer, topic: AnyTopic, part: ConsumerOptions
+    ) -> None:
         member = _attach(topic, part, self._name, self._pool, whole)
         if self._created.pop(topic.name, None) is not None:
             member.made_subscription = True
@@ -420,16 +437,20 @@ class _Several:
         whole.grow(member)
 
     def _create_missing(
-        self, topics: list[Topic | PartitionedTopic], part: ConsumerOptions
+        self, topics: list[AnyTopic | PartitionedTopic], part: ConsumerOptions
     ) -> None:
         """Make the subscription on all topics that have it not, which one commit is enough for;
         those that went meanwhile are passed over."""
         whole_topics: list[Topic] = []
         for topic in topics:
+            if not TopicName.of(topic.name).persistent:
+                continue  # its subscription is not kept
+            parts: list[AnyTopic] = []
             if isinstance(topic, PartitionedTopic):
-                whole_topics += _partitions_of(topic)
+                parts += _partitions_of(topic)
             else:
-                whole_topics.append(topic)
+                parts.append(topic)
+            whole_topics += [each.require_kept("subscribe") for each in parts]
         name = part.subscription_name
         if len(whole_topics) < 2 or part.subscription_mode != SubscriptionMode.Durable:
             return

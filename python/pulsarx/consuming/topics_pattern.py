@@ -71,7 +71,7 @@ class TopicsPattern:
 
     def topics_of(self, broker: Broker) -> list[TopicName]:
         """The topics there are that are meant, by name."""
-        names = list(broker.runtime.catalogue.state.topics)
+        names = [*broker.runtime.catalogue.state.topics, *broker.runtime.volatile]
         return sorted(filter(self.matches, map(TopicName.of, names)), key=str)
 
     def matches(self, name: TopicName) -> bool:

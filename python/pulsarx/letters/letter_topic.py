@@ -32,7 +32,7 @@ def subscribe_initially(broker: Broker, topic: str, subscription_name: str) -> N
     name = TopicName.of(topic)
     count = partition_count_of(broker.catalogue.state, name)
     for each in partition_names(name, count) if count else [topic]:
-        found = broker.topic(TopicName.of(each))
+        found = broker.topic(TopicName.of(each)).require_kept("subscribe initially")
         with found.lock:
             if subscription_name not in found.subscriptions:
                 found.check_subscription_creation(subscription_name)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from pulsarx.broker.runtime import BrokerRuntime
+    from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
-    from pulsarx.broker.topics.topic import Topic
     from pulsarx.message_id import MessageId
     from pulsarx.options.members import ProducerOptions
     from pulsarx.owner import MemberOwner
@@ -124,7 +124,7 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
         with self._making:
             self._keep(index, made)
 
-    def _maker(self, topic: Topic) -> Callable[[str], Producer]:
+    def _maker(self, topic: AnyTopic) -> Callable[[str], Producer]:
         return lambda name: Producer(topic, self._options, name)
 
     def grown(self, partition_count: int) -> None:

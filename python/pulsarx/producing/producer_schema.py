@@ -33,7 +33,12 @@ if TYPE_CHECKING:
 def check_producer(host: Host, topic: str, info: SchemaInfo | None) -> None:
     """Refuse a producer before anything is made. IncompatibleSchema; ValueError: malformed."""
     # Where there is no schema at all, a producer of bytes does not load the registry.
-    if info is not None or TopicName.of(topic).partitioned_name in host.catalogue.state.schemas:
+    name = TopicName.of(topic)
+    if (
+        info is not None
+        or not name.persistent
+        or (name.partitioned_name in host.catalogue.state.schemas)
+    ):
         host.schemas.check_producer(topic, info)
 
 

@@ -239,12 +239,12 @@ class Session:
     # Topics ---------------------------------------------------------------------------------------
 
     def _topic(self, name: str, create: bool = True) -> Topic:
-        return self._broker.topic(TopicName.of(name), create=create)
+        return self._broker.topic(_served(name), create=create).require_kept("serve")
 
     def _partitioned_metadata(self, values: Values) -> None:
         request_id = values["request_id"]
         try:
-            name = TopicName.of(values["topic"])
+            name = _served(values["topic"])
             state = self._broker.catalogue.state
             count = partition_count_of(state, name)
             if str(name) not in state.topics:
@@ -639,6 +639,16 @@ def _gone(topic: SubscriptionHost) -> Exception | None:
 
 def _nothing() -> None:
     pass
+
+
+def _served(name: str) -> TopicName:
+    """OperationNotSupported: a topic of this kind is not served to connections."""
+    found = TopicName.of(name)
+    if not found.persistent:
+        raise errors.OperationNotSupported(
+            f"{found}: non-persistent topics are not served to connections yet"
+        )
+    return found
 
 
 def _declared(values: Values) -> SchemaInfo | None:

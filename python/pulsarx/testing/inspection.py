@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.subscriptions.subscription import Subscription
-    from pulsarx.broker.topics.topic import Topic
     from pulsarx.client import Client
     from pulsarx.message_id import MessageId
     from pulsarx.owner import MemberOwner
@@ -57,7 +56,7 @@ class Inspection:
     def directory(self) -> DataDirectory | MemoryDirectory:
         return self.broker.directory
 
-    def topic(self, name: str) -> Topic:
+    def topic(self, name: str) -> Any:
         """TopicNotFound: there is none."""
         return self.broker.topic(TopicName.of(name), create=False)
 
@@ -66,7 +65,8 @@ class Inspection:
 
     def ledger(self, topic: str) -> ManagedLedger:
         """The list of ledgers of a topic."""
-        return self.topic(topic).ledger
+        found: ManagedLedger = self.topic(topic).ledger
+        return found
 
     def append_entry(self, topic: str, entry: bytes) -> MessageId:
         """Store an entry as it is, as a server would for the producer at its other end: whatever
@@ -91,7 +91,8 @@ class Inspection:
         return message_id
 
     def subscription(self, topic: str, name: str) -> Subscription:
-        return self.topic(topic).subscriptions[name]
+        found: Subscription = self.topic(topic).subscriptions[name]
+        return found
 
 
 def inspect(client: Client) -> Inspection:

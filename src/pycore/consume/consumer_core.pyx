@@ -255,7 +255,7 @@ cdef class ConsumerCore:
         cdef int status
         if self.state != CONSUMER_OPEN:
             self.check_open()
-        if self.dispatcher.shares:
+        if self.dispatcher.has_several:
             raise errors.CumulativeAcknowledgementNotAllowedError(
                 f"acknowledge cumulatively on {self.dispatcher.topic_name}: several consumers "
                 f"share the subscription; acknowledge messages one by one, or a list of them")

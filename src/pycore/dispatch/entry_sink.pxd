@@ -154,6 +154,13 @@ cdef class EntrySink:
     cdef int push(self, const Slice* slice) except -1
     """Queue a slice; its view and items are the queue's from now on."""
 
+    cdef int push_first(self, const Slice* slice) except -1
+    """As push, in front of what is queued."""
+
+    cdef int make_room(self) except -1
+    cdef uint32_t slice_messages(self) noexcept
+    """How many messages the current slice and those behind it hold."""
+
     cdef inline void give_permit(self) noexcept:
         """One message may be pushed again. A queue of 0 gets a permit only when it is asked."""
         if self.queue_size:
@@ -198,6 +205,8 @@ cdef class Dispatcher:
     cdef uint64_t generation             # moves with every seek or rewind: slices of before are
     # stale
     cdef bint shares                     # messages are tracked one by one in core.pending
+    cdef bint has_several                # consumers at a time: none acknowledges cumulatively
+    cdef bint keeps_nothing              # of a non-persistent topic: receivers have all there is
     cdef bint wakes                      # something became receivable: tell who waits, unlocked
     cdef bint loss_kept                  # the messages lost last count as acknowledged
     cdef ChunkedMessage whole            # of CHUNK_WHOLE

@@ -110,24 +110,43 @@ cdef class EntrySink:
         return self.dispatcher.supply(self)
 
     cdef int push(self, const Slice* slice) except -1:
-        cdef Slice* grown
-        cdef uint32_t capacity
-        cdef uint32_t at
         if self.slice_count == self.slice_capacity:
-            capacity = 2 * self.slice_capacity if self.slice_capacity else FIRST_SLICES
-            grown = <Slice*>PyMem_Malloc(capacity * sizeof(Slice))
-            if grown == NULL:
-                raise MemoryError(f"queue {self.slice_count + 1} entries for a consumer")
-            for at in range(self.slice_count):
-                grown[at] = self.slices[(self.slice_head + at) & (self.slice_capacity - 1)]
-            PyMem_Free(self.slices)
-            self.slices = grown
-            self.slice_capacity = capacity
-            self.slice_head = 0
-        at = (self.slice_head + self.slice_count) & (self.slice_capacity - 1)
-        self.slices[at] = slice[0]
+            self.make_room()
+        self.slices[(self.slice_head + self.slice_count) & (self.slice_capacity - 1)] = slice[0]
         self.slice_count += 1
         return 0
+
+    cdef int push_first(self, const Slice* slice) except -1:
+        if self.slice_count == self.slice_capacity:
+            self.make_room()
+        self.slice_head = (self.slice_head - 1) & (self.slice_capacity - 1)
+        self.slices[self.slice_head] = slice[0]
+        self.slice_count += 1
+        return 0
+
+    cdef int make_room(self) except -1:
+        cdef Slice* grown
+        cdef uint32_t capacity = 2 * self.slice_capacity if self.slice_capacity else FIRST_SLICES
+        cdef uint32_t at
+        grown = <Slice*>PyMem_Malloc(capacity * sizeof(Slice))
+        if grown == NULL:
+            raise MemoryError(f"queue {self.slice_count + 1} entries for a consumer")
+        for at in range(self.slice_count):
+            grown[at] = self.slices[(self.slice_head + at) & (self.slice_capacity - 1)]
+        PyMem_Free(self.slices)
+        self.slices = grown
+        self.slice_capacity = capacity
+        self.slice_head = 0
+        return 0
+
+    cdef uint32_t slice_messages(self) noexcept:
+        cdef Slice slice
+        cdef uint32_t found = 0
+        cdef uint32_t number
+        for number in range(self.slice_count + 1):
+            if self.slice_at(number, &slice):
+                found += slice.end - slice.first
+        return found
 
     cdef bint next_slice(self) noexcept:
         cdef Slice* slice
@@ -222,7 +241,8 @@ cdef class EntrySink:
             "consumer_name": self.consumer_name,
             "available_permits": self.permits,
             "receiver_queue_size": self.queue_size,
-            "reads_ledger_on_receive": not self.dispatcher.shares,
+            "reads_ledger_on_receive": not (self.dispatcher.shares
+                                            or self.dispatcher.keeps_nothing),
             "unacked_messages": unacknowledged,
             "priority_level": self.priority_level,
             "receiver_queue_messages": self.queued,

@@ -70,6 +70,7 @@ cdef class PendingDispatcher(Dispatcher):
         """limits: a DispatchLimits of the broker."""
         super().__init__(core, tail, topic_name, decompressed_size_max)
         self.shares = True
+        self.has_several = True
         self.again = LedgerReader(tail, topic_name)
         self.receivers = []
         self.receiver_max = limits.unacknowledged_per_consumer

@@ -77,6 +77,18 @@ cdef int entry_view_join(EntryView view, uint32_t decompressed_size_max) except 
 none."""
 
 
+cdef EntryView entry_view_packed(object pin, EntryContext context, const EntryFrame* frame,
+                                 const uint8_t* entry, bytes plain)
+"""As entry_view_new of an entry of no ledger (its id is 0, 0), which is not decompressed yet.
+
+plain: its payload, decompressed already, or None. See entry_view_unpack.
+"""
+
+
+cdef int entry_view_unpack(EntryView view, uint32_t decompressed_size_max) except -1
+"""Decompress what entry_view_packed made, if that is still to be done; CorruptDataError."""
+
+
 cdef EntryView entry_view_share(EntryView view, EntryContext context)
 """The same entry for another consumer."""
 

@@ -4,7 +4,7 @@
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
-from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.entry_frame cimport ENTRY_COMPRESSED, EntryFrame
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
 from pulsarx._core.message_metadata cimport EntryParts, entry_count_holds, entry_decode
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK
@@ -84,6 +84,13 @@ cdef EntryView entry_view_of(object pin, EntryContext context, uint64_t ledger_i
         status = STATUS_CORRUPT
     if status != STATUS_OK:
         raise_status(status, 0, f"take apart entry {frame.entry_id} of ledger {ledger_id}")
+    return view_of_parts(pin, context, ledger_id, frame, entry, parts)
+
+
+cdef inline EntryView view_of_parts(object pin, EntryContext context, uint64_t ledger_id,
+                                    const EntryFrame* frame, const uint8_t* entry,
+                                    const EntryParts* parts):
+    """As entry_view_of, of an entry that was taken apart."""
     cdef EntryView view = EntryView.__new__(EntryView)
     view.pin = pin
     view.context = context
@@ -99,6 +106,36 @@ cdef EntryView entry_view_of(object pin, EntryContext context, uint64_t ledger_i
     view.c_encoded_metadata = parts.encoded_metadata
     view.encoded_metadata_size = parts.encoded_metadata_size
     return view
+
+
+cdef EntryView entry_view_packed(object pin, EntryContext context, const EntryFrame* frame,
+                                 const uint8_t* entry, bytes plain):
+    cdef EntryParts parts
+    cdef EntryView view
+    cdef int status = entry_decode(entry, frame.entry_size, False, &parts)
+    if status == STATUS_OK and not entry_count_holds(&parts, frame.message_count):
+        status = STATUS_CORRUPT
+    if status != STATUS_OK:
+        raise_status(status, 0, f"take apart an entry of {frame.entry_size} bytes")
+    view = view_of_parts(pin, context, 0, frame, entry, &parts)
+    if plain is not None:
+        set_plain(view, plain)
+    else:
+        view.c_payload = parts.payload
+        view.payload_size = parts.payload_size
+    return view
+
+
+cdef int entry_view_unpack(EntryView view, uint32_t decompressed_size_max) except -1:
+    cdef EntryParts parts
+    cdef int status
+    if view.plain is not None or view.entry_flags & ENTRY_COMPRESSED == 0:
+        return 0
+    status = entry_decode(view.c_entry, view.entry_size, False, &parts)
+    if status != STATUS_OK:
+        raise_status(status, 0, f"take apart an entry of {view.entry_size} bytes")
+    return entry_view_decompress(view, parts.payload[:parts.payload_size], &parts,
+                                 decompressed_size_max)
 
 
 cdef EntryView entry_view_chunked(ChunkedMessage chunked, EntryContext context):
@@ -119,18 +156,20 @@ cdef int entry_view_join(EntryView view, uint32_t decompressed_size_max) except 
     entry_decode(view.c_entry, view.entry_size, False, &parts)
     if parts.metadata.compression != 0:
         return entry_view_decompress(view, joined, &parts, decompressed_size_max)
-    view.plain = joined
-    view.c_payload = <const uint8_t*>PyBytes_AS_STRING(joined)
-    view.payload_size = <uint32_t>PyBytes_GET_SIZE(joined)
-    return 0
+    return set_plain(view, joined)
 
 
 cdef int entry_view_decompress(EntryView view, bytes packed, EntryParts* parts,
                                uint32_t decompressed_size_max) except -1:
-    view.plain = view.context.decompress(parts.metadata.compression, packed,
-                                         parts.metadata.uncompressed_size, decompressed_size_max)
-    view.c_payload = <const uint8_t*>PyBytes_AS_STRING(view.plain)
-    view.payload_size = <uint32_t>PyBytes_GET_SIZE(view.plain)
+    return set_plain(view, view.context.decompress(
+        parts.metadata.compression, packed, parts.metadata.uncompressed_size,
+        decompressed_size_max))
+
+
+cdef inline int set_plain(EntryView view, bytes plain) except -1:
+    view.plain = plain
+    view.c_payload = <const uint8_t*>PyBytes_AS_STRING(plain)
+    view.payload_size = <uint32_t>PyBytes_GET_SIZE(plain)
     return 0
 
 

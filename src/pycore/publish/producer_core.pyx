@@ -105,7 +105,8 @@ cdef class ProducerCore(Batcher):
             return message_id_chunked(
                 <int64_t>receipt.ledger_id, <int64_t>receipt.entry_id, self.publisher.partition,
                 <int64_t>receipt.first_chunk.ledger_id, <int64_t>receipt.first_chunk.entry_id)
-        if receipt.message_count == 1:
+        # Ledger 0: the entry was not kept, and its messages have no place of their own.
+        if receipt.message_count == 1 or receipt.ledger_id == 0:
             return message_id_new(<int64_t>receipt.ledger_id, <int64_t>receipt.entry_id,
                                   self.publisher.partition, -1, 0)
         return message_id_new(<int64_t>receipt.ledger_id, <int64_t>receipt.entry_id,
@@ -311,8 +312,9 @@ cdef class ProducerCore(Batcher):
             refused = error
         if in_order:
             for receipt in receipts:
-                if receipt.message_count == 1:
-                    ids.append(self.id_of(receipt, 0))
+                if receipt.message_count == 1 or receipt.ledger_id == 0:
+                    for index in range(receipt.message_count):
+                        ids.append(self.id_of(receipt, 0))
                     continue
                 for index in range(receipt.message_count):
                     ids.append(message_id_new(<int64_t>receipt.ledger_id,

@@ -57,7 +57,8 @@ def set_topic_policy(topic: str, policy: str, value: object) -> Operation:
 
 def create_topic(topic: str, topic_id: int, *, partition_count: int = 0) -> Operation:
     """partition_count 0: a topic that holds messages."""
-    operation: Operation = {"op": "create_topic", "topic": topic, "topic_id": topic_id}
+    kind = "create_topic" if topic.startswith("persistent:") else "create_non_persistent_topic"
+    operation: Operation = {"op": kind, "topic": topic, "topic_id": topic_id}
     return operation | {"partition_count": partition_count} if partition_count else operation
 
 
@@ -73,6 +74,16 @@ def set_topic_epoch(topic: str, epoch: int) -> Operation:
 def delete_topic(topic: str) -> Operation:
     """Its ledgers, subscriptions and policies go with it."""
     return {"op": "delete_topic", "topic": topic}
+
+
+def expect_change_event(topic: str) -> Operation:
+    """The policies of a topic are changed, which is to be told in `__change_events`."""
+    return {"op": "expect_change_event", "topic": topic}
+
+
+def forget_change_events(topics: list[str]) -> Operation:
+    """It was told."""
+    return {"op": "forget_change_events", "topics": topics}
 
 
 def forget_deletions(topic_ids: list[int]) -> Operation:

@@ -26,9 +26,10 @@ TEMPORARY_SUFFIX = ".tmp"
 FORMAT_VERSION = 1
 # A checkpoint with transactions or leases in it is of version 2: a reader of version 1 would pass
 # over them. One with a prepared ledger, which others would take for an open one, with epochs of
-# topics, terminated topics, schemas or deletions is of version 3; one with topics that hold
-# messages in chunks or are compacted, of version 4. A commit needs no such number, for an operation
-# that is not known is refused.
+# topics, terminated topics, schemas or deletions is of version 3. One with topics that hold
+# messages in chunks or are compacted, with non-persistent topics, which others would open as
+# persistent ones, or with events to be told, is of version 4. A commit needs no such number, for an
+# operation that is not known is refused.
 _VERSIONS_KNOWN = {COMMIT: ("1",), CHECKPOINT: ("1", "2", "3", "4"), SEQUENCES: ("1",)}
 _NUMBER_DIGITS = 20
 _HEADER_SIZE_MAX = 200

@@ -37,7 +37,7 @@ class CatalogueDraft:
 
     __slots__ = (
         "state", "epoch", "tenants", "namespaces", "topics", "used_ids", "transactions", "leases",
-        "schemas", "deletions", "changes_policies",
+        "schemas", "deletions", "change_events", "changes_policies",
     )  # fmt: skip
 
     def __init__(self, state: CatalogueState) -> None:
@@ -51,6 +51,7 @@ class CatalogueDraft:
         self.leases: dict[str, LeaseRecord | None] = {}
         self.schemas: dict[str, tuple[SchemaRecord, ...] | None] = {}  # None: with their topic
         self.deletions: dict[int, DeletionRecord | None] = {}  # None: the files are gone
+        self.change_events: dict[str, int | None] = {}  # None: told
         self.changes_policies = False
 
     def apply(self, operations: list[Operation]) -> None:
@@ -80,6 +81,7 @@ class CatalogueDraft:
         _publish_into(state.leases, self.leases)
         _publish_into(state.schemas, self.schemas)
         _publish_into(state.deletions, self.deletions)
+        _publish_into(state.change_events, self.change_events)
         state.epoch = self.epoch
         if self.changes_policies:
             state.policies_number = number
@@ -303,8 +305,15 @@ def _create_topic(draft: CatalogueDraft, fields: Operation) -> None:
     _namespace(draft, f"{parts[0]}/{parts[1]}")
     topic_id = draft.take_id(fields["topic_id"], "topic")
     draft.topics[name] = TopicRecord(
-        topic_id, name, fields["partition_count"], fields["properties"]
+        topic_id, name, fields["partition_count"], fields.get("properties", {})
     )
+
+
+def _create_non_persistent_topic(draft: CatalogueDraft, fields: Operation) -> None:
+    """An operation of its own: versions that do not know such topics are to refuse it."""
+    if not fields["topic"].startswith("non-persistent://"):
+        raise CatalogueError(f"topic {fields['topic']!r} is not non-persistent")
+    _create_topic(draft, fields)
 
 
 def _set_topic_epoch(draft: CatalogueDraft, fields: Operation) -> None:
@@ -351,10 +360,23 @@ def _delete_topic(draft: CatalogueDraft, fields: Operation) -> None:
     draft.changes_policies = True
 
 
+def _expect_change_event(draft: CatalogueDraft, fields: Operation) -> None:
+    """The topic may be gone, with its policies."""
+    topic = fields["topic"]
+    known = draft.change_events if topic in draft.change_events else draft.state.change_events
+    draft.change_events[topic] = (known.get(topic) or 0) + 1
+
+
+def _forget_change_events(draft: CatalogueDraft, fields: Operation) -> None:
+    for topic in fields["topics"]:
+        draft.change_events[topic] = None
+
+
 def _begin_compaction(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields["topic"])
     if topic.partition_count:
         raise CatalogueError(f"topic {topic.name} is partitioned; its partitions are compacted")
+    _check_keeps_messages(topic)
     ledger_id = draft.take_id(fields["ledger_id"], "ledger")
     _remove_later(draft, topic, ledger_id, fields["uuid"])
 
@@ -427,7 +449,13 @@ def _hold_chunks(draft: CatalogueDraft, fields: Operation) -> None:
     topic = draft.topic(fields["topic"])
     if topic.partition_count:
         raise CatalogueError(f"topic {topic.name} is partitioned; its partitions hold messages")
+    _check_keeps_messages(topic)
     topic.chunked = True
+
+
+def _check_keeps_messages(topic: TopicRecord) -> None:
+    if topic.name.startswith("non-persistent:"):
+        raise CatalogueError(f"topic {topic.name} is non-persistent and has no ledgers")
 
 
 def _check_comes_last(topic: TopicRecord, ledger_id: int) -> None:
@@ -457,6 +485,7 @@ def _add_ledger(draft: CatalogueDraft, fields: Operation) -> None:
     ledger_id = draft.take_id(fields["ledger_id"], "ledger")
     if topic.partition_count:
         raise CatalogueError(f"topic {topic.name} is partitioned; ledgers belong to its partitions")
+    _check_keeps_messages(topic)
     _check_comes_last(topic, ledger_id)
     if fields["state"] not in (LEDGER_OPEN, LEDGER_SEALED):
         raise CatalogueError(
@@ -541,6 +570,7 @@ def _attach_ledgers(draft: CatalogueDraft, fields: Operation) -> None:
         if topic.partition_count:
             raise CatalogueError(f"topic {name} is partitioned; ledgers belong to its partitions")
         for row in rows:
+            _check_keeps_messages(topic)
             ledger = _attached(row, fields["attached_ms"])
             _check_comes_last(topic, ledger.ledger_id)
             ids.append(draft.take_id(ledger.ledger_id, "ledger"))
@@ -673,6 +703,11 @@ OPERATIONS: dict[
         {"topic": "text", "topic_id": "id"},
         {"partition_count": ("count", 0), "properties": ("object", {})},
     ),
+    "create_non_persistent_topic": (
+        _create_non_persistent_topic,
+        {"topic": "text", "topic_id": "id"},
+        {"partition_count": ("count", 0)},
+    ),
     "set_partition_count": (_set_partition_count, {"topic": "text", "partition_count": "id"}, {}),
     "set_topic_epoch": (_set_topic_epoch, {"topic": "text", "epoch": "count"}, {}),
     "delete_topic": (_delete_topic, {"topic": "text"}, {}),
@@ -704,6 +739,8 @@ OPERATIONS: dict[
     ),
     "remove_compaction": (_remove_compaction, {"topic": "text"}, {}),
     "forget_deletions": (_forget_deletions, {"topic_ids": "ids"}, {}),
+    "expect_change_event": (_expect_change_event, {"topic": "text"}, {}),
+    "forget_change_events": (_forget_change_events, {"topics": "texts"}, {}),
     "terminate_topic": (_terminate_topic, {"topic": "text"}, {}),
     "hold_chunks": (_hold_chunks, {"topic": "text"}, {}),
     "add_ledger": (

@@ -324,7 +324,7 @@ class CatalogueState:
 
     __slots__ = (
         "number", "checksum", "epoch", "next_id", "tenants", "namespaces", "topics",
-        "transactions", "leases", "schemas", "deletions", "policies_number",
+        "transactions", "leases", "schemas", "deletions", "change_events", "policies_number",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -340,6 +340,9 @@ class CatalogueState:
         self.leases: dict[str, LeaseRecord] = {}  # by job
         self.schemas: dict[str, tuple[SchemaRecord, ...]] = {}  # by topic, in order of versions
         self.deletions: dict[int, DeletionRecord] = {}  # by the id of the topic, or of the ledger
+
+        # By topic, how often its policies were changed, and that was not told yet.
+        self.change_events: dict[str, int] = {}
 
     def leased_from(self, topic: str, now_ms: int) -> tuple[int, int]:
         """The lowest ledger id of a topic that a job reads, and when the last lease on the topic
@@ -386,12 +389,19 @@ class CatalogueState:
             document["compactions"] = compactions
         if self.deletions:
             document["deletions"] = [each.row() for each in self.deletions.values()]
+        if self.change_events:
+            document["change_events"] = self.change_events.copy()
         return document
 
     @property
     def needs_version(self) -> int:
         """The version of its checkpoint: the first one that can express it."""
-        if any(topic.chunked or topic.compaction is not None for topic in self.topics.values()):
+        if self.change_events or any(
+            topic.chunked
+            or topic.compaction is not None
+            or topic.name.startswith("non-persistent:")
+            for topic in self.topics.values()
+        ):
             return 4
         if self.schemas or self.deletions or any(_needs_3(each) for each in self.topics.values()):
             return 3
@@ -419,6 +429,7 @@ class CatalogueState:
             for topic, rows in document.get("schemas", {}).items()
         }
         made.deletions = {row[0]: DeletionRecord(*row) for row in document.get("deletions", ())}
+        made.change_events = document.get("change_events", {})
         for name in document.get("terminated", ()):
             made.topics[name].terminated = True
         for name in document.get("chunked", ()):

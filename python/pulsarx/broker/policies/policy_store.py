@@ -11,11 +11,11 @@ from pulsarx.broker.policies.message_policies import (
 )
 from pulsarx.broker.policies.retention import RetentionPolicy
 from pulsarx.broker.policies.schema_policies import SchemaPolicies
-from pulsarx.topic_name import TopicName
+from pulsarx.topic_name import TopicName, is_system_topic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from typing import Any
 
     from pulsarx.broker.catalogue.catalogue import Catalogue
@@ -56,11 +56,37 @@ class PolicyStore:
     they differ.
     """
 
-    def __init__(self, catalogue: Catalogue, options: BrokerOptions) -> None:
-        """options: give what no namespace and no topic sets."""
+    def __init__(
+        self, catalogue: Catalogue, options: BrokerOptions, volatile: Collection[str] = ()
+    ) -> None:
+        """options: give what no namespace and no topic sets. volatile: names of topics that the
+        catalogue does not know, and that have no policies of their own."""
+        self._volatile = volatile
         self._catalogue = catalogue
         self._options = options
         self._defaults: dict[bool, MessagePolicies] = {}  # by whether they are of exempt topics
+        self._tell: Callable[[], object] | None = None
+
+    def tell_by(self, tell: Callable[[], object]) -> None:
+        """Have changes of topic policies told: tell is called after each, without a lock."""
+        if self._has_topic_policies:
+            self._tell = tell
+
+    @property
+    def _has_topic_policies(self) -> bool:
+        options = self._options
+        return options.system_topic_enabled and options.topic_level_policies_enabled
+
+    def events_of(self, topic: str) -> list[dict[str, Any]]:
+        """What a commit that changes the policies of a topic says besides."""
+        if self._tell is None or is_system_topic(TopicName.of(topic)):
+            return []
+        return [changes.expect_change_event(topic)]
+
+    def tell_changes(self) -> None:
+        """Tell of what was committed."""
+        if self._tell is not None:
+            self._tell()
 
     @property
     def version(self) -> int:
@@ -130,6 +156,8 @@ class PolicyStore:
     def topic_policy(self, topic: str, policy: str) -> Any:
         """topic: a full name. TopicNotFound: there is no such topic."""
         record = self._catalogue.state.topics.get(topic)
+        if record is None and topic in self._volatile:
+            return None
         if record is None:
             raise errors.TopicNotFound(topic)
         return record.policies.get(policy)
@@ -162,16 +190,32 @@ class PolicyStore:
         check: Callable[[dict[str, Any]], object] | None = None,
     ) -> None:
         """As set_namespace_policy, of a topic by its full name. check: given what would be set for
-        it, by its namespace too."""
+        it, by its namespace too. OperationNotSupported: it is not in the catalogue.
+        NotAllowedError: topics have no policies of their own."""
+        self._check_may_have(topic, policy)
 
         def operations(_: CatalogueState) -> list[Operation]:
             if check is not None and value is not None:
                 own, above = self._own(topic), self._namespace(namespace_of(topic))
                 check({**above, **own, policy: value})
-            return [changes.set_topic_policy(topic, policy, value)]
+            made = changes.set_topic_policy(topic, policy, value)
+            return [made, *self.events_of(topic)]
 
         if self.topic_policy(topic, policy) != value:
             self._catalogue.commit(operations)
+            self.tell_changes()
+
+    def _check_may_have(self, topic: str, policy: str) -> None:
+        if not self._has_topic_policies:
+            raise errors.NotAllowedError(
+                f"set {policy} of {topic}: topic_level_policies_enabled and system_topic_enabled "
+                "must both be on; set it on the namespace"
+            )
+        if topic in self._volatile:
+            raise errors.OperationNotSupported(
+                f"set {policy} of {topic}: a non-persistent topic without partitions is not kept, "
+                "and neither are policies of its own; set it on the namespace"
+            )
 
 
 def namespace_of(topic: str) -> str:

@@ -15,7 +15,7 @@ from pulsarx.broker.scan.plan_limit import BYTES, ENTRIES, MESSAGES, amount, lim
 from pulsarx.broker.scan.plan_piece import DATA_OFFSET, Piece, cut_pieces
 from pulsarx.broker.scan.planned_topic import Moved, PlannedTopic, lost, unknown
 from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
-from pulsarx.topic_name import TopicName
+from pulsarx.topic_name import TopicName, check_keeps_messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Planner:
         given = [topics] if isinstance(topics, str) else list(topics)
         if not given:
             raise ValueError("no topic is named")
-        self._topics = [TopicName.of(name) for name in given]
+        self._topics = [check_keeps_messages(TopicName.of(name)) for name in given]
         self._sealed_only = sealed_only
         self._number = -1  # of the catalogue's last commit that the tails are from
         self._tails: list[PlannedTopic] = []

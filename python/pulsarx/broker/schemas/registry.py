@@ -6,8 +6,11 @@ leaves what came before readable, but compared with nothing any more.
 
 from __future__ import annotations
 
+import threading
+
 from pulsarx import errors
 from pulsarx.broker.catalogue import changes
+from pulsarx.broker.catalogue.state import SchemaRecord
 from pulsarx.broker.schemas.compatibility import (
     check_compatible,
     consumer_strategy,
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.catalogue.catalogue import Catalogue
-    from pulsarx.broker.catalogue.state import CatalogueState, SchemaRecord
+    from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.policies.policy_store import PolicyStore
 
 
@@ -40,8 +43,12 @@ class SchemaRegistry:
         policies: PolicyStore,
         now_ms: Callable[[], int],
         refresh: Callable[[], object] = lambda: None,
+        volatile: dict[str, tuple[SchemaRecord, ...]] | None = None,
     ) -> None:
-        """refresh: reads what the owner of a folder that is not ours committed."""
+        """refresh: reads what the owner of a folder that is not ours committed. volatile: topics
+        that the catalogue does not know, with their schemas."""
+        self._volatile = {} if volatile is None else volatile
+        self._volatile_lock = threading.Lock()  # of the schemas of those
         self._catalogue = catalogue
         self._policies = policies
         self._now_ms = now_ms
@@ -51,13 +58,19 @@ class SchemaRegistry:
 
     def versions(self, topic: str) -> list[SchemaInfo]:
         """The schemas since the last deletion, the oldest first."""
-        return [_info(each) for each in _live(self._catalogue.state, parent_of(topic))]
+        return [_info(each) for each in self._live(parent_of(topic))]
+
+    def _records(self, name: str) -> tuple[SchemaRecord, ...]:
+        return self._volatile.get(name) or self._catalogue.state.schemas.get(name, ())
+
+    def _live(self, name: str) -> list[SchemaRecord]:
+        return _live(self._records(name))
 
     def find(self, topic: str, version: int) -> SchemaInfo | None:
         """The schema of a version, deleted by now or not; None: there is none."""
         name = parent_of(topic)
         for is_last in (False, True):
-            records = self._catalogue.state.schemas.get(name, ())
+            records = self._records(name)
             if 0 <= version < len(records):
                 found = records[version]
                 return None if found.type_name is None else _info(found)
@@ -67,7 +80,7 @@ class SchemaRegistry:
 
     def version_of(self, topic: str, info: SchemaInfo) -> int | None:
         """The version that this schema has; None: none."""
-        found = _same(_live(self._catalogue.state, parent_of(topic)), identity_of(info))
+        found = _same(self._live(parent_of(topic)), identity_of(info))
         return None if found is None else found.version
 
     def strategy(self, topic: str) -> str:
@@ -80,7 +93,7 @@ class SchemaRegistry:
     def check(self, topic: str, info: SchemaInfo, strategy: str | None = None) -> None:
         """IncompatibleSchema: it may not be the next one. ValueError: it is malformed."""
         identity = identity_of(info)
-        live = _live(self._catalogue.state, parent_of(topic))
+        live = self._live(parent_of(topic))
         if _same(live, identity) is None:
             self._check(topic, info, live, strategy or self.strategy(topic))
 
@@ -105,13 +118,13 @@ class SchemaRegistry:
         name = parent_of(topic)
         policies = self._policies.of_topic(name).schema
         if info is None:
-            if policies.enforced and _live(self._catalogue.state, name):
+            if policies.enforced and self._live(name):
                 raise errors.IncompatibleSchema(
                     f"{name} has a schema and schema_validation_enforced is set: a producer "
                     "without a schema is refused"
                 )
             return
-        live = _live(self._catalogue.state, name)
+        live = self._live(name)
         if _same(live, identity_of(info)) is not None:
             return
         if not policies.auto_update:
@@ -134,7 +147,7 @@ class SchemaRegistry:
         """
         name = parent_of(topic)
         identity_of(info)
-        live = _live(self._catalogue.state, name)
+        live = self._live(name)
         policies = self._policies.of_topic(name).schema
         if not live and is_idle():
             if not policies.auto_update:
@@ -160,11 +173,13 @@ class SchemaRegistry:
         name = parent_of(topic)
         identity = identity_of(info)
         applied = strategy or self.strategy(name)
+        if name in self._volatile:
+            return self._register_volatile(name, info, applied)
 
         def operations(state: CatalogueState) -> list[dict[str, Any]]:
             if name not in state.topics:
                 raise errors.TopicNotFound(name)
-            live = _live(state, name)
+            live = _live(state.schemas.get(name, ()))
             same = _same(live, identity)
             if same is not None:
                 raise _Known(same.version)
@@ -182,24 +197,51 @@ class SchemaRegistry:
                 )
             ]
 
-        found = _same(_live(self._catalogue.state, name), identity)
+        found = _same(self._live(name), identity)
         if found is not None:
             return found.version
         try:
             self._catalogue.commit(operations)
         except _Known as known:
             return known.version
-        registered = _same(_live(self._catalogue.state, name), identity)
+        registered = _same(self._live(name), identity)
         if registered is None:
             raise errors.IncompatibleSchema(f"{name}: the schema was deleted as it was registered")
         return registered.version
 
+    def _register_volatile(self, name: str, info: SchemaInfo, strategy: str) -> int:
+        """As register, of a topic that the catalogue does not know: it has its schemas as long as
+        it is there itself."""
+        with self._volatile_lock:
+            records = self._records(name)
+            live = _live(records)
+            same = _same(live, identity_of(info))
+            if same is None:
+                self._check(name, info, live, strategy)
+                same = SchemaRecord(
+                    len(records),
+                    info.schema_type().name,
+                    info.name(),
+                    info.schema(),
+                    info.properties(),
+                    self._now_ms(),
+                )
+                self._volatile[name] = (*records, same)
+            return same.version
+
     def delete(self, topic: str) -> None:
         """Delete the schemas of a topic; nothing where it has none. Durable on return."""
         name = parent_of(topic)
+        if name in self._volatile:
+            with self._volatile_lock:
+                records = self._records(name)
+                if _live(records):
+                    gone = SchemaRecord(len(records), None, "", "", {}, self._now_ms())
+                    self._volatile[name] = (*records, gone)
+            return
 
         def operations(state: CatalogueState) -> list[dict[str, Any]]:
-            if not _live(state, name):
+            if not _live(state.schemas.get(name, ())):
                 raise _Known(-1)
             version = len(state.schemas[name])
             return [changes.delete_schema(name, version, deleted_ms=self._now_ms())]
@@ -223,10 +265,10 @@ def parent_of(topic: str) -> str:
     return TopicName.of(topic).partitioned_name
 
 
-def _live(state: CatalogueState, name: str) -> list[SchemaRecord]:
+def _live(records: tuple[SchemaRecord, ...]) -> list[SchemaRecord]:
     """The records since the last deletion."""
     found: list[SchemaRecord] = []
-    for each in reversed(state.schemas.get(name, ())):
+    for each in reversed(records):
         if each.type_name is None:
             break
         found.append(each)

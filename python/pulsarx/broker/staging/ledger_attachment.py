@@ -120,7 +120,8 @@ class _Attachment:
 
     def run(self) -> dict[str, Any]:
         for name in sorted({file.topic for file in self.files}):
-            self.topics.append(self.broker.topic(TopicName.of(name), create=False))
+            topic = self.broker.topic(TopicName.of(name), create=False)
+            self.topics.append(topic.require_kept("attach ledgers"))
         self._check_not_attached()
         with ExitStack() as stack:
             for topic in self.topics:

@@ -8,6 +8,7 @@ from then on.
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
+from functools import partial
 
 from pulsarx import errors
 from pulsarx.broker import life_log
@@ -29,14 +30,14 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.state import CatalogueState, TopicRecord
     from pulsarx.broker.policies.message_policies import InactiveTopics
     from pulsarx.broker.runtime import BrokerRuntime
-    from pulsarx.broker.topics.topic import Topic
+    from pulsarx.broker.topics.any_topic import AnyTopic
 
     class Directory(Protocol):
         """The topics by name."""
 
-        def open_topic(self, full_name: str) -> Topic | None: ...
+        def open_topic(self, full_name: str) -> AnyTopic | None: ...
 
-        def existing(self, name: TopicName) -> Topic: ...
+        def existing(self, name: TopicName) -> AnyTopic: ...
 
         def delete(self, select: Callable[[CatalogueState], list[str]], force: bool) -> None: ...
 
@@ -93,12 +94,17 @@ class Inactivity:
         """Delete the topics that nobody used for as long as their policies say; whether any may go
         later."""
         for record in list(self._runtime.catalogue.state.topics.values()):
-            with _told(record.name):
-                policy = self._runtime.policies.of_topic(record.name).messages.inactive_topics
-                names = self._names(record) if policy.enabled else []
-                if names and self._may_go(names, policy):
-                    self._delete(record.name, names, policy)
+            self._look_at(record.name, partial(self._names, record))
+        for name in list(self._runtime.volatile):
+            self._look_at(name, partial(list, (name,)))
         return self.topics_may_go()
+
+    def _look_at(self, full_name: str, find_names: Callable[[], list[str]]) -> None:
+        with _told(full_name):
+            policy = self._runtime.policies.of_topic(full_name).messages.inactive_topics
+            names = find_names() if policy.enabled else []
+            if names and self._may_go(names, policy):
+                self._delete(full_name, names, policy)
 
     def _names(self, record: TopicRecord) -> list[str]:
         """Those that hold the messages of a topic; none: it does not go by itself."""
@@ -131,7 +137,10 @@ class Inactivity:
 
     def _delete(self, full_name: str, names: list[str], policy: InactiveTopics) -> None:
         def select(state: CatalogueState) -> list[str]:
-            if any(each not in state.topics for each in (full_name, *names)):
+            volatile = self._runtime.volatile
+            if any(
+                each not in state.topics and each not in volatile for each in (full_name, *names)
+            ):
                 raise errors.TopicNotFound(full_name)
             if not self._may_go(names, policy):
                 raise errors.NotAllowedError(f"{full_name} is used again")
@@ -163,6 +172,7 @@ class Inactivity:
             if now_ms - self.active_ms(name) < idle_ms:
                 return
             topic = self._directory.existing(name)
+        topic = topic.require_kept("delete subscriptions")
         for each in list(topic.subscriptions.values()):
             with topic.lock, suppress(errors.NotAllowedError, errors.SubscriptionNotFound):
                 if not is_exempt_subscription(each.name) and each.is_idle_for(idle_ms):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.catalogue.catalogue import Catalogue
     from pulsarx.broker.catalogue.state import CatalogueState, TopicRecord
-    from pulsarx.broker.topics.topic import Topic
+    from pulsarx.broker.topics.any_topic import AnyTopic
 
     Operations = list[dict[str, Any]]
 
@@ -32,7 +32,7 @@ class PartitionedTopic:
     """A partitioned topic of an owned data directory. Any thread may call. The broker has one
     object a topic, and `partition_count` grows with it."""
 
-    def __init__(self, record: TopicRecord, topic: Callable[[TopicName], Topic]) -> None:
+    def __init__(self, record: TopicRecord, topic: Callable[[TopicName], AnyTopic]) -> None:
         """topic: gives the topic of a partition's name, which is there."""
         self._topic = topic
         self._lock = threading.Lock()
@@ -44,7 +44,7 @@ class PartitionedTopic:
         self._watchers = WeakList()  # with grown(partition count)
         self._holder: weakref.ref[Any] | None = None
 
-    def partition(self, index: int) -> Topic:
+    def partition(self, index: int) -> AnyTopic:
         """The topic of a partition; TopicNotFound when there are not so many. TopicGone: it was
         deleted."""
         try:
@@ -175,7 +175,7 @@ def growth(
     operations: Operations = []
     for each in partition_names(name, partition_count)[record.partition_count :]:
         operations.append(changes.create_topic(each, catalogue.allocate_id()))
-        if is_held:
+        if is_held and name.persistent:
             operations.append(changes.set_topic_epoch(each, 0))
         for subscription in subscriptions:
             operations.append(

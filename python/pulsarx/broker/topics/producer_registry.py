@@ -60,9 +60,12 @@ class Reservation:
 class ProducerRegistry:
     """A name belongs to one producer at a time, as long as that is open."""
 
-    def __init__(self, topic: str, runtime: BrokerRuntime) -> None:
+    def __init__(self, topic: str, runtime: BrokerRuntime, *, keeps_epoch: bool = True) -> None:
+        """keeps_epoch: in the catalogue; else in memory."""
         self._topic = topic
         self._runtime = runtime
+        self._keeps_epoch = keeps_epoch
+        self._epoch: int | None = None  # where it is not kept
         self._access = threading.Lock()  # one comes, or attaches, at a time; before `_lock`
         self._lock = threading.Lock()  # of what follows
         self._entries: dict[str, _Entry] = {}
@@ -263,6 +266,8 @@ class ProducerRegistry:
     @property
     def epoch(self) -> int | None:
         """How often the topic was taken by one producer, from 0 on; None: never."""
+        if not self._keeps_epoch:
+            return self._epoch
         record = self._runtime.catalogue.state.topics.get(self._topic)
         return None if record is None or record.epoch < 0 else record.epoch
 
@@ -277,6 +282,9 @@ class ProducerRegistry:
         current = self.epoch
         if epoch is None:
             epoch = 0 if current is None else current + 1
+        if not self._keeps_epoch:
+            self._epoch = epoch
+            return
         if epoch != current:
             taken = changes.set_topic_epoch(self._topic, epoch)
 
@@ -295,6 +303,8 @@ class ProducerRegistry:
         """Keep a topic that nobody knows yet for a producer, which comes with `owner`."""
         with self._lock:
             self._holder = Reservation(name, owner)
+            if not self._keeps_epoch:
+                self._epoch = 0  # as the commit says that made the partition of a persistent topic
 
     def release(self, owner: object) -> None:
         """The owner of a reservation will not come."""
@@ -429,6 +439,10 @@ class ProducerRegistry:
 
     def open_producers(self) -> list[Producer]:
         return list(self._open().values())
+
+    def by_name(self) -> dict[str, Producer]:
+        """The open producers."""
+        return self._open()
 
     def statistics(self) -> list[dict[str, Any]]:
         """Of each open producer."""

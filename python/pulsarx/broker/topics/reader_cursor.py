@@ -44,8 +44,9 @@ class ReaderCursor:
         else:
             self.dispatcher = SingleActiveDispatcher(core, topic.tail, topic.name, limit, True)
 
-    def attach(self, position: Position) -> ConsumerCore:
-        """Begin to read at a position. TopicGone: the topic was deleted meanwhile."""
+    def attach(self, position: Position, queue_size: int = 1000) -> ConsumerCore:
+        """Begin to read at a position. TopicGone: the topic was deleted meanwhile. queue_size: of
+        the reader, which reads the ledgers and needs no queue."""
         try:
             receiver = Receiver(self.dispatcher, self._context, "", None)
             self.dispatcher.join(receiver)

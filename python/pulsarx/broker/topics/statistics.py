@@ -85,17 +85,19 @@ def partitioned_statistics(name: str, partitions: list[dict[str, Any]]) -> dict[
 
 def _publishers(partitions: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
     found: dict[str, dict[str, Any]] = {}
-    seen: set[str] = set()
     for each in partitions:
         if each["publishers"] is None:
             return None
         for figures in each["publishers"]:
-            known = found.setdefault(figures["producer_name"], figures.copy())
-            for name in ("last_sequence_id",):
-                known[name] = max(known[name], figures[name])
-            if known["producer_name"] in seen:
-                known["chunked_message_rate"] += figures["chunked_message_rate"]
-            seen.add(known["producer_name"])
+            figures = figures.copy()
+            known = found.setdefault(figures["producer_name"], figures)
+            if known is figures:
+                continue
+            known["last_sequence_id"] = max(known["last_sequence_id"], figures["last_sequence_id"])
+            # Drops are counted on non-persistent topics alone.
+            for name in ("chunked_message_rate", "msg_drop_count", "msg_drop_rate"):
+                if name in figures:
+                    known[name] += figures[name]
     return list(found.values())
 
 

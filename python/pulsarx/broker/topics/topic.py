@@ -17,6 +17,10 @@ from pulsarx.broker.topics.backlog_limits import BacklogLimits
 from pulsarx.broker.topics.compaction import TopicCompaction
 from pulsarx.broker.topics.deduplication import Deduplication, forget_snapshot, snapshot_path
 from pulsarx.broker.topics.producer_registry import ProducerRegistry
+from pulsarx.broker.topics.subscription_limits import (
+    check_consumer_limit,
+    check_subscription_limit,
+)
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.topics.trimming import Trimming
 
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx._pycore.cursor.ack_tracker import AckTracker
     from pulsarx._pycore.ledger.ledger_tail import LedgerTail
+    from pulsarx._pycore.publish.entry_publisher import EntryPublisher
     from pulsarx.broker.catalogue.catalogue import Catalogue
     from pulsarx.broker.catalogue.state import SubscriptionRecord, TopicRecord
     from pulsarx.broker.ledgers.ledger_list import Position
@@ -43,6 +48,8 @@ if TYPE_CHECKING:
 class Topic:
     """Opens ledgers and cursors, attaches producers and consumers; its lock orders that. Calls of
     the control plane; hot calls do not come here."""
+
+    keeps_messages = True
 
     def __init__(
         self, runtime: BrokerRuntime, record: TopicRecord, last_active_ms: int | None = None
@@ -96,6 +103,10 @@ class Topic:
         """Whether it was deleted, or unloaded: what has its name by now is another object."""
         return self._is_gone
 
+    def require_kept(self, action: str) -> Topic:
+        """Itself, which keeps messages; OperationNotSupported: it does not."""
+        return self
+
     def check_not_gone(self) -> None:
         """TopicGone: it went since its caller found it."""
         if self._is_gone:
@@ -123,6 +134,21 @@ class Topic:
             return [held]
 
         self.runtime.catalogue.commit(operations)
+
+    def publisher(self, send_timeout_ms: int = 0) -> EntryPublisher:
+        """What a producer publishes with. send_timeout_ms: how long a message may wait for the
+        disk; 0 and less: for ever."""
+        from pulsarx._pycore.publish.entry_publisher import LedgerPublisher
+
+        runtime = self.runtime
+        return LedgerPublisher(
+            self.name,
+            self.ledger.tail,
+            runtime.completions,
+            runtime.durability_code,
+            clock=runtime.clock,
+            send_timeout_ms=send_timeout_ms,
+        )
 
     @property
     def tail(self) -> LedgerTail:
@@ -165,7 +191,7 @@ class Topic:
             self.check_not_gone()
             self.touch()
             check_subscription_type(self.runtime, self.name, request.type_name)
-            self._check_consumer_limit()
+            check_consumer_limit(self.runtime.options, self.name, self.consumer_count())
             name = request.subscription_name
             if request.durable:
                 subscription = self.subscriptions.get(name)
@@ -198,21 +224,9 @@ class Topic:
                 f"subscription {name} of {self.name}, and allow_auto_subscription_creation is off"
             )
 
-    def _check_consumer_limit(self) -> None:
-        limit = self.runtime.options.max_consumers_per_topic
-        if limit and self.consumer_count() >= limit:
-            raise errors.ConsumerBusy(
-                f"subscribe to {self.name}: it has {limit} consumers, which is "
-                "max_consumers_per_topic"
-            )
-
     def _check_subscription_limit(self, name: str) -> None:
-        limit = self.runtime.options.max_subscriptions_per_topic
-        if limit and len(self.all_subscriptions()) >= limit:
-            raise errors.NotAllowedError(
-                f"create subscription {name} of {self.name}: it has {limit}, which is "
-                "max_subscriptions_per_topic"
-            )
+        count = len(self.all_subscriptions())
+        check_subscription_limit(self.runtime.options, self.name, name, count)
 
     def _create_non_durable(self, name: str, position: Position) -> Subscription:
         """A subscription that nothing on disk knows and that holds no ledger."""

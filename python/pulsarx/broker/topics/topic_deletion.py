@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.catalogue.state import CatalogueState, DeletionRecord
     from pulsarx.broker.runtime import BrokerRuntime
-    from pulsarx.broker.topics.topic import Topic
+    from pulsarx.broker.topics.any_topic import AnyTopic
 
     Operations = list[dict[str, Any]]
 
@@ -38,7 +38,7 @@ class TopicDeletion:
     """One deletion on its way. For one thread."""
 
     def __init__(
-        self, runtime: BrokerRuntime, names: list[str], topics: list[Topic], force: bool
+        self, runtime: BrokerRuntime, names: list[str], topics: list[AnyTopic], force: bool
     ) -> None:
         """names: of all records that go. topics: those of them that hold messages, by name."""
         self._runtime = runtime
@@ -55,8 +55,8 @@ class TopicDeletion:
         """
         if not self._force:
             self._check_not_leased()
-        closed: list[Topic] = []
-        held: list[Topic] = []
+        closed: list[AnyTopic] = []
+        held: list[AnyTopic] = []
         deleted = False
         try:
             for topic in self._topics:
@@ -66,7 +66,9 @@ class TopicDeletion:
                 topic.ledger.lock.acquire()
                 held.append(topic)
                 topic.ledger.begin_deletion()
-            self._runtime.catalogue.commit(self._operations(more))
+            operations = self._operations(more)
+            if operations:  # non-persistent topics without partitions are in no catalogue
+                self._runtime.catalogue.commit(operations)
             deleted = True
         finally:
             for topic in reversed(held):
@@ -79,7 +81,8 @@ class TopicDeletion:
         self._records = [deletions[each] for each in ids if each in deletions]
 
     def _operations(self, more: Operations) -> Operations:
-        return [*(changes.delete_topic(name) for name in self._names), *more]
+        known = self._runtime.catalogue.state.topics
+        return [*(changes.delete_topic(name) for name in self._names if name in known), *more]
 
     def _check_not_leased(self) -> None:
         now_ms = self._runtime.clock.now_ms()

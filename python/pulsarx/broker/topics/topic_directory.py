@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.catalogue.operations import Operation
-    from pulsarx.broker.catalogue.state import CatalogueState, TopicRecord
+    from pulsarx.broker.catalogue.state import CatalogueState
     from pulsarx.broker.runtime import BrokerRuntime
+    from pulsarx.broker.topics.any_topic import AnyTopic
 
 
 class TopicDirectory:
@@ -44,13 +45,13 @@ class TopicDirectory:
     def __init__(self, runtime: BrokerRuntime) -> None:
         self._runtime = runtime
         self._lock = threading.RLock()
-        self._topics: dict[str, Topic] = {}
+        self._topics: dict[str, AnyTopic] = {}
         self._partitioned: dict[str, PartitionedTopic] = {}
         self._followers = WeakList()  # with created(name) and deleted(name)
         self._inactivity = Inactivity(runtime, self)
-        self._checks = PolicyChecks(runtime, self.open_topics, self._inactivity)
+        self._checks = PolicyChecks(runtime, self._kept_topics, self._inactivity)
         self._checks.look_for_inactive()
-        self.compaction_monitor = CompactionMonitor(runtime, self.open_topics)
+        self.compaction_monitor = CompactionMonitor(runtime, self._kept_topics)
         self.compaction_monitor.arm()
 
     def watch(self, follower: Any) -> None:
@@ -69,14 +70,14 @@ class TopicDirectory:
 
     # Finding --------------------------------------------------------------------------------------
 
-    def lookup(self, name: TopicName, *, create: bool = True) -> Topic | PartitionedTopic:
+    def lookup(self, name: TopicName, *, create: bool = True) -> AnyTopic | PartitionedTopic:
         """The topic of this name, with partitions or without, made when it is missing and allowed
         to be."""
         self._runtime.state.require_open()
         created: list[TopicName] = []
         try:
             with self._lock:
-                if str(name) not in self._runtime.catalogue.state.topics:
+                if not self.is_there(str(name)):
                     self._create(name, create, created)
                 if partition_count_of(self._runtime.catalogue.state, name):
                     return self.partitioned_topic(name)
@@ -84,7 +85,7 @@ class TopicDirectory:
         finally:
             self._announce(created)
 
-    def topic(self, name: TopicName, *, create: bool = True) -> Topic:
+    def topic(self, name: TopicName, *, create: bool = True) -> AnyTopic:
         """The topic of this name that holds messages itself, made when it is missing and allowed
         to be. OperationNotSupported: it has partitions."""
         self._runtime.state.require_open()
@@ -95,20 +96,35 @@ class TopicDirectory:
         finally:
             self._announce(created)
 
-    def _open(self, name: TopicName, create: bool, created: list[TopicName]) -> Topic:
+    def is_there(self, full_name: str) -> bool:
+        """Whether there is a topic of this name, in the catalogue or not."""
+        return full_name in self._runtime.catalogue.state.topics or full_name in (
+            self._runtime.volatile
+        )
+
+    def _open(self, name: TopicName, create: bool, created: list[TopicName]) -> AnyTopic:
         """With the lock."""
         self._runtime.state.require_open()
         full = str(name)
+        if not name.persistent:
+            self._check_non_persistent(name)
         found = self._topics.get(full)
         if found is not None:
             return found
-        record = self._runtime.catalogue.state.topics.get(full)
-        record_is_new = record is None
-        if record is None:
-            record = self._create(name, create, created)
+        is_new = not self.is_there(full)
+        if is_new:
+            self._create(name, create, created)
         check_is_whole(self._runtime.catalogue.state, name)
+        record = self._runtime.catalogue.state.topics.get(full)
+        active_ms = None if is_new else self._inactivity.active_ms(name)
+        if not name.persistent:
+            from pulsarx.broker.topics.non_persistent_topic import NonPersistentTopic
+
+            topic_id = 0 if record is None else record.topic_id
+            self._topics[full] = NonPersistentTopic(self._runtime, full, topic_id, active_ms)
+            return self._topics[full]
+        assert record is not None
         try:
-            active_ms = None if record_is_new else self._inactivity.active_ms(name)
             topic = self._topics[full] = Topic(self._runtime, record, active_ms)
         except BaseException:
             self._runtime.list_cursors_again()
@@ -118,17 +134,21 @@ class TopicDirectory:
         self._checks.needed_by(topic)
         return topic
 
-    def existing(self, name: TopicName) -> Topic:
+    def existing(self, name: TopicName) -> AnyTopic:
         """TopicNotFound: there is none, and none is made."""
         return self.topic(name, create=False)
 
-    def open_topic(self, full_name: str) -> Topic | None:
+    def open_topic(self, full_name: str) -> AnyTopic | None:
         """The topic if it is open in this process."""
         return self._topics.get(full_name)
 
-    def open_topics(self) -> list[Topic]:
+    def open_topics(self) -> list[AnyTopic]:
         with self._lock:
             return list(self._topics.values())
+
+    def _kept_topics(self) -> list[Topic]:
+        """The open ones that keep messages, for which most policies are."""
+        return [each for each in self.open_topics() if isinstance(each, Topic)]
 
     def partitioned_topic(self, name: TopicName) -> PartitionedTopic:
         """TopicNotFound: there is no topic of this name, or it has no partitions."""
@@ -144,7 +164,7 @@ class TopicDirectory:
 
     # Creating -------------------------------------------------------------------------------------
 
-    def _create(self, name: TopicName, create: bool, created: list[TopicName]) -> TopicRecord:
+    def _create(self, name: TopicName, create: bool, created: list[TopicName]) -> None:
         """Create a topic that a client named, of the kind that the options say. With the lock;
         created: gets its name, to be announced without it."""
         self._check_namespace(name)
@@ -165,13 +185,14 @@ class TopicDirectory:
         if self._runtime.durability == "interval":
             self._runtime.flush_catalogue_soon()
         created.append(name)
-        return self._runtime.catalogue.state.topics[str(name)]
+
+    def _check_non_persistent(self, name: TopicName) -> None:
+        if not self._runtime.options.enable_non_persistent_topics:
+            raise errors.NotAllowedError(f"{name}: enable_non_persistent_topics is off")
 
     def _check_namespace(self, name: TopicName) -> None:
-        if name.domain != "persistent":
-            raise errors.OperationNotSupported(
-                f"{name}: non-persistent topics are not supported yet"
-            )
+        if not name.persistent:
+            self._check_non_persistent(name)
         if name.namespace_name not in self._runtime.catalogue.state.namespaces:
             raise errors.TopicNotFound(f"{name}: there is no namespace {name.namespace_name}")
 
@@ -185,11 +206,14 @@ class TopicDirectory:
 
     def _create_whole(self, name: TopicName, flush: bool = True) -> None:
         catalogue = self._runtime.catalogue
-        if str(name) in catalogue.state.topics:
+        if self.is_there(str(name)):
             raise errors.NotAllowedError(f"create {name}: it exists already")
         check_is_for_users(name)
         check_may_be_created(catalogue.state, name)
         self._check_topic_limit(name, 1)
+        if not name.persistent:
+            self._runtime.volatile[str(name)] = ()
+            return
         made = changes.create_topic(str(name), catalogue.allocate_id())
         catalogue.commit([made], flush=flush)
 
@@ -202,7 +226,7 @@ class TopicDirectory:
         there = sum(
             not state.topics[each].partition_count and not is_system_topic(TopicName.of(each))
             for each in topics_of_namespace(state, name.namespace_name)
-        )
+        ) + len(self.volatile_topics(name.namespace_name))
         if there + count > limit:
             raise errors.NotAllowedError(
                 f"create {name}: {name.namespace_name} has {there} topics; with {count} more it "
@@ -227,11 +251,32 @@ class TopicDirectory:
             self._create_with_partitions(name, partition_count, flush)
         self._announce([name])
 
+    def ensure_system_topic(self, name: TopicName, partition_count: int) -> int:
+        """Create a topic of the system unless it exists, with its namespace and its tenant
+        (partition_count 0: without partitions); how many partitions it has."""
+        with self._lock:
+            catalogue = self._runtime.catalogue
+            state = catalogue.state
+            if str(name) not in state.topics:
+                operations: list[Operation] = []
+                if name.tenant not in state.tenants:
+                    operations.append(changes.create_tenant(name.tenant, {}))
+                if name.namespace_name not in state.namespaces:
+                    operations.append(changes.create_namespace(name.namespace_name))
+                if partition_count:
+                    operations += creation(catalogue, name, partition_count)
+                else:
+                    operations.append(changes.create_topic(str(name), catalogue.allocate_id()))
+                catalogue.commit(operations)
+            return partition_count_of(catalogue.state, name)
+
     def _create_with_partitions(
         self, name: TopicName, partition_count: int, flush: bool = True
     ) -> None:
         check_is_for_users(name)
         self._check_partition_limit(name, partition_count)
+        if str(name) in self._runtime.volatile:
+            raise errors.NotAllowedError(f"create {name} with partitions: it exists already")
         if str(name) not in self._runtime.catalogue.state.topics:
             self._check_topic_limit(name, partition_count)
         catalogue = self._runtime.catalogue
@@ -244,7 +289,7 @@ class TopicDirectory:
             check_partition_count(partition_count, name)
         with self._lock:
             self._check_namespace(name)
-            created = str(name) not in self._runtime.catalogue.state.topics
+            created = not self.is_there(str(name))
             if created and partition_count:
                 self._create_with_partitions(name, partition_count)
             elif created:
@@ -287,21 +332,38 @@ class TopicDirectory:
                     continue
                 if any(self._topics.get(topic.name) is not topic for topic in topics):
                     continue
-                deletion.commit(more(self._runtime.catalogue.state))
+                deletion.commit([*more(self._runtime.catalogue.state), *self._events_of(names)])
                 for name in names:
                     self._topics.pop(name, None)
                     self._inactivity.forget(name)
+                    self._runtime.volatile.pop(name, None)
                     partitioned = self._partitioned.pop(name, None)
                     if partitioned is not None:
                         partitioned.is_deleted = True
             break
         deletion.finish()
+        self._runtime.policies.tell_changes()
         for gone in map(TopicName.of, names):
             if gone.partition_index < 0:
                 for follower in self._followers.members():
                     follower.deleted(gone)
 
-    def _opened_for_deletion(self, names: list[str]) -> list[Topic]:
+    def _events_of(self, names: list[str]) -> list[Operation]:
+        """That the policies of topics go with them."""
+        topics = self._runtime.catalogue.state.topics
+        return [
+            event
+            for name in names
+            if name in topics and topics[name].policies
+            for event in self._runtime.policies.events_of(name)
+        ]
+
+    def volatile_topics(self, namespace: str) -> list[str]:
+        """The non-persistent topics of a namespace that the catalogue does not know, by name."""
+        head = f"non-persistent://{namespace}/"
+        return sorted(name for name in list(self._runtime.volatile) if name.startswith(head))
+
+    def _opened_for_deletion(self, names: list[str]) -> list[AnyTopic]:
         """Those of them that hold messages, by name."""
         state = self._runtime.catalogue.state
         whole = [each for each in names if not partition_count_of(state, TopicName.of(each))]
@@ -315,6 +377,8 @@ class TopicDirectory:
         It is opened again when it is next named. Without a folder it stays: there is nowhere to
         open it from."""
         topic = self.existing(name)
+        if not topic.keeps_messages:
+            return
         topic.producers.wait_for_forgotten()
         topic.rest()
         if not self._runtime.keeps_cursors:
@@ -376,7 +440,7 @@ class TopicDirectory:
     def apply_message_policies(self, target: str) -> None:
         """Have the policies of a namespace, or of a topic with its partitions, be in force on the
         topics that are open. Those that are not find them when they are opened."""
-        for topic in self.open_topics():
+        for topic in self._kept_topics():
             name = TopicName.of(topic.name)
             if target in (name.namespace_name, name.partitioned_name):
                 # The policy is set, whatever fails of what it does at once: that is tried again.
@@ -390,7 +454,7 @@ class TopicDirectory:
 
     def apply_policies(self) -> None:
         """Have what was set about deduplication be in force on all topics, open or not."""
-        for topic in self.open_topics():
+        for topic in self._kept_topics():
             topic.apply_deduplication()
         with self._lock:
             for record in list(self._runtime.catalogue.state.topics.values()):

@@ -8,6 +8,7 @@ from pulsarx.broker.verbs.verb import Verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pulsarx.broker.broker import Broker
     from pulsarx.broker.faces import OpenFolder
 
 PARTS = ("ledgers", "cursors", "catalogue", "staging", "orphans")
@@ -32,4 +33,14 @@ def _size_below(path: str) -> int:
     return total
 
 
-VERBS = {"brokers.get_storage_size": Verb(get_storage_size, {}, reads=True)}
+def healthcheck(broker: Broker) -> None:
+    """Publish a message to a topic of the system and read it again."""
+    from pulsarx.broker.topics.system_topics import check_health
+
+    check_health(broker.runtime, broker.topics)
+
+
+VERBS = {
+    "brokers.get_storage_size": Verb(get_storage_size, {}, reads=True),
+    "brokers.healthcheck": Verb(healthcheck, {}),
+}

@@ -6,9 +6,10 @@ from __future__ import annotations
 from functools import partial
 
 from pulsarx.broker.policies.creation import NAMESPACE_POLICIES, TOPIC_POLICIES
-from pulsarx.broker.policies.message_policies import CHECKS, check_no_conflict
+from pulsarx.broker.policies.message_policies import CHECKS, INACTIVE_TOPICS, check_no_conflict
+from pulsarx.broker.topics.compaction_monitor import POLICY as COMPACTION_THRESHOLD
 from pulsarx.broker.verbs.verb import Verb
-from pulsarx.topic_name import TopicName
+from pulsarx.topic_name import TopicName, check_keeps_messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.faces import OpenFolder
+
+_OF_KEPT_MESSAGES = {*CHECKS, COMPACTION_THRESHOLD} - {INACTIVE_TOPICS}
 
 
 def set_namespace_policy(broker: Broker, namespace: str, policy: dict[str, Any]) -> None:
@@ -30,9 +33,12 @@ def set_namespace_policy(broker: Broker, namespace: str, policy: dict[str, Any])
 
 
 def set_topic_policy(broker: Broker, topic: str, policy: dict[str, Any]) -> None:
-    """As set_namespace_policy, of a topic, or the partitioned one it is a partition of."""
+    """As set_namespace_policy, of a topic, or the partitioned one it is a partition of.
+    OperationNotSupported: it is about kept messages, and the topic is non-persistent."""
     name, value = _checked({**TOPIC_POLICIES, **CHECKS}, policy)
     full = TopicName.of(topic).partitioned_name
+    if name in _OF_KEPT_MESSAGES:
+        check_keeps_messages(TopicName.of(topic))
     broker.policies.set_topic_policy(full, name, value, _check(broker, f"set {name} of {full}"))
     if name in CHECKS:
         broker.topics.apply_message_policies(full)

@@ -7,7 +7,7 @@ from pulsarx.broker.catalogue import changes
 from pulsarx.broker.policies.message_policies import RETENTION
 from pulsarx.broker.topics.topic_deletion import topics_of_namespace
 from pulsarx.broker.verbs.creation_policies import set_namespace_policy
-from pulsarx.broker.verbs.tenants import namespaces_of, require_tenant
+from pulsarx.broker.verbs.tenants import RESERVED_TENANT, namespaces_of, require_tenant
 from pulsarx.broker.verbs.verb import Verb
 from pulsarx.topic_name import TopicName, check_namespace_name, is_system_topic
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 def create_namespace(broker: Broker, namespace: str) -> None:
     """NotAllowedError: it exists. TopicNotFound: its tenant does not."""
     check_namespace_name(namespace)
+    if namespace.partition("/")[0] == RESERVED_TENANT:
+        raise errors.NotAllowedError(f"create namespace {namespace}: its tenant is the system's")
 
     def operations(state: CatalogueState) -> list[Operation]:
         require_tenant(state, namespace.partition("/")[0])
@@ -40,6 +42,7 @@ def delete_namespace(broker: Broker, namespace: str, force: bool) -> None:
     def select(state: CatalogueState) -> list[str]:
         _require_namespace(state, namespace)
         found = topics_of_namespace(state, namespace)
+        found += broker.topics.volatile_topics(namespace)
         of_users = [name for name in found if not is_system_topic(TopicName.of(name))]
         if of_users and not force:
             raise errors.NotAllowedError(
@@ -66,15 +69,15 @@ def get_namespaces(folder: OpenFolder, tenant: str) -> list[str]:
 
 
 def get_topics(folder: OpenFolder, namespace: str) -> list[str]:
-    """Topics that hold messages: of a partitioned topic, its partitions. Not the system's."""
+    """Topics of both domains, of a partitioned topic its partitions. Not the system's."""
     folder.refresh()
     state = folder.catalogue.state
     _require_namespace(state, namespace)
+    kept = [name for name, record in list(state.topics.items()) if not record.partition_count]
     return sorted(
         name
-        for name, record in list(state.topics.items())
+        for name in [*kept, *list(folder.volatile)]
         if name.partition("://")[2].startswith(f"{namespace}/")
-        and not record.partition_count
         and not is_system_topic(TopicName.of(name))
     )
 

@@ -67,7 +67,7 @@ def _existing(folder: OpenFolder, topic: str) -> str:
     """The topic, of a partition its topic. TopicNotFound."""
     folder.refresh()
     name = TopicName.of(topic).partitioned_name
-    if name not in folder.catalogue.state.topics:
+    if name not in folder.catalogue.state.topics and name not in folder.volatile:
         raise errors.TopicNotFound(name)
     return name
 

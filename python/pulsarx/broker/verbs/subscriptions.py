@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx.broker.broker import Broker
+    from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.topic import Topic
 
     Arguments = dict[str, Any]
@@ -28,7 +29,7 @@ def create(broker: Broker, topics: list[Any], name: str, position: str) -> Argum
     if position not in ("earliest", "latest"):
         raise ValueError(f"subscriptions.create: position {position!r:.100}: earliest or latest")
     created, found = 0, {}
-    for each in [one for topic in topics for one in topics_of(broker, topic)]:
+    for each in [one for topic in topics for one in kept_topics_of(broker, topic)]:
         with locked_in_order([each]):
             if name in each.subscriptions:
                 found[each.name] = list(each.subscriptions[name].mark_delete())
@@ -40,7 +41,14 @@ def create(broker: Broker, topics: list[Any], name: str, position: str) -> Argum
     return {"created": created, "found": found}
 
 
-def topics_of(broker: Broker, topic: object) -> list[Topic]:
+def kept_topics_of(broker: Broker, topic: object) -> list[Topic]:
+    """As topics_of, of a topic that keeps messages, and durable subscriptions. Else
+    OperationNotSupported."""
+    action = "work with the positions of subscriptions"
+    return [each.require_kept(action) for each in topics_of(broker, topic)]
+
+
+def topics_of(broker: Broker, topic: object) -> list[AnyTopic]:
     """The topic, or all its partitions. TopicNotFound, ValueError."""
     if not isinstance(topic, str):
         raise ValueError(f"{topic!r:.100} is no name of a topic")
@@ -64,7 +72,7 @@ def move(broker: Broker, name: str, positions: Arguments) -> Arguments:
             raise ValueError(f"subscriptions.move: {place!r:.100} of {topic:.200} is no place")
     for topic, (ledger_id, message) in positions.items():
         try:
-            found = broker.topic(TopicName.of(topic), create=False)
+            (found,) = kept_topics_of(broker, str(TopicName.of(topic)))
             if _move_subscription(found, name, ledger_id, message):
                 moved.append(topic)
         except TopicGone:

@@ -58,7 +58,9 @@ def update_tenant(
 
 
 def delete_tenant(broker: Broker, tenant: str, force: bool) -> None:
-    """NotAllowedError: it has namespaces, and it is not forced."""
+    """NotAllowedError: it has namespaces, and it is not forced; or it is the system's."""
+    if tenant == RESERVED_TENANT:
+        raise errors.NotAllowedError(f"delete tenant {tenant}: it is the system's")
 
     def select(state: CatalogueState) -> list[str]:
         require_tenant(state, tenant)
@@ -68,7 +70,11 @@ def delete_tenant(broker: Broker, tenant: str, force: bool) -> None:
                 f"delete tenant {tenant}: it has {len(found)} namespaces, {found[0]} for one; "
                 "delete them, or the tenant with force=True"
             )
-        return [name for each in found for name in topics_of_namespace(state, each)]
+        return [
+            name
+            for each in found
+            for name in [*topics_of_namespace(state, each), *broker.topics.volatile_topics(each)]
+        ]
 
     def more(state: CatalogueState) -> list[Operation]:
         gone = [changes.delete_namespace(each) for each in namespaces_of(state, tenant)]

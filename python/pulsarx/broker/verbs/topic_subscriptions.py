@@ -9,9 +9,9 @@ from pulsarx import errors
 from pulsarx._pycore.message.message_id import MessageId
 from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
 from pulsarx.broker.topics.topic import create_subscriptions, delete_subscriptions, locked_in_order
-from pulsarx.broker.verbs.subscriptions import topics_of
+from pulsarx.broker.verbs.subscriptions import kept_topics_of
 from pulsarx.broker.verbs.verb import Verb
-from pulsarx.topic_name import TopicName, check_subscription_name
+from pulsarx.topic_name import TopicName, check_keeps_messages, check_subscription_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ PEEK_MAX = 1000
 def create_subscription(broker: Broker, topic: str, name: str, position: dict[str, Any]) -> None:
     """position: see `_find`. NotAllowedError: it exists, on a partition for one."""
     check_subscription_name(name)
-    topics = topics_of(broker, topic)
+    topics = kept_topics_of(broker, topic)
     _check_position(position, topics)
     with locked_in_order(topics):
         for each in topics:
@@ -45,17 +45,28 @@ def create_subscription(broker: Broker, topic: str, name: str, position: dict[st
 
 def delete_subscription(broker: Broker, topic: str, name: str, force: bool) -> None:
     """NotAllowedError: consumers are attached, and it is not forced."""
-    delete_subscriptions(topics_of(broker, topic), name, force)
+    delete_subscriptions(kept_topics_of(broker, topic), name, force)
 
 
 def get_subscriptions(folder: OpenFolder, topic: str) -> list[str]:
-    """Names of the durable ones; of a partitioned topic, those of any partition."""
+    """Names of the durable ones, of a non-persistent topic those that have consumers; of a
+    partitioned topic, those of any partition."""
     folder.refresh()
     state = folder.catalogue.state
     found: set[str] = set()
+    if not TopicName.of(topic).persistent:
+        return _attached_subscriptions(folder, topic)
     for each in _names_of(folder, topic):
         record = state.topics.get(each)
         found.update(() if record is None else record.subscriptions)
+    return sorted(found)
+
+
+def _attached_subscriptions(folder: OpenFolder, topic: str) -> list[str]:
+    """Of a non-persistent topic, those that have consumers."""
+    found: set[str] = set()
+    for each in _names_of(folder, topic):
+        found.update(folder.topic(TopicName.of(each), create=False).subscription_statistics())
     return sorted(found)
 
 
@@ -63,7 +74,7 @@ def _names_of(folder: OpenFolder, topic: str) -> list[str]:
     """The topic, or its partitions. TopicNotFound."""
     state = folder.catalogue.state
     name = TopicName.of(topic)
-    if str(name) not in state.topics:
+    if str(name) not in state.topics and str(name) not in folder.volatile:
         raise errors.TopicNotFound(str(name))
     count = partition_count_of(state, name)
     return partition_names(name, count) if count else [str(name)]
@@ -74,7 +85,7 @@ def _names_of(folder: OpenFolder, topic: str) -> list[str]:
 
 def reset_cursor(broker: Broker, topic: str, name: str, position: dict[str, Any]) -> None:
     """position: see `_find`."""
-    topics = topics_of(broker, topic)
+    topics = kept_topics_of(broker, topic)
     _check_position(position, topics)
     for each, subscription in _subscriptions(topics, name):
         with locked_in_order([each]):
@@ -83,7 +94,7 @@ def reset_cursor(broker: Broker, topic: str, name: str, position: dict[str, Any]
 
 
 def skip_all_messages(broker: Broker, topic: str, name: str) -> None:
-    for each, subscription in _subscriptions(topics_of(broker, topic), name):
+    for each, subscription in _subscriptions(kept_topics_of(broker, topic), name):
         _acknowledge_before(each, subscription, each.ledger.end_position)
 
 
@@ -93,7 +104,7 @@ def skip_messages(broker: Broker, topic: str, name: str, count: int) -> None:
 
     if count < 0:
         raise ValueError(f"skip_messages: {count} messages; it must be 0 or more")
-    found = broker.topic(TopicName.of(topic), create=False)
+    found = broker.topic(TopicName.of(topic), create=False).require_kept("skip messages")
     for each, subscription in _subscriptions([found], name):
         if each.ledger.holds_chunks():
             # One by one: between the chunks of a message there may be some of a later one.
@@ -112,7 +123,7 @@ def expire_messages(broker: Broker, topic: str, name: str, seconds: int) -> None
     if seconds < 0:
         raise ValueError(f"expire_messages: {seconds} seconds; it must be 0 or more")
     before_ms = broker.runtime.clock.now_ms() - seconds * 1000
-    for each, subscription in _subscriptions(topics_of(broker, topic), name):
+    for each, subscription in _subscriptions(kept_topics_of(broker, topic), name):
         with locked_in_order([each]):
             expired = subscription.expire(before_ms)
         if expired:
@@ -176,7 +187,7 @@ def peek_messages(folder: OpenFolder, topic: str, name: str, count: int) -> list
     if not 1 <= count <= PEEK_MAX:
         raise ValueError(f"peek_messages: {count} messages; it must be from 1 to {PEEK_MAX}")
     folder.refresh()
-    found = folder.topic(TopicName.of(topic), create=False)
+    found = folder.topic(check_keeps_messages(TopicName.of(topic)), create=False)
     record = folder.catalogue.state.topics[found.name].subscriptions.get(name)
     if record is None:
         raise errors.SubscriptionNotFound(f"subscription {name} of {found.name}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx.broker.topics.partitioned_topic import partition_count_of, partition_names
-from pulsarx.broker.verbs.subscriptions import topics_of
+from pulsarx.broker.verbs.subscriptions import kept_topics_of, topics_of
 from pulsarx.broker.verbs.verb import Verb
-from pulsarx.topic_name import TopicName, is_system_topic
+from pulsarx.topic_name import TopicName, check_keeps_messages, is_system_topic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,16 +19,31 @@ if TYPE_CHECKING:
     Arguments = dict[str, Any]
 
 
-def get_list(folder: OpenFolder, namespace: str, include_system_topic: bool) -> list[str]:
-    """Topics that hold messages: of a partitioned topic, its partitions."""
+DOMAINS = ("any", "persistent", "non-persistent")
+
+
+def get_list(
+    folder: OpenFolder, namespace: str, include_system_topic: bool, domain: str
+) -> list[str]:
+    """Topics that are used as such: of a partitioned topic, its partitions. domain: any for both.
+    Non-persistent topics without partitions are known to the owner alone."""
+    if domain not in DOMAINS:
+        raise ValueError(f"domain must be persistent or non-persistent, not {domain!r:.100}")
     names = _names(folder, namespace, partitioned=False)
-    if include_system_topic:
-        return names
-    return [name for name in names if not is_system_topic(TopicName.of(name))]
+    head = f"non-persistent://{namespace}/"
+    names = sorted([*names, *(name for name in list(folder.volatile) if name.startswith(head))])
+    return [
+        name
+        for name in names
+        if domain in ("any", TopicName.of(name).domain)
+        and (include_system_topic or not is_system_topic(TopicName.of(name)))
+    ]
 
 
 def get_partitioned_topic_list(folder: OpenFolder, namespace: str) -> list[str]:
-    return _names(folder, namespace, partitioned=True)
+    """Not the system's."""
+    names = _names(folder, namespace, partitioned=True)
+    return [name for name in names if not is_system_topic(TopicName.of(name))]
 
 
 def _names(folder: OpenFolder, namespace: str, partitioned: bool) -> list[str]:
@@ -72,7 +87,8 @@ def ensure(broker: Broker, topic: str, partitions: int) -> Arguments:
 
 
 def set_deduplication(broker: Broker, topic: str, enabled: bool) -> None:
-    broker.policies.set_topic_policy(str(TopicName.of(topic)), "deduplication", enabled)
+    name = check_keeps_messages(TopicName.of(topic))
+    broker.policies.set_topic_policy(str(name), "deduplication", enabled)
     broker.topics.apply_policies()
 
 
@@ -97,7 +113,7 @@ def delete(broker: Broker, topic: str, force: bool) -> None:
     full = str(name)
 
     def select(state: CatalogueState) -> list[str]:
-        if full not in state.topics:
+        if not broker.topics.is_there(full):
             raise errors.TopicNotFound(full)
         if partition_count_of(state, name):
             raise errors.NotAllowedError(
@@ -130,9 +146,9 @@ def delete_partitioned_topic(broker: Broker, topic: str, force: bool) -> None:
 
 def terminate(broker: Broker, topic: str) -> str:
     """The id of the last message, as text. OperationNotSupported: it has partitions."""
-    found = broker.topic(TopicName.of(topic), create=False)
-    found.ledger.terminate()
-    return found.ledger.last_message_id().to_text()
+    ledgers = broker.topic(TopicName.of(topic), create=False).ledger
+    ledgers.terminate()
+    return ledgers.last_message_id().to_text()
 
 
 def truncate(broker: Broker, topic: str) -> None:
@@ -152,7 +168,7 @@ def unload(broker: Broker, topic: str) -> None:
 
 def trigger_compaction(broker: Broker, topic: str) -> None:
     """Of a partitioned topic, each partition. NotAllowedError: a compaction goes on."""
-    topics = topics_of(broker, topic)
+    topics = kept_topics_of(broker, topic)
     for each in topics:
         each.compaction.check_idle()
     for each in topics:
@@ -162,7 +178,7 @@ def trigger_compaction(broker: Broker, topic: str) -> None:
 def compaction_status(folder: OpenFolder, topic: str) -> dict[str, str]:
     """Of a partitioned topic: RUNNING or ERROR where one partition is, else SUCCESS where one
     is."""
-    name = _existing(folder, topic)
+    name = check_keeps_messages(_existing(folder, topic))
     count = partition_count_of(folder.catalogue.state, name)
     names = [TopicName.of(each) for each in partition_names(name, count)] if count else [name]
     found = [folder.topic(each, create=False).compaction_status() for each in names]
@@ -224,7 +240,7 @@ def partitioned_stats(folder: OpenFolder, topic: str) -> Arguments:
 def _existing(folder: OpenFolder, topic: str) -> TopicName:
     folder.refresh()
     name = TopicName.of(topic)
-    if str(name) not in folder.catalogue.state.topics:
+    if str(name) not in folder.catalogue.state.topics and str(name) not in folder.volatile:
         raise errors.TopicNotFound(str(name))
     return name
 
@@ -233,7 +249,9 @@ _TOPIC = {"topic": str}
 _PARTITIONS = {"topic": str, "partitions": int}
 _NAMESPACE = {"namespace": str}
 VERBS = {
-    "topics.get_list": Verb(get_list, {"namespace": str, "include_system_topic": bool}, reads=True),
+    "topics.get_list": Verb(
+        get_list, {"namespace": str, "include_system_topic": bool, "domain": str}, reads=True
+    ),
     "topics.get_partitioned_topic_list": Verb(get_partitioned_topic_list, _NAMESPACE, reads=True),
     "topics.create_non_partitioned_topic": Verb(create_non_partitioned_topic, _TOPIC),
     "topics.create_partitioned_topic": Verb(create_partitioned_topic, _PARTITIONS),

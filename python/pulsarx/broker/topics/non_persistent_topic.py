@@ -1,0 +1,335 @@
+"""A non-persistent topic of a broker: its producers and its subscriptions. Nothing of it is on
+disk; one without partitions is not in the catalogue either."""
+
+from __future__ import annotations
+
+import threading
+
+from pulsarx import errors
+from pulsarx._pycore.ground.weak_list import WeakList
+from pulsarx._pycore.message.entry_target import EntryFanOut
+from pulsarx._pycore.publish.non_persistent_publisher import NonPersistentPublisher
+from pulsarx.broker.attempt import attempt
+from pulsarx.broker.ledgers.no_ledgers import NoLedgers
+from pulsarx.broker.policies.creation import check_subscription_type
+from pulsarx.broker.topics.producer_registry import ProducerRegistry
+from pulsarx.broker.topics.subscription_limits import (
+    check_consumer_limit,
+    check_subscription_limit,
+)
+from pulsarx.broker.topics.topic_gone import TopicGone
+from pulsarx.compression import decompress
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    from pulsarx._pycore.consume.consumer_core import ConsumerCore
+    from pulsarx._pycore.ledger.ledger_tail import LedgerTail
+    from pulsarx._pycore.publish.entry_publisher import EntryPublisher
+    from pulsarx.broker.policies.message_policies import InactiveTopics
+    from pulsarx.broker.runtime import BrokerRuntime
+    from pulsarx.broker.schemas.registry import SchemaRegistry
+    from pulsarx.broker.subscriptions.non_persistent_subscription import NonPersistentSubscription
+    from pulsarx.broker.subscriptions.subscribe_request import SubscribeRequest
+    from pulsarx.broker.subscriptions.subscription import MakeConsumer, Subscription
+    from pulsarx.broker.topics.non_persistent_reader import NonPersistentReader
+
+
+class NonPersistentTopic:
+    """Attaches producers and consumers; its lock orders that. Calls of the control plane; hot calls
+    do not come here."""
+
+    keeps_messages = False
+    deduplication = None
+    deduplication_status = "Disabled"
+    compaction_failed_ms = 0
+
+    def __init__(
+        self,
+        runtime: BrokerRuntime,
+        name: str,
+        topic_id: int = 0,
+        last_active_ms: int | None = None,
+    ) -> None:
+        """topic_id: of the catalogue, which knows partitions; 0: it does not know the topic.
+        last_active_ms: when it was used last; None: now."""
+        self.runtime = runtime
+        now_ms = runtime.clock.now_ms()
+        self.last_active_ms = now_ms if last_active_ms is None else last_active_ms
+        self.name = name
+        self.topic_id = topic_id
+        self.lock = threading.RLock()
+        self.decompressed_size_max = runtime.decompressed_size_max
+        self.ledger: Any = NoLedgers(name, topic_id, TopicName.of(name).partition_index)
+        self.producers = ProducerRegistry(name, runtime, keeps_epoch=False)
+        self.subscriptions: dict[str, Subscription] = {}  # durable ones: none
+        self._attached: dict[str, NonPersistentSubscription] = {}
+        self._fan_out = EntryFanOut(self.ledger.tail)
+        self._readers = WeakList()
+        self._is_gone = False
+
+    @property
+    def is_gone(self) -> bool:
+        """See Topic."""
+        return self._is_gone
+
+    @property
+    def is_in_catalogue(self) -> bool:
+        """Whether it is there after a restart."""
+        return self.topic_id != 0
+
+    def require_kept(self, action: str) -> NoReturn:
+        """OperationNotSupported: it keeps nothing."""
+        self.ledger.refuse(action)
+        raise AssertionError
+
+    def check_not_gone(self) -> None:
+        """TopicGone: it went since its caller found it."""
+        if self._is_gone:
+            raise TopicGone(f"{self.name}: it was deleted")
+
+    @property
+    def tail(self) -> LedgerTail:
+        tail: LedgerTail = self.ledger.tail
+        return tail
+
+    @property
+    def schemas(self) -> SchemaRegistry:
+        return self.runtime.schemas
+
+    def is_idle(self) -> bool:
+        """Whether it has no producer, and no consumer but for those that read any schema."""
+        with self.lock:
+            self.check_not_gone()
+            return not (
+                self.producers.open_producers()
+                or any(each.has_typed_consumer() for each in self.all_subscriptions())
+            )
+
+    # Publishing -----------------------------------------------------------------------------------
+
+    def check_may_publish(self) -> None:
+        """It is never terminated, and has no backlog."""
+        self.touch()
+
+    def publisher(self, send_timeout_ms: int = 0) -> EntryPublisher:
+        """What a producer publishes with. No send waits, so none times out."""
+        return NonPersistentPublisher(
+            self._fan_out, self.runtime.completions, decompress, self.decompressed_size_max
+        )
+
+    def producer_left(self, name: str, producer: Any) -> None:
+        """Its name is free again."""
+        self.producers.remove(name, producer)
+        self.touch()
+
+    def instruct(self, producer: Any) -> None:
+        """No policy wants anything of its producers."""
+
+    def hold_chunks(self) -> NoReturn:
+        """OperationNotSupported: messages in chunks are put together from what is kept."""
+        self.ledger.refuse("publish messages in chunks")
+        raise AssertionError
+
+    # Subscriptions --------------------------------------------------------------------------------
+
+    def subscribe(self, request: SubscribeRequest, make: MakeConsumer) -> ConsumerCore:
+        """Attach a consumer to a subscription, which is made when it does not exist and goes with
+        its last consumer, durable or not."""
+        self._check_not_compacted(request.read_compacted)
+        with self.lock:
+            check_subscription_type(self.runtime, self.name, request.type_name)
+            check_consumer_limit(self.runtime.options, self.name, self.consumer_count())
+            if request.subscription_name not in self._attached:
+                count = len(self._attached) - len(self.readers())
+                name = request.subscription_name
+                check_subscription_limit(self.runtime.options, self.name, name, count)
+            return self.attach(request, make)
+
+    def attach(self, request: SubscribeRequest, make: MakeConsumer) -> ConsumerCore:
+        """As subscribe, whatever the limits are."""
+        with self.lock:
+            self.runtime.state.require_open()  # else this consumer would never be closed
+            self.check_not_gone()
+            self.touch()
+            for each in list(self._attached.values()):
+                each.detach_forgotten()
+            subscription = self._attached.get(request.subscription_name)
+            if subscription is None:
+                subscription = self._create(request.subscription_name)
+            try:
+                consumer = subscription.attach(request, make)
+            except BaseException:
+                subscription.dispatcher.settled()
+                if not subscription.consumers():
+                    self.drop_non_durable(subscription)
+                raise
+        subscription.dispatcher.settled()
+        return consumer
+
+    def _check_not_compacted(self, read_compacted: bool) -> None:
+        if read_compacted:
+            raise errors.NotAllowedError(
+                f"{self.name} with is_read_compacted: a non-persistent topic keeps no messages, "
+                "and is never compacted"
+            )
+
+    def _create(self, name: str) -> NonPersistentSubscription:
+        from pulsarx.broker.subscriptions.non_persistent_subscription import (
+            NonPersistentSubscription,
+        )
+
+        made = self._attached[name] = NonPersistentSubscription(self, name)
+        self._fan_out.add(made.target)
+        return made
+
+    def drop_non_durable(self, subscription: NonPersistentSubscription) -> None:
+        """Its last consumer has left."""
+        with self.lock:
+            if self._attached.get(subscription.name) is subscription:
+                self._fan_out.remove(subscription.target)
+                del self._attached[subscription.name]
+                subscription.remove()
+
+    def take_back(self, subscription: Subscription) -> None:
+        """It went with its consumer."""
+
+    def unsubscribe(self, name: str) -> NoReturn:
+        """It has no durable subscriptions."""
+        raise errors.SubscriptionNotFound(f"subscription {name} of {self.name}")
+
+    def all_subscriptions(self) -> list[NonPersistentSubscription]:
+        return list(self._attached.values())
+
+    def reader_cursor(self, schema: object, read_compacted: bool = False) -> NonPersistentReader:
+        """NotAllowedError: it is to read what compaction left."""
+        from pulsarx.broker.topics.non_persistent_reader import NonPersistentReader
+
+        self._check_not_compacted(read_compacted)
+        made = NonPersistentReader(self, schema)
+        with self.lock:
+            self.check_not_gone()
+            self._readers.add(made)
+        return made
+
+    # What there is no such thing as here ----------------------------------------------------------
+
+    def trim(self) -> list[int]:
+        return []
+
+    def trim_soon(self) -> None:
+        """Nothing is kept."""
+
+    def truncate(self) -> None:
+        self.ledger.refuse("truncate")
+
+    def compaction_status(self) -> NoReturn:
+        self.ledger.refuse("compact")
+        raise AssertionError
+
+    # Inactivity -----------------------------------------------------------------------------------
+
+    def touch(self) -> None:
+        """It is used now."""
+        self.last_active_ms = self.runtime.clock.now_ms()
+
+    def is_inactive(self, policy: InactiveTopics) -> bool:
+        """Whether nobody has used it for as long as the policy says. The mode makes no difference:
+        its subscriptions go with their consumers."""
+        for each in self.all_subscriptions():
+            each.detach_forgotten()
+        if self.producers.is_used() or self._attached:
+            self.touch()
+            return False
+        return self.runtime.clock.now_ms() - self.last_active_ms >= policy.seconds * 1000
+
+    # Statistics -----------------------------------------------------------------------------------
+
+    @property
+    def epoch(self) -> int | None:
+        return self.producers.epoch
+
+    def publisher_statistics(self) -> list[dict[str, Any]]:
+        """msg_drop_count: how often a message of the producer was dropped by a subscription;
+        msg_drop_rate: a second, in the last minute."""
+        now_ms = self.runtime.clock.now_ms()
+        found: dict[str, Any] = {
+            name: each.publisher.drops for name, each in self.producers.by_name().items()
+        }
+        return [
+            {
+                **each,
+                "msg_drop_count": found[each["producer_name"]].total,
+                "msg_drop_rate": found[each["producer_name"]].per_second(now_ms),
+            }
+            for each in self.producers.statistics()
+            if each["producer_name"] in found
+        ]
+
+    def subscription_statistics(self) -> dict[str, dict[str, Any]]:
+        with self.lock:
+            for each in self.all_subscriptions():
+                each.detach_forgotten()
+            return {each.name: each.statistics() for each in self.all_subscriptions()}
+
+    # Deleting -------------------------------------------------------------------------------------
+
+    def readers(self) -> list[Any]:
+        """Those that are attached."""
+        return [each for each in self._readers.members() if each.is_attached]
+
+    def consumer_count(self) -> int:
+        """Consumers that are attached to any subscription, without readers."""
+        for each in self.all_subscriptions():
+            each.detach_forgotten()
+        there = sum(len(each.consumers()) for each in self.all_subscriptions())
+        return there - len(self.readers())
+
+    def close_to_newcomers(self, force: bool) -> None:
+        """See Topic."""
+        consumers, readers = self.consumer_count(), len(self.readers())
+        producers = self.producers.close_to_newcomers(force or bool(consumers or readers))
+        if not force and (producers or consumers or readers):
+            self.producers.open_to_newcomers()
+            raise errors.NotAllowedError(
+                f"delete {self.name}: {producers} producers, {consumers} consumers and {readers} "
+                "readers are attached; close them, or delete it with force=True, which does"
+            )
+        self._is_gone = True
+
+    def open_to_newcomers(self) -> None:
+        """See Topic."""
+        self._is_gone = False
+        self.producers.open_to_newcomers()
+
+    def end(self) -> bool:
+        """It is deleted: close what is attached."""
+        # Not under the lock: callbacks of what is still on its way may want it.
+        for producer in self.producers.end():
+            attempt(producer.shut)
+        with self.lock:
+            for each in self.all_subscriptions():
+                self.drop_non_durable(each)
+        return True
+
+    # Life -----------------------------------------------------------------------------------------
+
+    def rest(self) -> None:
+        """Nothing is to be written down."""
+
+    def close(self) -> None:
+        """Send open batches, close what is attached."""
+        # Not under the lock: callbacks of what is still on its way may want it.
+        for producer in self.producers.open_producers():
+            producer.shut()
+        with self.lock:
+            for subscription in self.all_subscriptions():
+                subscription.close()
+
+    def abandon(self) -> None:
+        """In a forked child: refuse further calls, touch nothing."""
+        self.producers.abandon()
+        for subscription in self.all_subscriptions():
+            subscription.abandon()

@@ -1,0 +1,54 @@
+"""A subscription or reader of a non-persistent topic: what is published goes at once into the queue
+of a receiver that has room, and is dropped where none has.
+
+Exclusive and Failover: to the active receiver. Shared: to the next one in turn, a batch whole.
+Key_Shared: to the owner of the key; a batch of several keys is split. Nothing is delivered again,
+so nothing is known of a message that was handed out. A receiver with any room gets a whole batch,
+as in Pulsar. With the subscription's mutex held unless a method says otherwise.
+"""
+
+from libc.stdint cimport uint16_t, uint32_t
+
+from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
+from pulsarx._pycore.dispatch.hash_range_selector cimport HashRangeSelector
+from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
+from pulsarx._pycore.ground.rate_counter cimport RateCounter
+from pulsarx._pycore.message.entry_target cimport EntryTarget
+from pulsarx._pycore.message.entry_view cimport EntryView
+
+
+cdef class NonPersistentDispatcher(Dispatcher):
+    cdef list receivers                  # in the order they came
+    cdef list owners                     # by the index the selector knows; None: not in use
+    cdef EntrySink active                # Exclusive, Failover: who gets everything
+    cdef HashRangeSelector selector      # Key_Shared; else None
+    cdef bint exclusive
+    cdef bint shared                     # Shared or Key_Shared
+    cdef bint spread                     # messages without a key do not have one key together
+    cdef int partition_index             # of the topic; -1: it is no partition
+    cdef uint32_t turn                   # Shared: whose turn was it
+    cdef readonly RateCounter drops      # messages
+
+    cdef uint32_t hand_out(self, bytes entry, bytes plain, const EntryFrame* frame,
+                           bint* taken) except? 4294967295
+    """See EntryTarget.offer."""
+
+    cdef bint splits(self, const EntryFrame* frame) noexcept
+    cdef uint32_t split(self, bytes entry, bytes plain, const EntryFrame* frame,
+                        bint* taken) except? 4294967295
+    cdef uint32_t find_owners(self, EntryView view, uint32_t* offsets, uint16_t* owners,
+                              uint32_t* counts) noexcept
+    cdef int push_picked(self, EntrySink receiver, EntryView view, const uint32_t* offsets,
+                         const uint16_t* owners, uint32_t count) except -1
+    cdef EntrySink owner_of(self, bytes entry, const EntryFrame* frame)
+    cdef EntrySink next_receiver(self)
+    cdef EntrySink choice(self)
+    cdef int activate(self) except -1
+    cdef int take_index(self, EntrySink receiver, object key_shared) except -1
+    cdef int next_slice(self, EntrySink receiver) except -1
+    cdef int requeue_current(self, EntrySink receiver) except -1
+
+
+cdef class SubscriptionTarget(EntryTarget):
+    cdef SubscriptionCore core

@@ -1,0 +1,12 @@
+from pulsarx._pycore.ledger.ledger_tail import LedgerTail
+
+class EntryTarget:
+    """Where the entries of a topic go that keeps none."""
+
+class EntryFanOut:
+    """The targets of one topic. The broker changes them, one thread at a time."""
+
+    def __init__(self, tail: LedgerTail) -> None: ...
+    tail: LedgerTail
+    def add(self, target: EntryTarget) -> None: ...
+    def remove(self, target: EntryTarget) -> None: ...
