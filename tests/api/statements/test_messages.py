@@ -13,7 +13,7 @@ from sleeping_thread import until_asleep
 from topic_reading import OpenClient, Told, drain, numbers, read_all, whole_topic
 
 import pulsarx
-from pulsarx import BatchingType, CompressionType, ConsumerType, MessageId, Result
+from pulsarx import BatchingType, CompressionType, ConsumerType, MessageId, Result, errors
 from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
 
@@ -246,3 +246,15 @@ def test_chunks_lie_in_one_ledger_in_order_each_with_what_it_is(
     for each, (start, end) in zip(behind, pairwise(parts), strict=True):
         assert start < end
         assert each.startswith(large[start:end])
+
+
+def test_chunking_is_refused_on_topics_that_are_not_persistent(
+    memory_client: pulsarx.Client,
+) -> None:
+    """'Chunking is only available for persistent topics.'"""
+    memory_client.admin.topics.create_partitioned_topic("non-persistent://public/default/p", 2)
+    for name in ("non-persistent://public/default/t", "non-persistent://public/default/p"):
+        with pytest.raises(errors.NotAllowedError, match="chunking_enabled must be False"):
+            memory_client.create_producer(name, chunking_enabled=True)
+        memory_client.create_producer(name).close()
+    memory_client.create_producer("t", chunking_enabled=True).close()
