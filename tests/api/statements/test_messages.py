@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import threading
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from chunk_entries import ChunkWriter
 from sleeping_thread import until_asleep
-from topic_reading import Told, drain, numbers, read_all, whole_topic
+from topic_reading import OpenClient, Told, drain, numbers, read_all, whole_topic
 
 import pulsarx
-from pulsarx import BatchingType, CompressionType, ConsumerType, MessageId, Result
+from pulsarx import BatchingType, CompressionType, ConsumerType, MessageId, Result, errors
 from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
 
@@ -185,3 +188,73 @@ def test_messages_without_a_key_share_a_batch_without_a_key(clocked_client: puls
         [(b"1", True), (b"4", True)],
         [(b"3", True)],
     ]
+
+
+@pytest.mark.parametrize("kind", ALL_TYPES, ids=str)
+def test_an_incomplete_message_expires_after_a_minute_by_default(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock, kind: ConsumerType
+) -> None:
+    """'If the consumer fails to receive all chunks of a message within a specified period, it
+    expires incomplete chunks. The default value is 1 minute.'"""
+    consumer = clocked_client.subscribe("t", "s", kind)
+
+    def entries_left() -> int:
+        found = clocked_client.admin.topics.stats("t")["subscriptions"]["s"]
+        return int(found["backlog_entries"])
+
+    ChunkWriter(clocked_client, "t").chunk("a", 0, 2, b"a0", publish_ms=manual_clock.now_ms())
+    assert drain(consumer) == []
+    manual_clock.advance(59)
+    assert entries_left() == 1
+    manual_clock.advance(2)
+    assert entries_left() == 0
+
+
+def test_chunks_lie_in_one_ledger_in_order_each_with_what_it_is(
+    folder: Path, open_client: OpenClient
+) -> None:
+    """'The producer splits the original message into chunked messages and publishes them with
+    chunked metadata to the broker separately and in order.', 'The broker stores the chunked
+    messages in one managed ledger in the same way as that of ordinary messages'."""
+    client = open_client(broker_options=pulsarx.BrokerOptions(max_message_size=1000))
+    producer = client.create_producer("t", producer_name="p", chunking_enabled=True)
+    large = b"".join(b"%05d" % number for number in range(1000))
+    before, sent, after = (producer.send(content) for content in (b"before", large, b"after"))
+    first = sent.first_chunk_message_id()
+    assert first is not None
+    ids = [before, first, sent, after]
+    assert {each.ledger_id() for each in ids} == {before.ledger_id()}
+    count = sent.entry_id() - first.entry_id() + 1
+    assert [each.entry_id() for each in ids] == [0, 1, count, count + 1]
+    client.close()
+    (stored,) = (
+        content
+        for each in (folder / "ledgers").rglob("*")
+        if each.is_file() and b"before" in (content := each.read_bytes())
+    )
+    # Pulsar's fields 26 to 29: uuid, num_chunks_from_msg, total_chunk_msg_size, chunk_id.
+    metadata = rb"\xd2\x01(.)(p.*?)\xd8\x01(.)\xe0\x01\x88\x27\xe8\x01(.)"
+    chunks = list(re.finditer(metadata, stored, re.DOTALL))
+    assert [each[4] for each in chunks] == [bytes([number]) for number in range(count)]
+    assert {each[3] for each in chunks} == {bytes([count])}
+    assert len({each[2] for each in chunks}) == 1
+    assert len(large) == 0x27 << 7 | 0x08
+    bounds = [each.end() for each in chunks] + [len(stored)]
+    behind = [stored[start:end] for start, end in pairwise(bounds)]
+    parts = [large.find(each[:50]) for each in behind] + [len(large)]
+    assert parts[0] == 0
+    for each, (start, end) in zip(behind, pairwise(parts), strict=True):
+        assert start < end
+        assert each.startswith(large[start:end])
+
+
+def test_chunking_is_refused_on_topics_that_are_not_persistent(
+    memory_client: pulsarx.Client,
+) -> None:
+    """'Chunking is only available for persistent topics.'"""
+    memory_client.admin.topics.create_partitioned_topic("non-persistent://public/default/p", 2)
+    for name in ("non-persistent://public/default/t", "non-persistent://public/default/p"):
+        with pytest.raises(errors.NotAllowedError, match="chunking_enabled must be False"):
+            memory_client.create_producer(name, chunking_enabled=True)
+        memory_client.create_producer(name).close()
+    memory_client.create_producer("t", chunking_enabled=True).close()

@@ -145,3 +145,31 @@ def test_a_retention_policy_is_that_of_all_topics_of_its_namespace(
     assert whole_topic(client, "public/kept/a") == numbers(23)
     assert whole_topic(client, "public/kept/b") == numbers(23)
     assert len(whole_topic(client, "public/default/c")) < 5
+
+
+def test_a_time_to_live_is_that_of_all_topics_of_its_namespace(
+    manual_clock: pulsarx.ManualClock,
+) -> None:
+    """'a TTL of 5 minutes has been applied and the messages haven't been acknowledged but are 10
+    minutes old', 'some messages are deleted, even though they haven't been acknowledged, because
+    they've expired according to the TTL applied to the namespace'."""
+    options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=1)
+    with pulsarx.Client("memory:ttl", clock=manual_clock, broker_options=options) as client:
+        client.admin.namespaces.create_namespace("public/short")
+        client.admin.namespaces.set_message_ttl("public/short", 5 * 60)
+        names = ("public/short/a", "public/short/b", "public/default/c")
+        for name in names:
+            client.subscribe(name, "s").close()
+        for minutes, content in ((6, b"10 minutes old"), (4, b"4 minutes old"), (0, b"new")):
+            for name in names:
+                client.create_producer(name).send(content)
+            manual_clock.advance(minutes * 60)
+        inspect(client).settle()
+        for name in names[:2]:
+            assert whole_topic(client, name) == [b"4 minutes old", b"new"]
+            assert payloads(client.subscribe(name, "s")) == [b"4 minutes old", b"new"]
+        assert payloads(client.subscribe(names[2], "s")) == [
+            b"10 minutes old",
+            b"4 minutes old",
+            b"new",
+        ]
