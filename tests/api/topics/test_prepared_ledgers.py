@@ -237,6 +237,27 @@ def test_a_topic_prepares_shortly_before_the_time_of_a_ledger_is_over(
 # Seeing ---------------------------------------------------------------------------------------
 
 
+def test_a_plan_sees_what_is_in_a_prepared_ledger_before_the_catalogue_does(
+    open_client: OpenClient,
+) -> None:
+    """`latest` was the end of the full ledger until the catalogue said that the next one is used: a
+    batch job missed messages that were confirmed before it began."""
+    client = open_client(durability="os", broker_options=TWO_ENTRIES)
+    publish(client, "0")
+    assert prepared(client)
+    planner = Planner(client, "t")
+    before = planner.latest()
+    lane, held = inspect(client).ledger("t").runtime.roll_overs, threading.Event()
+    lane.post(held.wait)
+    try:
+        publish(client, "1", "2")  # 2 is in the ledger that was prepared
+        assert catalogue_states(client) == ["open", "prepared"]
+        assert planner.latest() == Planner(client, "t").latest() != before
+        assert sum(each.message_count for each in planner.plan(before)) == 2
+    finally:
+        held.set()
+
+
 @pytest.mark.standard
 def test_nobody_sees_a_prepared_ledger(open_client: OpenClient, folder: Path) -> None:
     client = open_client(broker_options=TWO_ENTRIES)

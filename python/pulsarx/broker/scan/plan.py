@@ -243,9 +243,9 @@ class Planner:
     # What there is --------------------------------------------------------------------------------
 
     def _load(self) -> None:
-        """Look whether the catalogue has changed, and at the topics if so."""
+        """Look whether the catalogue has changed, or a ledger came, and at the topics if so."""
         number = self._broker.refresh_if_changed()
-        if number == self._number:
+        if number == self._number and all(tail.is_current() for tail in self._tails):
             return
         state = self._broker.catalogue.state
         tails = []

@@ -18,7 +18,7 @@ class Moved(Exception):
 class PlannedTopic:
     """How one topic ends: its open ledgers, newest first, and what is before them."""
 
-    __slots__ = ("name", "ledgers", "open_ledgers", "sealed_end")
+    __slots__ = ("name", "ledgers", "open_ledgers", "sealed_end", "_last_id")
 
     def __init__(
         self, name: str, ledgers: LedgerList, removed: Position, sealed_only: bool
@@ -28,6 +28,7 @@ class PlannedTopic:
         self.open_ledgers: list[LedgerRecord] = []
         self.sealed_end = removed
         there = ledgers.ledgers()
+        self._last_id = there[-1].ledger_id if there else 0
         if sealed_only:
             # Nothing behind an open one either: its turn comes when that is sealed.
             sealed = [ledger.state == "sealed" for ledger in there]
@@ -38,6 +39,12 @@ class PlannedTopic:
             elif ledger.message_count:
                 self.sealed_end = (ledger.ledger_id, ledger.message_count)
                 break
+
+    def is_current(self) -> bool:
+        """Whether no ledger came since it was made. A prepared one comes when it is used; that the
+        catalogue says so is later."""
+        there = self.ledgers.ledgers()
+        return self._last_id == (there[-1].ledger_id if there else 0)
 
 
 def lost(text: str) -> errors.DataLossError:
