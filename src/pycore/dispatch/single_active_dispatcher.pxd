@@ -25,6 +25,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef list later                      # messages in chunks that come before what is read next
     cdef bint has_gaps                   # what is read was compacted
     cdef EntryView next_view(self, EntrySink receiver)
+    cdef EntryView next_later(self, EntrySink receiver)
 
     cdef int pass_gap(self, bint to_end) except -1
     """What lies between the entry read before and this one, or the end, was compacted away."""

@@ -21,7 +21,7 @@ from pulsarx._pycore.message.message_at cimport chunked_message_at, message_at
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.dispatch.entry_sink cimport (
-    CHUNK_WAITS, CHUNK_WHOLE, CLAIM_STALE, Dispatcher, EntrySink,
+    CHUNK_ORDINARY, CHUNK_WAITS, CHUNK_WHOLE, CLAIM_STALE, Dispatcher, EntrySink,
 )
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 
@@ -256,17 +256,14 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef EntryView next_view(self, EntrySink receiver):
         """The next entry with something to deliver, None when nothing more is published."""
         cdef LedgerReader reader = self.reader
-        cdef ChunkedMessage chunked
         cdef EntryView view
         cdef uint64_t last
         cdef int step
         while True:
-            if self.later:
-                chunked = self.later.pop(0)
-                if self.core.tracker is None or not self.core.tracker.is_acknowledged(
-                        chunked.chunks[chunked.count - 1].ledger_id, chunked.frame.first_message):
-                    return entry_view_chunked(chunked, receiver.context)
-                continue
+            if self.later is not None:
+                view = self.next_later(receiver)
+                if view is not None:
+                    return view
             step = reader.next_entry()
             if step == READ_NOTHING:
                 if self.has_gaps:
@@ -278,13 +275,11 @@ cdef class SingleActiveDispatcher(Dispatcher):
             if self.has_gaps:
                 self.pass_gap(False)
             last = reader.next_message
-            chunked = None
+            step = CHUNK_ORDINARY
             if reader.c_frame.flags & ENTRY_CHUNK:
                 step = self.read_chunk(reader)
                 if step == CHUNK_WAITS:
                     continue
-                if step == CHUNK_WHOLE:
-                    chunked = self.whole
             if self.core.tracker is not None:
                 if self.core.tracker.next_unacknowledged(
                         reader.span.ledger_id, reader.c_frame.first_message, last) >= last:
@@ -294,8 +289,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
             if self.core.ttl_ms and self.core.is_expired(reader.c_frame.publish_time_ms):
                 self.expire(reader.span.ledger_id, reader.c_frame.first_message, last)
                 continue
-            if chunked is not None:
-                return entry_view_chunked(chunked, receiver.context)
+            if step == CHUNK_WHOLE:
+                return entry_view_chunked(self.whole, receiver.context)
             try:
                 view = entry_view_new(reader.span.file, receiver.context, reader.span.ledger_id,
                                       &reader.c_frame, reader.c_entry, self.decompressed_size_max)
@@ -307,6 +302,17 @@ cdef class SingleActiveDispatcher(Dispatcher):
             except BaseException:      # Ctrl-C in a codec: nothing is wrong with the entry
                 reader.unread()
                 raise
+
+    cdef EntryView next_later(self, EntrySink receiver):
+        """The next chunked message that was read ahead of its turn, None when there is none."""
+        cdef ChunkedMessage chunked
+        while self.later:
+            chunked = self.later.pop(0)
+            if self.core.tracker is None or not self.core.tracker.is_acknowledged(
+                    chunked.chunks[chunked.count - 1].ledger_id, chunked.frame.first_message):
+                return entry_view_chunked(chunked, receiver.context)
+        self.later = None
+        return None
 
     cdef int pass_gap(self, bint to_end) except -1:
         return 0
