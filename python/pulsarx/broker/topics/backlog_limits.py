@@ -44,6 +44,16 @@ _NOWHERE = (1 << 63, 0)
 class BacklogLimits:
     """Calls of the control plane, and jobs of the background."""
 
+    __slots__ = (
+        "_durable",
+        "_held",
+        "_ledger",
+        "_lock",
+        "_runtime",
+        "_topic",
+        "held_by",
+    )
+
     def __init__(
         self,
         topic: str,
@@ -57,7 +67,7 @@ class BacklogLimits:
         self._durable = durable
         self._lock = threading.RLock()  # of what follows
         self.held_by: str | None = None  # why, of HELD
-        self._held = WeakList()  # producers
+        self._held: WeakList | None = None  # producers; made with the first
 
     # Looking --------------------------------------------------------------------------------------
 
@@ -123,13 +133,19 @@ class BacklogLimits:
     def admit(self, producer: Any) -> None:
         """A producer comes, which nobody else knows yet."""
         with self._lock:
-            if self.held_by is not None and producer not in self._held.members():
+            if self.held_by is not None and producer not in self._members():
                 self._hold(producer)
 
     def _hold(self, producer: Any) -> None:
         assert self.held_by is not None
         producer.hold(self.held_by)
+        if self._held is None:
+            self._held = WeakList()
         self._held.add(producer)
+
+    def _members(self) -> list[Any]:
+        """The producers that are held."""
+        return self._held.members() if self._held is not None else []
 
     def check(self, quotas: dict[str, BacklogQuota], producers: Callable[[], list[Any]]) -> bool:
         """Do what the policies say; whether messages were acknowledged. The topic's lock is not
@@ -152,11 +168,11 @@ class BacklogLimits:
                 held = held or text
         self.held_by = held
         if held is None:
-            for producer in self._held.members():
+            for producer in self._members():
                 producer.release()
-            self._held = WeakList()
+            self._held = None
             return evicted
-        known = self._held.members()
+        known = self._members()
         for producer in producers():
             if producer not in known:
                 self._hold(producer)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections import deque
 from contextlib import contextmanager
 
 from pulsarx import errors
@@ -60,6 +59,20 @@ class Reservation:
 class ProducerRegistry:
     """A name belongs to one producer at a time, as long as that is open."""
 
+    __slots__ = (
+        "_access",
+        "_coming",
+        "_entries",
+        "_epoch",
+        "_holder",
+        "_is_closed",
+        "_keeps_epoch",
+        "_lock",
+        "_runtime",
+        "_topic",
+        "_waiting",
+    )
+
     def __init__(self, topic: str, runtime: BrokerRuntime, *, keeps_epoch: bool = True) -> None:
         """keeps_epoch: in the catalogue; else in memory."""
         self._topic = topic
@@ -70,7 +83,7 @@ class ProducerRegistry:
         self._lock = threading.Lock()  # of what follows
         self._entries: dict[str, _Entry] = {}
         self._holder: _Entry | WaitingProducer | Reservation | None = None
-        self._waiting: deque[WaitingProducer] = deque()
+        self._waiting: list[WaitingProducer] = []  # smaller than a deque: most topics are idle
         self._coming = 0  # which are being made
         self._is_closed = False
 
@@ -358,7 +371,7 @@ class ProducerRegistry:
         if self._is_closed:
             return
         if self._holder is None and not self._entries and self._waiting:
-            waiting = self._waiting.popleft()
+            waiting = self._waiting.pop(0)
             self._holder = waiting
             waiting.change(PROMOTED)
 

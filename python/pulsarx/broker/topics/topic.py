@@ -49,6 +49,25 @@ class Topic:
     """Opens ledgers and cursors, attaches producers and consumers; its lock orders that. Calls of
     the control plane; hot calls do not come here."""
 
+    __slots__ = (
+        "_is_gone",
+        "_non_durable",
+        "_reader_cursors",
+        "backlog_limits",
+        "compaction",
+        "decompressed_size_max",
+        "deduplication",
+        "last_active_ms",
+        "ledger",
+        "lock",
+        "name",
+        "policies",
+        "producers",
+        "runtime",
+        "subscriptions",
+        "topic_id",
+        "trimming",
+    )
     keeps_messages = True
 
     def __init__(
@@ -70,12 +89,13 @@ class Topic:
         self.compaction = TopicCompaction(
             runtime, self.ledger, self.lock, self._compacted, self.trim_soon
         )
+        durable = self.durable_subscriptions
         self.trimming = Trimming(
             self.name,
             runtime,
             self.ledger,
             self.lock,
-            lambda: list(self.subscriptions.values()),
+            durable,
             self.all_subscriptions,
             self._before_trimming,
             self.compaction,
@@ -83,9 +103,7 @@ class Topic:
         self.topic_id = record.topic_id
         policies = runtime.policies.of_topic(self.name)
         self.policies = policies.messages  # as they are in force
-        self.backlog_limits = BacklogLimits(
-            self.name, runtime, self.ledger, lambda: list(self.subscriptions.values())
-        )
+        self.backlog_limits = BacklogLimits(self.name, runtime, self.ledger, durable)
         # Told apart, and not stored again, are messages that are sent again; None: they are not.
         self.deduplication: Deduplication | None = None
         if policies.deduplication:
@@ -250,6 +268,9 @@ class Topic:
             if self._non_durable.get(subscription.name) is subscription:
                 del self._non_durable[subscription.name]
                 subscription.remove()
+
+    def durable_subscriptions(self) -> list[Subscription]:
+        return list(self.subscriptions.values())
 
     def all_subscriptions(self) -> list[Subscription]:
         return [*self.subscriptions.values(), *self._non_durable.values()]
