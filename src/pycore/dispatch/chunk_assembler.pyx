@@ -39,6 +39,8 @@ cdef enum:
 # Of a reader, as of a consumer that says nothing else.
 cdef uint64_t PENDING_MAX = 10
 
+cdef int64_t END_OF_TIME = 0x7FFFFFFFFFFFFFFF
+
 
 cdef class ChunkAssembler:
     """The chunks of one subscription or reader."""
@@ -331,9 +333,11 @@ cdef class ChunkAssembler:
                    int64_t now_ms) except -1:
         cdef StrayChunks run
         cdef int64_t due_ms
-        if self.tracker is None or self.expiry_ms == 0:
+        if self.tracker is None:
             return 0
-        due_ms = later(min(publish_ms, now_ms), self.expiry_ms)
+        due_ms = END_OF_TIME
+        if self.expiry_ms:
+            due_ms = later(min(publish_ms, now_ms), self.expiry_ms)
         if due_ms <= now_ms:
             return self.acknowledge_run(ledger_id, message, 1)
         if self.strays:
@@ -351,7 +355,8 @@ cdef class ChunkAssembler:
         self.strays.append(run)
         if len(self.strays) > STRAYS_MAX:
             run = self.strays.popleft()
-            return self.acknowledge_run(run.ledger_id, run.first, run.count)
+            if self.expiry_ms:
+                return self.acknowledge_run(run.ledger_id, run.first, run.count)
         return 0
 
     cdef int64_t next_due_ms(self) except? -1:
@@ -392,5 +397,4 @@ def end_of(ChunkedMessage chunked) -> tuple:
 
 
 cdef inline int64_t later(int64_t at_ms, int64_t delay_ms) noexcept:
-    cdef int64_t end = 0x7FFFFFFFFFFFFFFF
-    return at_ms + delay_ms if at_ms < end - delay_ms else end
+    return at_ms + delay_ms if at_ms < END_OF_TIME - delay_ms else END_OF_TIME

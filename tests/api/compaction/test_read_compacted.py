@@ -269,6 +269,36 @@ def test_a_start_at_a_trimmed_message_in_chunks_is_at_its_first_one(
         assert received(consumer) == values[number:]
 
 
+def test_a_start_behind_the_last_survivor_of_a_trimmed_batch_is_at_the_next(
+    open_client: OpenClient,
+) -> None:
+    """It was refused as a position that the ledger has not."""
+    client = open_client(broker_options=SMALL)
+    other = client.subscribe("t", "s")
+    ids = publish(client, [(key, b"1") for key in "abcd"], **BATCHED)
+    publish(client, [("c", b"2"), ("d", b"2"), ("e", b"2")])
+    compacted(client)
+    other.acknowledge_many(other.receive_many(10, 0))
+    inspect(client).settle()
+    consumer = client.subscribe("t", "c", **EARLIEST)
+    behind = ids[1].ledger_id(), ids[1].entry_id()
+    for place, expected in [
+        (ids[0], [b"1", b"2", b"2", b"2"]),
+        *[(place, [b"2", b"2", b"2"]) for place in (*ids[1:], MessageId(-1, *behind, -1))],
+    ]:
+        consumer.seek(place)
+        assert received(consumer) == expected
+        assert data_of(read_compacted(client, place)) == expected
+    # What compaction took out is acknowledged with an id of it, and that changes nothing.
+    consumer.seek(MessageId.earliest)
+    consumer.acknowledge(ids[3])
+    consumer.acknowledge(ids[0])
+    assert received(consumer) == [b"1", b"2", b"2", b"2"]
+    consumer.acknowledge_cumulative(MessageId(-1, *behind, -1))
+    consumer.redeliver_unacknowledged_messages()
+    assert received(consumer) == [b"2", b"2", b"2"]
+
+
 def test_a_topic_without_any_ledger_left_is_read(open_client: OpenClient) -> None:
     client = open_client(broker_options=SMALL)
     holder = client.subscribe("t", "s")

@@ -13,6 +13,7 @@ from topic_reading import OpenClient, drain, payloads, read_all, whole_topic
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId, errors
+from pulsarx.testing import inspect
 
 TYPES = [
     ConsumerType.Exclusive,
@@ -237,6 +238,29 @@ def test_a_message_whose_chunks_stop_coming_expires(topic: Topic, kind: Consumer
     assert topic.backlog() == (0, 0)
     topic.chunk("a", 2, 3, b"a2")
     assert payloads(consumer) == []
+
+
+@pytest.mark.parametrize("kind", [ConsumerType.Exclusive, ConsumerType.Failover])
+def test_chunks_that_never_expire_are_no_messages(topic: Topic, kind: ConsumerType) -> None:
+    """Without an expiry, one that belongs to no message counted as unacknowledged, and became a
+    dead letter by itself."""
+    consumer = topic.subscribe(
+        kind,
+        expire_time_of_incomplete_chunked_message_ms=0,
+        dead_letter_policy=pulsarx.ConsumerDeadLetterPolicy(1, "dead"),
+    )
+    letters = topic.client.subscribe("dead", "s")
+    topic.chunk("a", 1, 2, b"a1")
+    with topic.client.create_producer("t") as producer:
+        producer.send(b"plain")
+    for _ in range(2):
+        assert payloads(consumer) == [b"plain"]
+        stats = topic.client.admin.topics.stats("t")["subscriptions"]["s"]
+        assert stats["unacked_messages"] == 1
+        consumer.redeliver_unacknowledged_messages()
+    inspect(topic.client).settle()
+    assert payloads(consumer) == []
+    assert payloads(letters) == [b"plain"]
 
 
 @all_types

@@ -75,8 +75,16 @@ class CompactedView:
         if (ledger_id, found_id) != (message_id.ledger_id(), entry_id):
             return ledger_id, first
         if batch_index < 0:
-            return ledger_id, first if inclusive else first + count
-        return ledger_id, first + min(batch_index + (not inclusive), count)
+            ordinal = first if inclusive else first + count
+        else:
+            ordinal = first + min(batch_index + (not inclusive), count)
+        if ordinal < self._ledgers.trimmed_survivors().get(ledger_id, 0):
+            return ledger_id, ordinal
+        # Behind the last one that survived of the ledger, of which nothing more is known.
+        place = compacted.place_of_entry(ledger_id, entry_id + 1)
+        if place is None:
+            return compacted.horizon_ledger_id, compacted.horizon_message
+        return place[0], place[2]
 
     def _first_chunk_of(self, message_id: MessageId) -> MessageId | None:
         """As LedgerList.first_chunk_of."""
