@@ -7,6 +7,7 @@ is queued. With the subscription's mutex held unless a method says otherwise.
 from libc.stdint cimport int64_t, uint64_t
 
 from pulsarx._core.cursor_state cimport LedgerAcks
+from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
 from pulsarx._pycore.message.entry_view cimport EntryView
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
@@ -23,6 +24,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef uint64_t skip_messages
 
     cdef list later                      # messages in chunks that come before what is read next
+    cdef ChunkedMessage late             # of those, in hand; None: the entry read last is
     cdef bint has_gaps                   # what is read was compacted
     cdef EntryView next_view(self, EntrySink receiver)
     cdef EntryView next_later(self, EntrySink receiver)
@@ -41,6 +43,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef int activate(self) except -1
     cdef int activate_again(self) except -1
     cdef int go(self, uint64_t ledger_id, uint64_t message) except -1
+    cdef int keep_late(self) except -1
     cdef int rewind_to_mark_delete(self) except -1
     cdef int rewind_from(self, uint64_t ledger_id, uint64_t message) except -1
     cdef int redeliver_later(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,

@@ -185,6 +185,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
     def forget_chunks(self) -> None:
         """Reading begins anew in front of all chunks of unacknowledged messages."""
         self.later = None
+        self.late = None
         if self.core.chunks is not None:
             self.core.chunks.clear()
 
@@ -220,7 +221,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
             handed_out = end if ledger_id == end_ledger else self.messages_in(acks)
             total += handed_out - ack_bits_count_below(&acks.bits, handed_out)
         if self.core.chunks is not None:
-            for at in self.core.chunks.hidden():
+            for at in self.core.chunks.hidden(True):
                 if at < (end_ledger, end) and not self.core.tracker.is_acknowledged(at[0], at[1]):
                     total -= 1
         return total
@@ -259,6 +260,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         cdef EntryView view
         cdef uint64_t last
         cdef int step
+        self.late = None
         while True:
             if self.later is not None:
                 view = self.next_later(receiver)
@@ -310,6 +312,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
             chunked = self.later.pop(0)
             if self.core.tracker is None or not self.core.tracker.is_acknowledged(
                     chunked.chunks[chunked.count - 1].ledger_id, chunked.frame.first_message):
+                self.late = chunked
                 return entry_view_chunked(chunked, receiver.context)
         self.later = None
         return None
@@ -319,6 +322,9 @@ cdef class SingleActiveDispatcher(Dispatcher):
 
     cdef bint takes_rewritten(self, EntryView view) except -1:
         return True
+
+    def has_read_all(self) -> bool:
+        return self.reader.is_at_end()
 
     cdef int whole_later(self, ChunkedMessage chunked) except -1:
         if self.later is None:
@@ -360,6 +366,16 @@ cdef class SingleActiveDispatcher(Dispatcher):
             self.come_in_turn(self.reader.passed_ledger_id + 1, 0)
         return 0
 
+    cdef int keep_late(self) except -1:
+        """Reading is about to go back: a message in hand that lies in front of that, and that was
+        not handed out, comes all the same."""
+        cdef EntrySink active = self.active
+        if self.late is not None and active is not None and active.view is not None and (
+                active.view_generation == self.generation and active.view_index == 0):
+            self.later.insert(0, self.late)
+        self.late = None
+        return 0
+
     def come_in_turn(self, uint64_t ledger_id, uint64_t message) -> None:
         """What is read from this message on is not to come before that, too."""
         cdef ChunkedMessage each
@@ -380,7 +396,9 @@ cdef class SingleActiveDispatcher(Dispatcher):
                                 and acks.bits.contiguous <= view.first_message)
 
     cdef bint is_wanted(self, EntryView view, uint64_t message) noexcept:
-        if view.ledger_id == self.skip_ledger_id and message < self.skip_messages:
+        # One that comes late lies in front of where reading went on.
+        if view.ledger_id == self.skip_ledger_id and message < self.skip_messages and (
+                self.late is None):
             return False
         return self.core.tracker is None or (
             not self.core.tracker.is_acknowledged(view.ledger_id, message))
@@ -427,6 +445,10 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 self.core.unread(each.entry.ledger_id, message_ordinal(each), ack)
         self.core.rearm()
         self.wakes = True
+        for each in messages:        # one that came late lies in front of others
+            ledger_id, first = min((ledger_id, first),
+                                   (each.entry.ledger_id, message_ordinal(each)))
+        self.keep_late()
         self.come_in_turn(ledger_id, first)
         return self.go(ledger_id, first)
 
@@ -576,7 +598,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef int delivered_end(self, uint64_t* ledger_id, uint64_t* message) except -1:
         """The first message that was not handed out."""
         cdef EntrySink active = self.active
-        if active is not None and active.view is not None and (
+        if active is not None and active.view is not None and self.late is None and (
                 active.view_generation == self.generation):
             ledger_id[0] = active.view.ledger_id
             message[0] = active.view.first_message + active.view_index
@@ -607,6 +629,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 first = message if at == ledger_id else 0
                 self.count_again(at, first, end if at == end_ledger else self.messages_in(acks))
         finally:
+            self.keep_late()
             self.come_in_turn(ledger_id, message)
             self.go(ledger_id, message)      # what is buried was read with the same reader
         self.wakes = True
@@ -623,7 +646,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         cdef EntrySink active = self.active
         cdef PendingAck* ack
         cdef uint64_t at = first
-        cdef set hidden = self.core.chunks.hidden() if self.core.chunks is not None else None
+        cdef set hidden = self.core.chunks.hidden(True) if self.core.chunks is not None else None
         while True:
             at = self.core.tracker.next_unacknowledged(ledger_id, at, end)
             if at >= end:

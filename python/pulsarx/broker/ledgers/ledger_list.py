@@ -365,7 +365,7 @@ class LedgerList:
         if message_id.ledger_id() < 0:
             return self.first_position()
         if inclusive:
-            first_chunk = message_id.first_chunk_message_id() or self._first_chunk_of(message_id)
+            first_chunk = message_id.first_chunk_message_id() or self.first_chunk_of(message_id)
             if first_chunk is not None:
                 return self.position_of(first_chunk, True)
         ledger_id, first, count = self.locate(message_id)
@@ -434,7 +434,7 @@ class LedgerList:
             return last if first is None else message_id_with_first_chunk(last, first)
         return MessageId()
 
-    def _first_chunk_of(self, message_id: MessageId) -> MessageId | None:
+    def first_chunk_of(self, message_id: MessageId) -> MessageId | None:
         """Of an id that does not say it; see _first_chunk."""
         if not self.holds_chunks():
             return None
