@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.policies.message_policies import BacklogQuota
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.subscriptions.subscription import Subscription
+    from pulsarx.broker.topics.producer_registry import ProducerRegistry
 
 # Above a limit the backlog is brought down to this share of it. Source: BacklogQuotaManager.
 _KEPT = 0.9
@@ -147,13 +148,13 @@ class BacklogLimits:
         """The producers that are held."""
         return self._held.members() if self._held is not None else []
 
-    def check(self, quotas: dict[str, BacklogQuota], producers: Callable[[], list[Any]]) -> bool:
+    def check(self, quotas: dict[str, BacklogQuota], producers: ProducerRegistry) -> bool:
         """Do what the policies say; whether messages were acknowledged. The topic's lock is not
         held."""
         with self._lock:
             return self._check(quotas, producers)
 
-    def _check(self, quotas: dict[str, BacklogQuota], producers: Callable[[], list[Any]]) -> bool:
+    def _check(self, quotas: dict[str, BacklogQuota], producers: ProducerRegistry) -> bool:
         evicted = False
         for kind, quota, _ in self.exceeded(quotas):
             if quota.policy == EVICTION:
@@ -161,9 +162,7 @@ class BacklogLimits:
         held = None
         for _, quota, text in self.exceeded(quotas):
             if quota.policy == EXCEPTION:
-                kind_of_error = errors.ProducerBlockedQuotaExceededException
-                for producer in producers():
-                    producer.fence(text, kind_of_error)
+                producers.shut_all(text, errors.ProducerBlockedQuotaExceededException)
             elif quota.policy == HOLD:
                 held = held or text
         self.held_by = held
@@ -173,7 +172,7 @@ class BacklogLimits:
             self._held = None
             return evicted
         known = self._members()
-        for producer in producers():
+        for producer in producers.open_producers():
             if producer not in known:
                 self._hold(producer)
         return evicted

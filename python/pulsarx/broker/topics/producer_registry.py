@@ -84,7 +84,7 @@ class ProducerRegistry:
         self._entries: dict[str, _Entry] = {}
         self._holder: _Entry | WaitingProducer | Reservation | None = None
         self._waiting: list[WaitingProducer] = []  # smaller than a deque: most topics are idle
-        self._coming = 0  # which are being made
+        self._coming: tuple[str, ...] = ()  # names of those that are being made
         self._is_closed = False
 
     # Coming ---------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ class ProducerRegistry:
             self._runtime.background.wait()
         if name is None:
             name = self._runtime.next_producer_name()
-        with self._access, self._counted():
+        with self._access, self._counted(name):
             if access_mode == SHARED:
                 self._check_shared()
             elif owner is not None:
@@ -135,7 +135,7 @@ class ProducerRegistry:
 
     def promoted(self, waiting: WaitingProducer, make: Callable[[str], Producer]) -> Producer:
         """Make the producer whose turn it is. Raises why it is not its turn any more."""
-        with self._access, self._counted(waiting):
+        with self._access, self._counted(waiting.name, waiting):
             try:
                 self._check_name(waiting.name)
                 return self._take(waiting.name, make, waiting.access_mode, waiting.epoch)
@@ -144,7 +144,7 @@ class ProducerRegistry:
                 raise
 
     @contextmanager
-    def _counted(self, waiting: WaitingProducer | None = None) -> Iterator[None]:
+    def _counted(self, name: str, waiting: WaitingProducer | None = None) -> Iterator[None]:
         """A producer comes in the block, and counts as one that is there. waiting: whose turn it
         is; raises why it is not."""
         with self._lock:
@@ -152,12 +152,13 @@ class ProducerRegistry:
                 raise waiting.failure
             if self._is_closed:
                 raise TopicGone(f"{self._topic}: it was deleted")
-            self._coming += 1
+            self._coming += (name,)
         try:
             yield
         finally:
             with self._lock:
-                self._coming -= 1
+                at = self._coming.index(name)
+                self._coming = self._coming[:at] + self._coming[at + 1 :]
 
     def withdraw(self, waiting: WaitingProducer) -> None:
         """Its caller waits no longer: it leaves the queue, or gives the topic back. Idempotent."""
@@ -366,6 +367,13 @@ class ProducerRegistry:
                     self._holder = None
             self._promote_next()
 
+    def shut_all(self, reason: str, kind: type[Exception]) -> None:
+        """Shut everybody who publishes, as the exception says; nothing of them is stored any more,
+        and they are in nobody's way."""
+        for name, producer in self._open().items():
+            producer.fence(reason, kind)
+            self.remove(name, producer)
+
     def _promote_next(self) -> None:
         """The lock is held."""
         if self._is_closed:
@@ -399,9 +407,9 @@ class ProducerRegistry:
         return {name: each for name, each in found.items() if each is not None and each.is_open}
 
     def names(self) -> set[str]:
-        """Of those that are there, and of those that are being closed."""
+        """Of those that are there, that come, and that are being closed."""
         with self._lock:
-            return set(self._entries)
+            return {*self._entries, *self._coming}
 
     # Deleting -------------------------------------------------------------------------------------
 
@@ -410,7 +418,7 @@ class ProducerRegistry:
         that come or wait. The topic is being deleted."""
         with self._lock:
             self._drop_void_reservation()
-            there = self._open_count() + self._coming + len(self._waiting)
+            there = self._open_count() + len(self._coming) + len(self._waiting)
             if isinstance(self._holder, (WaitingProducer, Reservation)):
                 there += 1
             self._is_closed = force or not there

@@ -502,7 +502,7 @@ class Topic:
         if not quotas and self.backlog_limits.held_by is None:
             return
         with suppress(errors.SubscriptionNotFound, errors.AlreadyClosed):  # deleted meanwhile
-            if self.backlog_limits.check(quotas, self.producers.open_producers):
+            if self.backlog_limits.check(quotas, self.producers):
                 self.trim_soon()
 
     # Statistics -----------------------------------------------------------------------------------
