@@ -572,6 +572,9 @@ cdef class Dispatcher:
     cdef bint is_ready(self, EntrySink receiver) except -1:
         raise NotImplementedError
 
+    cdef bint has_next(self, EntrySink receiver) except -1:
+        return self.is_ready(receiver)
+
     cdef int acknowledged(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:
         raise NotImplementedError
 

@@ -23,11 +23,20 @@ cdef class SingleActiveDispatcher(Dispatcher):
     # messages of this ledger below this ordinal are not wanted
     cdef uint64_t skip_messages
 
+    cdef EntryView ahead                 # read, and waiting for the dispatch rate; None: none is
+    cdef uint64_t ahead_generation
+
     cdef list later                      # messages in chunks that come before what is read next
     cdef ChunkedMessage late             # of those, in hand; None: the entry read last is
     cdef bint has_gaps                   # what is read was compacted
     cdef EntryView next_view(self, EntrySink receiver)
     cdef EntryView next_later(self, EntrySink receiver)
+
+    cdef EntryView throttled_view(self, EntrySink receiver)
+    """As next_view; None too while the dispatch rate lets nothing pass."""
+
+    cdef EntryView view_ahead(self, EntrySink receiver)
+    """What waits for the dispatch rate, or else next_view. It waits from now on."""
 
     cdef int pass_gap(self, bint to_end) except -1
     """What lies between the entry read before and this one, or the end, was compacted away."""

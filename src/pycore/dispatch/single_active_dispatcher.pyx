@@ -23,6 +23,7 @@ from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.dispatch.entry_sink cimport (
     CHUNK_ORDINARY, CHUNK_WAITS, CHUNK_WHOLE, CLAIM_STALE, Dispatcher, EntrySink,
 )
+from pulsarx._pycore.dispatch.dispatch_throttle cimport DispatchThrottle
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 
 
@@ -75,6 +76,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 self.receivers.remove(receiver)
                 receiver.index = PENDING_NOBODY
                 receiver.clear()
+                self.ahead = None
                 self.activate()
         finally:
             mutex_unlock(&self.core.mutex)
@@ -82,6 +84,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
     def release(self) -> None:
         cdef EntrySink each
         mutex_lock(&self.core.mutex)
+        self.ahead = None
         for each in self.receivers:
             each.clear()
         mutex_unlock(&self.core.mutex)
@@ -242,7 +245,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
         if receiver is not self.active:
             receiver.drop_view()
             return False
-        view = self.next_view(receiver)
+        view = (self.next_view(receiver) if self.core.throttle is None
+                else self.throttled_view(receiver))
         receiver.view = view
         if view is None:
             return False
@@ -317,6 +321,37 @@ cdef class SingleActiveDispatcher(Dispatcher):
         self.later = None
         return None
 
+    cdef EntryView throttled_view(self, EntrySink receiver):
+        cdef DispatchThrottle throttle = self.core.throttle
+        cdef EntryView view = self.view_ahead(receiver)
+        if throttle.is_lifted():
+            self.core.throttle = None
+        elif view is None or not throttle.lets_pass(self.reader):
+            return None
+        else:
+            throttle.take(view, view.message_count, 1)
+        self.ahead = None
+        return view
+
+    cdef EntryView view_ahead(self, EntrySink receiver):
+        cdef EntryView view = self.ahead
+        self.ahead = None
+        if view is None or self.ahead_generation != self.generation:
+            view = self.next_view(receiver)
+        elif self.core.ttl_ms and self.core.is_expired(view.publish_time_ms):
+            self.expire_view(view)
+            view = self.next_view(receiver)
+        self.ahead = view
+        self.ahead_generation = self.generation
+        return view
+
+    cdef bint has_next(self, EntrySink receiver) except -1:
+        if self.is_ready(receiver):
+            return True
+        # A reader is told what there is, be it for later.
+        return self.core.tracker is None and self.ahead is not None and (
+            self.ahead_generation == self.generation)
+
     cdef int pass_gap(self, bint to_end) except -1:
         return 0
 
@@ -370,9 +405,11 @@ cdef class SingleActiveDispatcher(Dispatcher):
         """Reading is about to go back: a message in hand that lies in front of that, and that was
         not handed out, comes all the same."""
         cdef EntrySink active = self.active
-        if self.late is not None and active is not None and active.view is not None and (
-                active.view_generation == self.generation and active.view_index == 0):
-            self.later.insert(0, self.late)
+        cdef bint in_hand = self.ahead is not None and self.ahead_generation == self.generation
+        if not in_hand and active is not None and active.view is not None:
+            in_hand = active.view_generation == self.generation and active.view_index == 0
+        if self.late is not None and in_hand:
+            self.later = [self.late, *(self.later or ())]
         self.late = None
         return 0
 
@@ -602,6 +639,10 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 active.view_generation == self.generation):
             ledger_id[0] = active.view.ledger_id
             message[0] = active.view.first_message + active.view_index
+        elif self.ahead is not None and self.late is None and (
+                self.ahead_generation == self.generation):
+            ledger_id[0] = self.ahead.ledger_id
+            message[0] = self.ahead.first_message
         elif self.reader.span is not None:
             ledger_id[0] = self.reader.span.ledger_id
             message[0] = self.reader.next_message

@@ -21,6 +21,7 @@ from pulsarx._core.status cimport (
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
 from pulsarx._pycore.ground.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.ground.rate_limit cimport PublishMeter, RateLimit
 from pulsarx._pycore.ground.signals cimport (
     SIGNAL_LOOK_NS, signals_check, signals_sleep_ns,
 )
@@ -65,10 +66,27 @@ cdef class EntryPublisher:
             raise self.fenced_as(self.fenced)
         return 0
 
+    cdef int check(self, const EntryFrame* frame) except -1:
+        self.check_fenced()
+        if self.limit is not None:
+            self.limit.take(frame.message_count, frame.entry_size)
+        if self.meter is not None:
+            self.meter.add(frame.message_count, frame.entry_size, frame.publish_time_ms)
+        return 0
+
+    def count(self, RateLimit limit, PublishMeter meter) -> None:
+        """Tell these what is published from now on; None: there is none."""
+        mutex_lock(&self.mutex)
+        self.limit = limit
+        self.meter = meter
+        self.checks = limit is not None or meter is not None or self.fenced is not None
+        mutex_unlock(&self.mutex)
+
     def fence(self, str reason not None, kind=errors.ProducerFenced) -> None:
         """Publish nothing from now on. What is stored by then is confirmed as ever. kind: the
         exception that is raised from now on."""
         mutex_lock(&self.mutex)
+        self.checks = True
         if self.fenced is None:
             self.fenced_as = kind
         self.fenced = reason
@@ -147,8 +165,8 @@ cdef class LedgerPublisher(EntryPublisher):
     cdef int publish(self, EntryFrame* frame, uint8_t* entry, Receipt receipt, list callbacks,
                      bint awaited) except -1:
         cdef LedgerWriter writer
-        if self.fenced is not None:
-            self.check_fenced()
+        if self.checks:
+            self.check(frame)
         writer = self.append(frame, entry, receipt)
         if receipt.reserved and (writer is None or self.durability != DURABILITY_SYNC):
             self.release(receipt)

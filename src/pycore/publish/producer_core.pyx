@@ -349,6 +349,10 @@ cdef class ProducerCore(Batcher):
             self.close_open()
             begun = True
             while at < count:
+                if self.state == PRODUCER_HELD:
+                    begun = False            # what is open then is of others
+                    self.wait_between()
+                    begun = True
                 try:
                     at = self.fill_batch(contents, at, keys, properties, event_timestamps, plain)
                 except Exception as error:
@@ -447,6 +451,8 @@ cdef class ProducerCore(Batcher):
             self.close_open()
             for at, content in enumerate(contents):
                 alone = Receipt.__new__(Receipt)
+                if self.state == PRODUCER_HELD and self.open_count() == 0:
+                    self.wait_between()
                 try:
                     if self.accept(content, None, None if properties is None else properties[at],
                                    None if keys is None else keys[at], None, None, None, False,

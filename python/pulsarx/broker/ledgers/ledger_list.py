@@ -249,6 +249,11 @@ class LedgerList:
             (each.ledger_id for each in self.ledgers() if each.ledger_id > ledger_id), ledger_id
         )
 
+    def entries_between(self, ledger_id: int, end_id: int) -> int:
+        """Entries that are published in the ledgers between two."""
+        found = [each for each in self.ledgers() if ledger_id < each.ledger_id < end_id]
+        return sum(self.published_counts(each)[0] for each in found)
+
     def first_position(self) -> Position:
         ledgers = self.ledgers()
         return (ledgers[0].ledger_id, 0) if ledgers else (0, 0)
