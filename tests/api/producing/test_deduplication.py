@@ -511,7 +511,7 @@ def test_a_name_is_not_forgotten_while_its_producer_comes(
     there = producer_of(client, producer_name="there")
     topic = inspect(client).topic("t")
     with monkeypatch.context() as patch:
-        patch.setattr(topic, "instruct", lambda _: topic.deduplication.snapshot())
+        patch.setattr(type(topic), "instruct", lambda self, _: self.deduplication.snapshot())
         producer = producer_of(client, producer_name="coming")
     producer.send(b"x", sequence_id=5)
     assert there.is_connected()
