@@ -514,7 +514,8 @@ def test_a_name_is_not_forgotten_while_its_producer_comes(
         patch.setattr(type(topic), "instruct", lambda self, _: self.deduplication.snapshot())
         producer = producer_of(client, producer_name="coming")
     producer.send(b"x", sequence_id=5)
-    assert there.is_connected()
+    there.close()
+    manual_clock.advance(1)  # it is the one to be forgotten by now
     client.close()
     client = open_client(broker_options=options, clock=manual_clock)
     producer_of(client, producer_name="coming").send(b"x", sequence_id=5)
