@@ -515,8 +515,9 @@ cdef class Dispatcher:
         """The subscription's TTL is another. Mutex held."""
         raise NotImplementedError
 
-    def expire_before(self, uint64_t ledger_id, uint64_t message) -> bool:
-        """As acknowledge_before, of messages that expired: they are counted."""
+    def expire_before(self, uint64_t ledger_id, uint64_t message, uint64_t hidden) -> bool:
+        """As acknowledge_before, of messages that expired: they are counted. hidden: chunks among
+        them that are not the last one of their message."""
         cdef AckTracker tracker = self.core.tracker
         cdef LedgerAcks* acks
         cdef uint64_t count = 0
@@ -532,11 +533,7 @@ cdef class Dispatcher:
                 if at < ledger_id:
                     end = acks.message_count if acks.sealed else self.tail.messages_in(at)
                 count += end - ack_bits_count_below(&acks.bits, end)
-            if self.core.chunks is not None:     # a message in chunks counts once
-                for place in self.core.chunks.hidden(False):
-                    if place < (ledger_id, message) and not tracker.is_acknowledged(
-                            place[0], place[1]):
-                        count -= 1
+            count -= min(hidden, count)
             if not self.take_before(ledger_id, message, &count):
                 return False
             self.core.count_expired(count)

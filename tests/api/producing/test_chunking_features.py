@@ -327,6 +327,23 @@ def test_skip_peek_and_expire_count_messages_and_not_chunks(
     assert backlog(client) == (0, 0)
 
 
+@pytest.mark.parametrize("read", [False, True])
+def test_what_expires_is_counted_in_messages_and_not_in_chunks(
+    client: pulsarx.Client, manual_clock: pulsarx.ManualClock, read: bool
+) -> None:
+    """Chunks that nobody had read counted as messages."""
+    consumer = subscribe(client)
+    producer = chunking(client)
+    for body in (LARGE, b"a", LARGE):
+        producer.send(body)
+    if read:
+        assert len(payloads(consumer)) == 3
+    manual_clock.advance(100)
+    client.admin.topics.expire_messages("t", "s", 50)
+    found = client.admin.topics.stats("t")["subscriptions"]["s"]
+    assert (found["msg_backlog"], found["total_expired"]) == (0, 3)
+
+
 def test_expiry_takes_all_of_a_message_whose_first_chunk_is_old(
     client: pulsarx.Client, manual_clock: pulsarx.ManualClock
 ) -> None:

@@ -59,6 +59,27 @@ def _open_counts(
     return entries, max(messages - acknowledged - hidden, 0)
 
 
+def hidden_before(position: Position, tracker: AckTracker, ledger_list: LedgerList) -> int:
+    """Chunks before a position that are not acknowledged, and not the last one of their message,
+    which counts once. The subscription's mutex is held."""
+    if not ledger_list.holds_chunks():
+        return 0
+    known = tracker.ledger_ids
+    found = 0
+    for ledger in ledger_list.ledgers():
+        if ledger.ledger_id > position[0]:
+            break
+        if ledger.ledger_id not in known:
+            continue
+        end = position[1]
+        if ledger.ledger_id < position[0]:
+            end = ledger_list.published_counts(ledger)[1]
+        with suppress(LedgerTrimmed, CorruptDataError):
+            span = ledger_list.span(ledger)
+            found += hidden_chunks(tracker, span, ledger.ledger_id, end)
+    return found
+
+
 def backlog_extent(position: Position, ledger_list: LedgerList, now_ms: int) -> dict[str, int]:
     """Bytes of the entries from the first unacknowledged message on, and for how many seconds that
     one is there; 0 and -1: there is none.

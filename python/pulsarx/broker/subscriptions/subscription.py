@@ -27,6 +27,7 @@ from pulsarx.broker.policies.message_policies import is_exempt_subscription
 from pulsarx.broker.subscriptions.backlog import (
     backlog_extent,
     count_backlog,
+    hidden_before,
     mark_delete_position,
 )
 from pulsarx.broker.subscriptions.dispatchers import (
@@ -265,7 +266,9 @@ class Subscription:
             )
 
         if expired:
-            moved = bool(self.dispatcher.expire_before(ledger_id, ordinal))
+            hidden = partial(hidden_before, position, self.tracker, self.topic.ledger)
+            count = self.core.locked(hidden)
+            moved = bool(self.dispatcher.expire_before(ledger_id, ordinal, count))
         else:
             self.touch()
             moved = bool(self.dispatcher.acknowledge_before(ledger_id, ordinal))
