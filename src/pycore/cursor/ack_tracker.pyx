@@ -196,6 +196,13 @@ cdef class AckTracker:
         cursor_state_seal(&self.c_state, ledger, message_count)
         return before - min(before, ack_bits_count(&ledger.bits))
 
+    def seal_gone(self, ledger_id: int, message_count: int) -> None:
+        """The topic has the ledger no more, or never had it. As seal_ledger where nothing was known
+        of it; else a consumer may hold messages that it had, and acknowledge them yet."""
+        cdef LedgerAcks* ledger = self.found(ledger_id)
+        if not ledger.sealed:
+            cursor_state_seal(&self.c_state, ledger, message_count)
+
     def forget_ledgers(self, below_ledger_id: int) -> None:
         """The topic has no ledger below this one: whatever is below counts as acknowledged."""
         self.check_open()

@@ -55,13 +55,13 @@ cdef class CompactedDispatcher(SingleActiveDispatcher):
         cdef uint64_t first
         cdef uint64_t end
         cdef LedgerAcks* acks
-        if first_ledger_id == 0:
+        if not reader.has_gap:
             return 0
         if to_end:
             end_ledger_id, end_message = reader.at_ledger_id, reader.at_message
         else:
             end_ledger_id, end_message = reader.span.ledger_id, reader.c_frame.first_message
-        reader.gap_ledger_id = 0
+        reader.has_gap = False
         if self.core.tracker is None:
             return 0
         ledger_ids = (first_ledger_id,)
@@ -77,6 +77,8 @@ cdef class CompactedDispatcher(SingleActiveDispatcher):
             end = end_message if ledger_id == end_ledger_id else self.messages_in(acks)
             if first < end:
                 self.core.acknowledge_lost(ledger_id, first, end)
+        if end_ledger_id != first_ledger_id and self.core.losses is not None:
+            self.core.losses.keep_soon()     # what it held may be trimmed
         return 0
 
     cdef int pass_taken_out(self, EntryView view) except -1:

@@ -23,7 +23,8 @@ cdef class CompactedReader(LedgerReader):
     cdef uint64_t at_message
     cdef bint was_compacted              # the entry read last is of the compacted ledger
     # What lies between the entry read last, or the begin of reading, and the next one was compacted
-    # away: from this position on. gap_ledger_id 0: nothing does.
+    # away: from this position on.
+    cdef bint has_gap
     cdef uint64_t gap_ledger_id
     cdef uint64_t gap_message
     cdef uint64_t damage_key             # of a place that READ_DAMAGE found in a compacted ledger;

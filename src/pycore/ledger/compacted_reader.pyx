@@ -35,7 +35,7 @@ cdef class CompactedReader(LedgerReader):
         self.asks = True
         self.at_ledger_id = ledger_id
         self.at_message = message
-        self.gap_ledger_id = 0
+        self.has_gap = False
         return 0
 
     cdef bint ask(self) except -1:
@@ -87,11 +87,12 @@ cdef class CompactedReader(LedgerReader):
     cdef int leave(self) except -1:
         """Everything in front of the horizon was read: go on there, in a newer result if there is
         one by now."""
-        cdef uint64_t gap_ledger_id = self.gap_ledger_id or self.at_ledger_id
-        cdef uint64_t gap_message = self.gap_message if self.gap_ledger_id else self.at_message
+        cdef uint64_t gap_ledger_id = self.gap_ledger_id if self.has_gap else self.at_ledger_id
+        cdef uint64_t gap_message = self.gap_message if self.has_gap else self.at_message
         cdef uint64_t ledger_id = self.compacted.horizon_ledger_id
         cdef uint64_t message = self.compacted.horizon_message
         self.find(ledger_id, message)
+        self.has_gap = True
         self.gap_ledger_id = gap_ledger_id
         self.gap_message = gap_message
         return 0
@@ -117,10 +118,11 @@ cdef class CompactedReader(LedgerReader):
         if status != STATUS_OK:
             self.lost_why = status_reason(status)
             return self.lose_compacted(next_offset)
-        if self.gap_ledger_id == 0 and (
+        if not self.has_gap and (
                 place.ledger_id > self.at_ledger_id
                 or (place.ledger_id == self.at_ledger_id
                     and place.first_message > self.at_message)):
+            self.has_gap = True
             self.gap_ledger_id = self.at_ledger_id
             self.gap_message = self.at_message
         self.before = self.cursor

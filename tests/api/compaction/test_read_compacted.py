@@ -299,6 +299,52 @@ def test_a_start_behind_the_last_survivor_of_a_trimmed_batch_is_at_the_next(
     assert received(consumer) == [b"2", b"2", b"2"]
 
 
+def test_what_was_compacted_away_at_the_begin_of_the_topic_is_no_backlog(
+    open_client: OpenClient,
+) -> None:
+    """Of a subscription older than the first message it stayed in the backlog, and kept its ledgers
+    from being trimmed."""
+    client = open_client(broker_options=SMALL)
+    consumer = client.subscribe("t", "s", **EARLIEST)
+    publish(client, [("a", b"%d" % number) for number in range(5)])
+    compacted(client)
+    found = consumer.receive_many(10, 0)
+    assert data_of(found) == [b"4"]
+    consumer.acknowledge_many(found)
+    inspect(client).settle()
+    assert client.admin.topics.stats("t")["subscriptions"]["s"]["msg_backlog"] == 0
+    assert len(inspect(client).ledger("t").ledgers()) == 1
+
+
+def test_what_a_consumer_holds_is_acknowledged_although_it_was_compacted_away_meanwhile(
+    open_client: OpenClient,
+) -> None:
+    """Where its ledger was trimmed, that raised NotAllowedError: out of range."""
+    client = open_client(broker_options=SMALL)
+    other = client.subscribe("t", "s")
+
+    def trim() -> None:
+        compacted(client)
+        other.acknowledge_many(other.receive_many(10, 0))
+        inspect(client).settle()
+
+    publish(client, [(key, b"1") for key in "abcdef"])
+    trim()
+    consumer = client.subscribe("t", "c", **EARLIEST)
+    found = consumer.receive_many(10, 0)
+    assert data_of(found) == [b"1"] * 6
+    publish(client, [(key, b"2") for key in "bcdef"])
+    trim()
+    consumer.acknowledge(found[1])
+    consumer.acknowledge(MessageId.deserialize(found[2].message_id().serialize()))
+    consumer.acknowledge_many(found[3:])
+    consumer.redeliver_unacknowledged_messages()
+    assert received(consumer) == [b"1", b"2", b"2", b"2", b"2", b"2"]
+    consumer.acknowledge_cumulative(found[5])
+    consumer.redeliver_unacknowledged_messages()
+    assert received(consumer) == [b"2"] * 5
+
+
 def test_a_topic_without_any_ledger_left_is_read(open_client: OpenClient) -> None:
     client = open_client(broker_options=SMALL)
     holder = client.subscribe("t", "s")

@@ -150,9 +150,9 @@ def sync_tracker(tracker: AckTracker, ledger_list: LedgerList, name: str | None)
         # What was prepared, or attached in vain, and has others behind it will never come.
         for ledger_id in set(tracker.ledger_ids).difference(known, survivors):
             if ledger_id < known[-1]:
-                tracker.seal_ledger(ledger_id, 0)
+                tracker.seal_gone(ledger_id, 0)
     for ledger_id, end in survivors.items():
-        tracker.seal_ledger(ledger_id, end)
+        tracker.seal_gone(ledger_id, end)
     for ledger_id in known:
         # Before its first entry, which nobody waits for the catalogue with.
         tracker.add_ledger(ledger_id)
@@ -179,7 +179,7 @@ def add_survivors(tracker: AckTracker, ledger_list: LedgerList, position: Positi
         for ledger_id, end in ledger_list.trimmed_survivors().items():
             if ledger_id >= position[0]:
                 tracker.add_ledger(ledger_id)
-                tracker.seal_ledger(ledger_id, end)
+                tracker.seal_gone(ledger_id, end)
                 found = found or ledger_id == position[0]
     return found
 
