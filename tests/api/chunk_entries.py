@@ -6,6 +6,7 @@ was copied from a server, or written by one, need not be so."""
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import pulsarx
 from pulsarx._pycore.ranges.entry_codec import crc32c
@@ -19,41 +20,44 @@ class ChunkWriter:
         self._client = client
         self._topic = topic
 
-    def chunk(
-        self,
-        uuid: str,
-        chunk_id: int,
-        count: int,
-        payload: bytes,
-        size: int | None = None,
-        *,
-        publish_ms: int = 1,
-        key: str | None = None,
-        compression: int = 0,
-        uncompressed_size: int = 0,
-    ) -> pulsarx.MessageId:
-        """Store one. size: what all are said to hold; None: as many bytes as `count` of these."""
-        fields = [
-            _block(1, uuid.encode()),
-            _number(2, 0),
-            _number(3, publish_ms),
-            _block(6, key.encode()) if key is not None else b"",
-            _number(8, compression) if compression else b"",
-            _number(9, uncompressed_size) if uncompressed_size else b"",
-            _block(26, uuid.encode()),
-            _number(27, count),
-            _number(28, count * len(payload) if size is None else size),
-            _number(29, chunk_id),
-        ]
-        metadata = b"".join(fields)
-        checked = struct.pack(">I", len(metadata)) + metadata + payload
-        entry = struct.pack(">HI", 0x0E01, crc32c(checked)) + checked
-        return inspect(self._client).append_entry(self._topic, entry)
+    def chunk(self, *arguments: Any, **more: Any) -> pulsarx.MessageId:
+        """Store one: see chunk_entry."""
+        return inspect(self._client).append_entry(self._topic, chunk_entry(*arguments, **more))
 
     def whole(self, uuid: str, parts: list[bytes]) -> None:
         """Store all chunks of a message."""
         for number, part in enumerate(parts):
             self.chunk(uuid, number, len(parts), part, sum(map(len, parts)))
+
+
+def chunk_entry(
+    uuid: str,
+    chunk_id: int,
+    count: int,
+    payload: bytes,
+    size: int | None = None,
+    *,
+    publish_ms: int = 1,
+    key: str | None = None,
+    compression: int = 0,
+    uncompressed_size: int = 0,
+) -> bytes:
+    """size: what all are said to hold; None: as many bytes as `count` of these."""
+    fields = [
+        _block(1, uuid.encode()),
+        _number(2, 0),
+        _number(3, publish_ms),
+        _block(6, key.encode()) if key is not None else b"",
+        _number(8, compression) if compression else b"",
+        _number(9, uncompressed_size) if uncompressed_size else b"",
+        _block(26, uuid.encode()),
+        _number(27, count),
+        _number(28, count * len(payload) if size is None else size),
+        _number(29, chunk_id),
+    ]
+    metadata = b"".join(fields)
+    checked = struct.pack(">I", len(metadata)) + metadata + payload
+    return struct.pack(">HI", 0x0E01, crc32c(checked)) + checked
 
 
 def _varint(value: int) -> bytes:

@@ -28,7 +28,7 @@ START_SECONDS = 180
 
 # Those of the distribution's standalone.conf that matter here, besides the broker's own defaults:
 # one bookie, a journal that is not flushed to the device. Then acknowledgements of single messages
-# of a batch, as PulsarX has them.
+# of a batch, as PulsarX has them; quotas and unused topics are looked at soon.
 CONFIGURATION = """
 clusterName=standalone
 bindAddress=127.0.0.1
@@ -42,7 +42,10 @@ ledgerStorageClass=org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage
 journalMaxGroupWaitMSec=1
 journalSyncData=false
 acknowledgmentAtBatchIndexLevelEnabled=true
-brokerDeleteInactiveTopicsEnabled=false
+brokerDeleteInactiveTopicsEnabled=true
+brokerDeleteInactiveTopicsFrequencySeconds=1
+brokerDeleteInactiveTopicsMaxInactiveDurationSeconds=1000000
+backlogQuotaCheckIntervalInSeconds=1
 loadBalancerEnabled=false
 nettyMaxFrameSizeBytes=5253120
 """
