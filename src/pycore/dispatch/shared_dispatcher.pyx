@@ -419,6 +419,9 @@ cdef class SharedDispatcher(PendingDispatcher):
             self.view_index = 0
             return True
 
+    def has_read_all(self) -> bool:
+        return self.reader.is_at_end()
+
     cdef int whole_later(self, ChunkedMessage chunked) except -1:
         cdef Chunk* last = &chunked.chunks[chunked.count - 1]
         cdef PendingAck* ack

@@ -554,7 +554,7 @@ cdef class Batcher:
                 else:
                     mutex_unlock(&self.publisher.mutex)
                     try:
-                        memory.wait()        # for what other producers have on their way
+                        self.publisher.completions.wait_for_memory(memory)
                     finally:
                         mutex_lock(&self.publisher.mutex)
             finally:

@@ -127,6 +127,10 @@ cdef class LedgerPublisher(EntryPublisher):
     cdef LedgerWriter append(self, EntryFrame* frame, uint8_t* entry, Receipt receipt)
     cdef int refuse(self, int status, LedgerWriter writer, EntryFrame* frame) except -1
     cdef bint fail(self, object error) except -1
+    cdef object flush_pending(self)
+    """Return when everything published is confirmed: what failed meanwhile, or None. Mutex not
+    held."""
+
     cdef bint make_durable(self, LedgerWriter writer, uint64_t entry_count,
                            int64_t expires_ms) except -1
     cdef int expire(self) except -1

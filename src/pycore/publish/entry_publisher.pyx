@@ -447,40 +447,43 @@ cdef class LedgerPublisher(EntryPublisher):
         return untold
 
     cdef object flush(self):
+        failed = self.flush_pending()
+        # Taken last: a flush that no caller waits for has nothing in hand that this one must tell.
+        failure, self.failure = self.failure, None
+        return failure if failed is None else failed
+
+    cdef object flush_pending(self):
         cdef Receipt newest = None
         mutex_lock(&self.mutex)
         try:
             self.settle()
             if self.pending:
                 newest = self.pending[len(self.pending) - 1][0]
-            failure, self.failure = self.failure, None
         finally:
             mutex_unlock(&self.mutex)
         if newest is None or self.forked:
-            return failure
+            return None
         try:
             self.wait(newest)
         except BaseException as error:
             if isinstance(error, errors.Interrupted) or not isinstance(error, Exception):
-                self.failure = failure or self.failure
                 raise
-            self.failure = None
             return error
-        return failure
+        return None
 
     def flush_expected(self) -> None:
         """What `CompletionQueue.expect` asked for. What failed is told by the next flush too: it
         must not look like a success, even where callbacks were told."""
         cdef Receipt given_up = self.timed_out
-        failure = self.flush()
+        failed = self.flush_pending()
         if given_up is not None:
             # Nobody asks for it any more, but it must not stay half stored either.
             try:
                 self.make_durable(given_up.writer, given_up.entry_id + 1, 0)
             except errors.PulsarException as error:
-                failure = failure or error
-        if failure is not None:
-            self.failure = failure
+                failed = failed or error
+        if failed is not None:
+            self.failure = failed
 
     def abandon(self) -> None:
         """In a forked child: touch nothing."""

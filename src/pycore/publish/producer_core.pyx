@@ -19,6 +19,7 @@ from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.message.message_id cimport message_id_chunked, message_id_new
 from pulsarx._pycore.publish.batcher cimport PRODUCER_HELD, PRODUCER_OPEN, Batcher
+from pulsarx._pycore.publish.completion_queue cimport CompletionQueue
 from pulsarx._pycore.publish.entry_publisher cimport Receipt
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.outgoing_message cimport (
@@ -94,8 +95,9 @@ cdef class ProducerCore(Batcher):
 
     cdef bint may_wait(self) except -1:
         # Letters are published there, and nothing would make room meanwhile.
-        return not (self.background is not None and self.background.runs_here()) and (
-            not self.publisher.completions.jobs.runs_here())
+        cdef CompletionQueue completions = self.publisher.completions
+        return not (self.background is not None and self.background.runs_here()) and not (
+            completions.jobs.runs_here() or completions.timeouts.runs_here())
 
     cdef object id_of(self, Receipt receipt, uint32_t index):
         """The id of the message with this index in a published entry."""

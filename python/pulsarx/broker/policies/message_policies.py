@@ -169,6 +169,11 @@ def _retention(value: object) -> object:
     found = _fields(RETENTION, value, {"time_minutes", "size_mb"})
     for name in ("time_minutes", "size_mb"):
         _whole(f"{RETENTION}: {name}", found[name], -1)
+    if (found["time_minutes"] == 0) != (found["size_mb"] == 0):
+        raise ValueError(
+            f"retention: time_minutes is {found['time_minutes']} and size_mb {found['size_mb']}: a "
+            "single 0 would keep nothing; give -1 for no limit, or 0 for both to keep nothing"
+        )
     return found
 
 

@@ -51,6 +51,26 @@ class Topic:
     """Opens ledgers and cursors, attaches producers and consumers; its lock orders that. Calls of
     the control plane; hot calls do not come here."""
 
+    __slots__ = (
+        "_is_gone",
+        "_non_durable",
+        "_rate_limits",
+        "_reader_cursors",
+        "backlog_limits",
+        "compaction",
+        "decompressed_size_max",
+        "deduplication",
+        "last_active_ms",
+        "ledger",
+        "lock",
+        "name",
+        "policies",
+        "producers",
+        "runtime",
+        "subscriptions",
+        "topic_id",
+        "trimming",
+    )
     keeps_messages = True
 
     def __init__(
@@ -72,12 +92,13 @@ class Topic:
         self.compaction = TopicCompaction(
             runtime, self.ledger, self.lock, self._compacted, self.trim_soon
         )
+        durable = self.durable_subscriptions
         self.trimming = Trimming(
             self.name,
             runtime,
             self.ledger,
             self.lock,
-            lambda: list(self.subscriptions.values()),
+            durable,
             self.all_subscriptions,
             self._before_trimming,
             self.compaction,
@@ -85,9 +106,7 @@ class Topic:
         self.topic_id = record.topic_id
         policies = runtime.policies.of_topic(self.name)
         self.policies = policies.messages  # as they are in force
-        self.backlog_limits = BacklogLimits(
-            self.name, runtime, self.ledger, lambda: list(self.subscriptions.values())
-        )
+        self.backlog_limits = BacklogLimits(self.name, runtime, self.ledger, durable)
         self._rate_limits: RateLimits | None = None  # made with the first rate
         self._use_rates()
         # Told apart, and not stored again, are messages that are sent again; None: they are not.
@@ -275,6 +294,9 @@ class Topic:
             if self._non_durable.get(subscription.name) is subscription:
                 del self._non_durable[subscription.name]
                 subscription.remove()
+
+    def durable_subscriptions(self) -> list[Subscription]:
+        return list(self.subscriptions.values())
 
     def all_subscriptions(self) -> list[Subscription]:
         return [*self.subscriptions.values(), *self._non_durable.values()]
@@ -514,7 +536,7 @@ class Topic:
         if not quotas and self.backlog_limits.held_by is None:
             return
         with suppress(errors.SubscriptionNotFound, errors.AlreadyClosed):  # deleted meanwhile
-            if self.backlog_limits.check(quotas, self.producers.open_producers):
+            if self.backlog_limits.check(quotas, self.producers):
                 self.trim_soon()
 
     # Statistics -----------------------------------------------------------------------------------
