@@ -677,6 +677,50 @@ def test_a_producer_above_the_backlog_quota_is_told_so(policy: str, code: int) -
         assert names(told) == ["SEND_RECEIPT"]
 
 
+def test_a_producer_above_the_publish_rate_gets_its_receipts_later_and_in_order() -> None:
+    with clocked() as (peer, client, clock):
+        peer.produce()
+        client.admin.topics.set_publish_rate("t", msgs=2)
+        told = [each for number in range(5) for each in peer.send(entry_of(0), number)]
+        assert [each[1]["sequence_id"] for each in told] == [0, 1]
+        clock.advance(0.5)
+        assert names(peer.say("PING")) == ["PONG"]
+        clock.advance(0.5)
+        assert peer.woken.is_set()
+        peer.session.deliver()
+        peer.server.completions.wait()
+        told, peer.told = peer.told, []
+        assert [each[1]["sequence_id"] for each in told] == [2, 3]
+        client.admin.topics.remove_publish_rate("t")
+        peer.session.deliver()
+        peer.server.completions.wait()
+        assert [each[1]["sequence_id"] for each in peer.told] == [4]
+
+
+def test_closing_a_producer_publishes_what_waited_for_the_rate() -> None:
+    with clocked() as (peer, client, _):
+        peer.produce()
+        client.admin.topics.set_publish_rate("t", msgs=1)
+        for number in range(3):
+            peer.send(entry_of(0), number)
+        told = peer.say("CLOSE_PRODUCER", producer_id=0, request_id=5)
+        assert names(told) == ["SEND_RECEIPT", "SEND_RECEIPT", "SUCCESS"]
+        assert client.admin.topics.stats("t")["messages"] == 3
+
+
+def test_a_consumer_gets_what_waited_for_the_dispatch_rate() -> None:
+    with clocked() as (peer, client, clock):
+        peer.produce(*(entry_of(clock.now_ms()) for _ in range(3)))
+        client.admin.topics.set_dispatch_rate("t", msgs=2)
+        peer.subscribe()
+        assert names(peer.say("FLOW", consumer_id=0, permits=10)) == ["MESSAGE"] * 2
+        peer.woken.clear()
+        clock.advance(1)
+        assert peer.woken.is_set()
+        peer.session.deliver()
+        assert names(peer.told) == ["MESSAGE"]
+
+
 def test_an_entry_is_not_delayed_for_longer_than_allowed() -> None:
     with clocked() as (peer, client, clock):
         now_ms = clock.now_ms()

@@ -14,10 +14,11 @@ from pulsarx._pycore.ground.rate_counter cimport RateCounter
 
 cdef class PublishMeter:
     """What is published on a topic, for limits that are relative to it."""
+    cdef ClockCore clock
     cdef RateCounter message_count
     cdef RateCounter byte_count
 
-    cdef int add(self, int64_t messages, int64_t size, int64_t at_ms) except -1
+    cdef int add(self, int64_t messages, int64_t size) except -1
     """An entry was published."""
 
 

@@ -3,6 +3,8 @@ from pulsarx._pycore.ground.clock_core import ClockCore
 class PublishMeter:
     """What is published on a topic, for limits that are relative to it."""
 
+    def __init__(self, clock: ClockCore) -> None: ...
+
 class RateLimit:
     """A limit of messages and bytes a period. Any thread may call."""
 

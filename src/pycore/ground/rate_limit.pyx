@@ -10,11 +10,14 @@ from pulsarx._pycore.ground.rate_counter cimport RateCounter
 cdef class PublishMeter:
     """See the pxd."""
 
-    def __cinit__(self) -> None:
+    def __init__(self, ClockCore clock not None) -> None:
+        self.clock = clock
         self.message_count = RateCounter()
         self.byte_count = RateCounter()
 
-    cdef int add(self, int64_t messages, int64_t size, int64_t at_ms) except -1:
+    cdef int add(self, int64_t messages, int64_t size) except -1:
+        # The time of the entry is its client's.
+        cdef int64_t at_ms = self.clock.now()
         self.message_count.add(<uint64_t>messages, at_ms)
         self.byte_count.add(<uint64_t>size, at_ms)
         return 0

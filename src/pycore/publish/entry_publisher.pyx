@@ -71,7 +71,7 @@ cdef class EntryPublisher:
         if self.limit is not None:
             self.limit.take(frame.message_count, frame.entry_size)
         if self.meter is not None:
-            self.meter.add(frame.message_count, frame.entry_size, frame.publish_time_ms)
+            self.meter.add(frame.message_count, frame.entry_size)
         return 0
 
     def count(self, RateLimit limit, PublishMeter meter) -> None:

@@ -21,6 +21,10 @@ for group, target in ((client.admin.topics, "t"), (client.admin.namespaces, "pub
     group.set_delayed_delivery_policies(target, True, 50)
     group.set_inactive_topic_policies(target, "delete_when_no_subscriptions", 60, False)
     group.set_subscription_expiration_time(target, 70)
+    group.set_dispatch_rate(target, 90)
+    group.set_subscription_dispatch_rate(target, 91, 92, 93, True)
+    group.set_publish_rate(target, 94)
+    group.set_subscribe_rate(target, 95)
     group.set_message_ttl(target, 80)
     group.remove_retention(target)
 print("set", flush=True)
@@ -47,3 +51,15 @@ def test_what_was_set_outlives_a_kill(open_client: OpenClient, folder: Any) -> N
         assert inactive is not None
         assert (inactive["seconds"], inactive["enabled"]) == (60, False)
         assert group.get_subscription_expiration_time(target) == 70
+        rates = [
+            group.get_dispatch_rate(target),
+            group.get_subscription_dispatch_rate(target),
+            group.get_publish_rate(target),
+            group.get_subscribe_rate(target),
+        ]
+        assert [each and list(each.values()) for each in rates] == [
+            [90, -1, 1, False],
+            [91, 92, 93, True],
+            [94, -1],
+            [95, 30],
+        ]

@@ -42,7 +42,7 @@ class RateLimits:
         there already."""
         self._rates = rates
         is_relative = rates is not None and rates.is_relative
-        self._meter = (self._meter or PublishMeter()) if is_relative else None
+        self._meter = (self._meter or PublishMeter(self._runtime.clock)) if is_relative else None
         if self._publish is not None and (rates is None or rates.publish is None):
             self._publish_waits += self._publish.limited_times
         self._publish = self._limit(self._publish, None if rates is None else rates.publish)
