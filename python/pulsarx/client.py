@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.read_only_broker import ReadOnlyBroker
     from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
+    from pulsarx.broker.topics.read_only_partitions import ReadOnlyPartitions
     from pulsarx.consumer import Consumer
     from pulsarx.interceptors import ConsumerInterceptor, ProducerInterceptor
     from pulsarx.message_id import MessageId
@@ -431,13 +432,14 @@ class Client:
         start_message_id_inclusive: bool = False,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
     ) -> Reader[T]:
-        """Read a topic from behind a message id (at it with start_message_id_inclusive), or
-        `MessageId.earliest`
-        or `MessageId.latest`, which inclusive is the last message. A partitioned topic is read from
-        one of these two; not with read_only. Nothing is acknowledged and no
-        ledger is held. Arguments as of the
-        official client. reader_listener: called with the reader and each message, in one of the
-        client's message_listener_threads; not with read_only, where new messages are not announced.
+        """Read a topic from behind a message id, at it with start_message_id_inclusive, or from
+        `MessageId.earliest` or `MessageId.latest`, which inclusive is the last message. Nothing is
+        acknowledged and no ledger is held. Arguments as of the official client.
+
+        Of a partitioned topic each partition begins so; one whose message it is not, with its first
+        ledger that is newer. reader_listener: called with the reader and each message, in one of
+        the client's message_listener_threads; not with read_only, where new messages are not
+        announced.
         """
         options = _member_options().ReaderOptions(
             topic=topic,
@@ -458,7 +460,6 @@ class Client:
         return control_plane.perform(self._create_reader, (options,), give_back)
 
     def _create_reader(self, options: ReaderOptions) -> Reader:
-        from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
         from pulsarx.broker.topics.topic_gone import TopicGone
         from pulsarx.consuming.seek_position import start_position
         from pulsarx.reader import Reader
@@ -475,9 +476,10 @@ class Client:
                 from pulsarx.broker.topics.non_persistent_reader import refuse_reading
 
                 refuse_reading(str(name))
-            found = self._topic_to_read(name)
+            found: Any = self._broker.lookup(name, create=not self.read_only)
+            is_partitioned = hasattr(found, "partition_count")
             try:
-                if isinstance(found, PartitionedTopic):
+                if is_partitioned:
                     reader = self._read_partitions(found, options)
                     break
                 compacted = options.is_read_compacted
@@ -491,7 +493,7 @@ class Client:
             except TopicGone:
                 pass  # it was found just before it went; look for it again
             except errors.TopicNotFound:
-                if isinstance(found, PartitionedTopic) or not found.is_gone:
+                if not (found.is_deleted if is_partitioned else found.is_gone):
                     raise  # else beside its owner, who has deleted it
         if schema is not None:
             try:
@@ -503,18 +505,14 @@ class Client:
         reader.start_listener()
         return reader
 
-    def _topic_to_read(self, name: TopicName) -> Any:
-        assert self._broker is not None
-        if self.read_only:
-            return self._broker.topic(name, create=False)
-        return self._owned().lookup(name)
-
-    def _read_partitions(self, topic: PartitionedTopic, options: ReaderOptions) -> Reader:
+    def _read_partitions(
+        self, topic: PartitionedTopic | ReadOnlyPartitions, options: ReaderOptions
+    ) -> Reader:
         from pulsarx.consuming.partitioned_reader import PartitionedReader
 
         reader: PartitionedReader = PartitionedReader(topic.name, options, self._pool)
         try:
-            reader.attach(self._owned(), topic)
+            reader.attach(getattr(self._broker, "runtime", None), topic)
         except BaseException:
             give_back(reader)
             raise

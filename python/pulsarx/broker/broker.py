@@ -141,9 +141,9 @@ class Broker:
                 self._topics = TopicDirectory(self.runtime)
             return self._topics
 
-    def lookup(self, name: TopicName) -> AnyTopic | PartitionedTopic:
+    def lookup(self, name: TopicName, *, create: bool = True) -> AnyTopic | PartitionedTopic:
         """See TopicDirectory."""
-        return self.topics.lookup(name)
+        return self.topics.lookup(name, create=create)
 
     def topic(self, name: TopicName, *, create: bool = True) -> AnyTopic:
         """See TopicDirectory."""

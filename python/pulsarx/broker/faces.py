@@ -100,6 +100,9 @@ if TYPE_CHECKING:
         def refresh(self) -> bool:
             """Read what the owner committed since; whether there was anything."""
 
+        def refresh_if_changed(self) -> int:
+            """refresh where there is something; the number of the last commit."""
+
         def published(self, ledger: LedgerRecord) -> tuple[int, int, int]:
             """Bytes, entries and messages of an open ledger that are published; zeros when it is
             unknown."""

@@ -20,6 +20,7 @@ from pulsarx.broker.catalogue.file import COMMIT, catalogue_file_name
 from pulsarx.broker.folder.data_directory import DataDirectory
 from pulsarx.broker.policies.policy_store import PolicyStore
 from pulsarx.broker.topics.partitioned_topic import check_is_whole
+from pulsarx.broker.topics.read_only_partitions import ReadOnlyPartitions
 from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
 from pulsarx.broker_options import BrokerOptions
 
@@ -104,14 +105,34 @@ class ReadOnlyBroker:
                 self._change_seen = change
             return int(self.catalogue.state.number)
 
+    def lookup(
+        self, name: TopicName, *, create: bool = False
+    ) -> ReadOnlyTopic | ReadOnlyPartitions:
+        """As topic, of partitioned ones too."""
+        self._check_persistent(name)
+        return control_plane.perform(self._lookup, (name,))
+
+    def _lookup(self, name: TopicName) -> ReadOnlyTopic | ReadOnlyPartitions:
+        with self._lock:
+            self.refresh_if_changed()
+            if str(name) not in self.catalogue.state.topics:
+                self.refresh()
+            record = self.catalogue.state.topics.get(str(name))
+            if record is not None and record.partition_count:
+                return ReadOnlyPartitions(self, record, self.topic)
+            return self._topic(name)
+
     def topic(self, name: TopicName, *, create: bool = False) -> ReadOnlyTopic:
         """TopicNotFound: the owner has not made it. OperationNotSupported: it is non-persistent."""
+        self._check_persistent(name)
+        return control_plane.perform(self._topic, (name,))
+
+    def _check_persistent(self, name: TopicName) -> None:
         if not name.persistent:
             from pulsarx.broker.topics.non_persistent_reader import refuse_reading
 
             refuse_reading(str(name))
         self.state.require_open()
-        return control_plane.perform(self._topic, (name,))
 
     def _topic(self, name: TopicName) -> ReadOnlyTopic:
         with self._lock:

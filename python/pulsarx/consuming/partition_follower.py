@@ -10,10 +10,11 @@ from pulsarx.listening.listener_pool import log_exception
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pulsarx.broker.runtime import BrokerRuntime
-    from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
+    from pulsarx.broker.topics.read_only_partitions import ReadOnlyPartitions
     from pulsarx.topic_name import TopicName
 
 AGAIN_MS = 1000  # after attaching to a new partition failed
@@ -25,11 +26,12 @@ class PartitionFollower:
 
     def __init__(
         self,
-        topic: PartitionedTopic,
-        runtime: BrokerRuntime,
-        attach: Callable[[AnyTopic, bool], object],
+        topic: PartitionedTopic | ReadOnlyPartitions,
+        runtime: BrokerRuntime | None,
+        attach: Callable[[Any, bool], object],
     ) -> None:
-        """attach: called with each partition once, and whether it came after the consumer did."""
+        """attach: called with each partition once, and whether it came after the consumer did.
+        runtime: None, where the topic is of a folder opened read-only."""
         self._topic = topic
         self._runtime = runtime
         self._attach = attach
@@ -50,6 +52,11 @@ class PartitionFollower:
         self._topic.watch(self)
         self._attach_up_to(self._topic.partition_count, False)
 
+    def look(self) -> None:
+        """Attach the partitions that came since, where nobody calls `grown`. Raises what attaching
+        raises."""
+        self._attach_up_to(self._topic.partition_count, True)
+
     def grown(self, partition_count: int) -> None:
         """Attach new partitions. The topic calls it when it has grown; no lock is held."""
         try:
@@ -60,9 +67,11 @@ class PartitionFollower:
             log_exception(
                 "%s: a consumer did not get its new partitions; tried again soon", self._topic.name
             )
+            assert self._runtime is not None
             self._runtime.clock.call_after(AGAIN_MS, self._try_again)
 
     def _try_again(self) -> None:
+        assert self._runtime is not None
         if self._runtime.state.is_open:
             self._runtime.background.post(self._catch_up)
 

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
-    from pulsarx.broker.broker import Broker
+    from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.non_persistent_reader import NonPersistentReader
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
+    from pulsarx.broker.topics.read_only_partitions import ReadOnlyPartitions
+    from pulsarx.broker.topics.read_only_topic import ReadOnlyTopic
     from pulsarx.broker.topics.reader_cursor import ReaderCursor
     from pulsarx.listening.listener_pool import ListenerPool
     from pulsarx.options.members import ReaderOptions
@@ -38,18 +40,12 @@ class PartitionedReader(Reader[T]):
     """A Reader made of one cursor a partition. Any thread may call.
 
     It takes from the partitions in turn, and keeps the order within each. Partitions that the topic
-    gets while it is open are read from their beginning.
+    gets while it is open are read from their beginning. To start at the id of a message each
+    partition compares it with its own ledgers, as in Pulsar: newer ones are read, older ones not.
     """
 
     def __init__(self, name: str, options: ReaderOptions, pool: ListenerPool) -> None:
-        """Its partitions are added by attach. OperationNotSupported: it is to start at a message,
-        which is of one partition alone."""
-        if options.start_message_id not in _EVERYWHERE:
-            raise errors.OperationNotSupported(
-                f"create_reader(start_message_id={options.start_message_id}) on {name}: a reader "
-                "of a partitioned topic starts at MessageId.earliest or MessageId.latest; then "
-                "seek, which moves the partition of an id"
-            )
+        """Its partitions are added by attach."""
         self._several = MultiConsumerCore()
         super().__init__(self._several, None, name, options, pool)
         self._growing = threading.RLock()  # taken by calls of the control plane only
@@ -57,13 +53,15 @@ class PartitionedReader(Reader[T]):
         self._partitions: list[tuple[ConsumerCore, AnyCursor]] = []
         self._follower: PartitionFollower | None = None
 
-    def attach(self, broker: Broker, topic: PartitionedTopic) -> None:
-        """Begin to read all partitions. TopicGone: the topic was deleted meanwhile. A call of the
-        control plane."""
+    def attach(
+        self, runtime: BrokerRuntime | None, topic: PartitionedTopic | ReadOnlyPartitions
+    ) -> None:
+        """Begin to read all partitions. TopicGone: the topic was deleted meanwhile. runtime: None,
+        in a folder opened read-only, where nobody tells what comes. A call of the control plane."""
         options, reader = self._options, weakref.ref(self)  # which its topic does not keep
         queue_size = max(options.receiver_queue_size, 1)  # partitions are not asked one by one
 
-        def attach_one(found: AnyTopic, is_new: bool) -> None:
+        def attach_one(found: AnyTopic | ReadOnlyTopic, is_new: bool) -> None:
             start = MessageId.earliest if is_new else options.start_message_id
             inclusive, compacted = options.start_message_id_inclusive, options.is_read_compacted
             position = start_position(found, start, inclusive, compacted)
@@ -73,8 +71,10 @@ class PartitionedReader(Reader[T]):
             if whole is not None:
                 whole._add(core, cursor)
 
-        self._follower = PartitionFollower(topic, broker.runtime, attach_one)
+        self._follower = PartitionFollower(topic, runtime, attach_one)
         self._follower.start()
+        if runtime is None:
+            self._several.find_more = self._follower.look
 
     def _add(self, core: ConsumerCore, cursor: AnyCursor) -> None:
         with self._growing:

@@ -2,10 +2,11 @@
 
 No mutex is held here. A source is looked at only when its bell has rung since it was last found
 empty; the bell is muted before the look, so that what comes meanwhile rings it again. Bells that
-have rung wait in a list, so topics without messages cost nothing.
+have rung wait in a list, so topics without messages cost nothing. Topics that another process
+publishes to are all looked at, and slept on together.
 """
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int64_t, uint32_t
 
 from pulsarx._core.wait_event cimport WaitEvent
 from pulsarx._pycore.arrow.arrow_export cimport ArrowMessages
@@ -33,6 +34,8 @@ cdef class Bell:
     cdef bint rung                       # it is among the bells of the chime
 
     cdef int ring(self) except -1
+    cdef int mark(self) except -1
+    """As ring, of a caller that looks itself: nobody is woken or told."""
 
 
 cdef class Source:
@@ -52,10 +55,16 @@ cdef class MultiConsumerCore:
     # OpenState of the broker, of a consumer of a pattern: while no topic has it, this says whether
     # it is open. None: it ends with the last of its topics.
     cdef public object waits_for_topics
+    # Of topics that another process publishes to, which ring no bell: called when nothing was
+    # found, and adds the topics that came meanwhile. All are looked at then. None: they ring.
+    cdef public object find_more
     cdef object __weakref__
 
     cdef ArrowMessages no_columns(self)
     cdef Source next_ready(self)
+    cdef int mark_all(self) except -1
+    cdef bint any_has_message(self) except -1
+    cdef int sleep_beside(self, int64_t left_ns) except -1
     cdef int unchain(self) except -1
     cdef Message take(self)
     cdef bint wait(self, Deadline deadline) except -1

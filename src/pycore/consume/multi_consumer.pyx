@@ -1,11 +1,13 @@
 # cython: language_level=3
 """Body of multi_consumer.pxd."""
 
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint32_t
 
 from pulsarx import errors
 from pulsarx._core.wait_event cimport (
-    wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
+    WAIT_EVENTS_MAX, WAIT_EVENTS_POLL_NS, WaitEvent, wait_event_enter, wait_event_leave,
+    wait_event_sleep, wait_event_wake, wait_events_sleep,
 )
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.arrow.arrow_block cimport (
@@ -14,9 +16,12 @@ from pulsarx._pycore.arrow.arrow_block cimport (
 from pulsarx._pycore.arrow.arrow_export cimport ArrowMessages, arrow_messages_new
 from pulsarx._pycore.message.message cimport Message
 from pulsarx._pycore.message.message_id cimport MessageId
+from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.deadline cimport Deadline, deadline_of
 from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
+from pulsarx._pycore.ground.system_time cimport monotonic_ns
 from pulsarx._pycore.ground.watchers cimport watchers_call, watchers_remove
+from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 
 cdef enum MultiConsumerState:
     MULTI_OPEN = 1
@@ -24,6 +29,7 @@ cdef enum MultiConsumerState:
 
 cdef enum:
     KNOWN_LEDGERS_MAX = 4096     # ids remembered before all are forgotten
+    MORE_TOPICS_NS = 1000000000  # after so long a waiting call asks for topics that have come
 
 
 cdef class Chime:
@@ -42,6 +48,11 @@ cdef class Bell:
         self.ring()
 
     cdef int ring(self) except -1:
+        self.mark()
+        wait_event_wake(&self.chime.event)
+        return watchers_call(self.chime.watchers)
+
+    cdef int mark(self) except -1:
         if not self.rung:
             self.rung = True
             if self.chime.last is None:
@@ -49,8 +60,7 @@ cdef class Bell:
             else:
                 self.chime.last.next = self
             self.chime.last = self
-        wait_event_wake(&self.chime.event)
-        return watchers_call(self.chime.watchers)
+        return 0
 
 
 cdef class Source:
@@ -198,10 +208,10 @@ cdef class MultiConsumerCore:
         cdef Source source
         cdef object found = None
         cdef Deadline deadline = deadline_of(timeout_millis)
-        for source in self.sources:
-            source.bell.ring()               # an empty table is of one of them
         while True:
             self.check_open()
+            if found is None or self.find_more is not None:
+                self.mark_all()              # an empty table is of one of them
             while True:
                 source = self.next_ready()
                 if source is None:
@@ -252,17 +262,31 @@ cdef class MultiConsumerCore:
                     return source
         return None
 
+    cdef int mark_all(self) except -1:
+        """Have all topics looked at, and those that came meanwhile."""
+        cdef Source source
+        if self.find_more is not None:
+            control_plane.perform(self.find_more)
+        for source in self.sources:
+            source.bell.mark()
+        return 0
+
     cdef Message take(self):
         """The next message or None: one of each topic in turn."""
         cdef Message message
         cdef Source source
         cdef bint left = False
+        cdef bint marked = self.find_more is None
         if self.state != MULTI_OPEN:
             self.check_open()
         while True:
             source = self.next_ready()
             if source is None:
-                break
+                if marked:
+                    break
+                marked = True
+                self.mark_all()
+                continue
             try:
                 message = source.consumer.take_now()
             except errors.AlreadyClosed:
@@ -305,6 +329,11 @@ cdef class MultiConsumerCore:
         if left_ns == 0:
             return False
         left_ns = signals_sleep_ns(left_ns)
+        if self.find_more is not None:
+            self.sleep_beside(left_ns)
+            signals_check()
+            self.check_open()
+            return True
         cdef WaitEvent* event = &self.chime.event
         cdef uint32_t seen = wait_event_enter(event)
         try:
@@ -319,10 +348,62 @@ cdef class MultiConsumerCore:
         self.check_open()
         return True
 
+    cdef int sleep_beside(self, int64_t left_ns) except -1:
+        """Sleep until another process has published to a topic, or a new one may have come."""
+        cdef Source source
+        cdef LedgerTail tail
+        cdef list tails = [(<Source>each).tail for each in self.sources]
+        cdef list owners = [(<LedgerTail>each).event_owner for each in tails]
+        cdef uint32_t count = len(tails) + 1
+        cdef uint32_t entered = 0
+        cdef uint32_t at
+        cdef WaitEvent** events = <WaitEvent**>PyMem_Malloc(count * sizeof(WaitEvent*))
+        cdef uint32_t* seen = <uint32_t*>PyMem_Malloc(count * sizeof(uint32_t))
+        if left_ns < 0 or left_ns > MORE_TOPICS_NS:
+            left_ns = MORE_TOPICS_NS
+        if count > WAIT_EVENTS_MAX:
+            left_ns = min(left_ns, <int64_t>WAIT_EVENTS_POLL_NS)
+        try:
+            if events == NULL or seen == NULL:
+                raise MemoryError(f"wait for {count - 1} topics: out of memory")
+            events[0] = &self.chime.event
+            for at in range(1, count):
+                tail = tails[at - 1]
+                events[at] = tail.c_event
+                if 0 < tail.poll_ms < left_ns // 1000000:
+                    left_ns = <int64_t>tail.poll_ms * 1000000
+            while entered < count:
+                seen[entered] = wait_event_enter(events[entered])
+                entered += 1
+            if self.chime.first is not None or self.state != MULTI_OPEN or self.any_has_message():
+                return 0
+            for at in range(1, count):
+                tail = tails[at - 1]
+                if tail.c_event != events[at]:       # the look found that it grows elsewhere
+                    return 0
+            with nogil:
+                wait_events_sleep(events, seen, count, monotonic_ns() + left_ns)
+        finally:
+            for at in range(entered):
+                wait_event_leave(events[at])
+            PyMem_Free(events)
+            PyMem_Free(seen)
+            del owners
+        return 0
+
     def has_message(self) -> bool:
         """Tell whether receive would return at once."""
-        cdef Source source
         self.check_members()
+        if self.any_has_message():
+            return True
+        if self.find_more is None:
+            return False
+        sources = self.sources
+        control_plane.perform(self.find_more)
+        return sources is not self.sources and self.any_has_message()
+
+    cdef bint any_has_message(self) except -1:
+        cdef Source source
         for source in self.sources:
             if source.consumer.is_open and source.consumer.has_message():
                 return True

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from compaction_steps import compacted
 from sleeping_thread import until_asleep
 from topic_reading import OpenClient, numbers
 
@@ -170,11 +171,132 @@ def test_messages_come_as_lists_and_columns(client: pulsarx.Client) -> None:
     assert len(reader.read_arrow(100, 0)) == 0
 
 
-def test_it_starts_at_no_message(client: pulsarx.Client) -> None:
-    """As Java's: an id is of one partition, and says nothing of the others."""
-    ids = publish(client, 3)
-    with pytest.raises(errors.OperationNotSupported, match=r"MessageId\.earliest"):
-        client.create_reader("t", ids[b"0"])
+def place(message_id: MessageId) -> tuple[int, int, int]:
+    return message_id.ledger_id(), message_id.entry_id(), message_id.batch_index()
+
+
+@pytest.mark.parametrize("inclusive", [False, True])
+def test_an_id_to_start_at_is_compared_with_the_ledgers_of_each_partition(
+    open_client: OpenClient, inclusive: bool
+) -> None:
+    """As by a real broker, whose ledgers have one order over all partitions, too."""
+    options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=2)
+    client = open_client(broker_options=options)
+    client.admin.topics.create_partitioned_topic("t", PARTITIONS)
+    ids = publish(client, 24)
+    assert len({each.ledger_id() for each in ids.values()}) == 12
+    for start in ids.values():
+        reader = client.create_reader("t", start, start_message_id_inclusive=inclusive)
+        behind = [
+            payload
+            for payload, each in ids.items()
+            if place(each) > place(start) or (inclusive and each == start)
+        ]
+        assert reader.has_message_available() == bool(behind)
+        assert by_partition(read(reader)) == by_partition(behind)
+        reader.close()
+
+
+def test_an_id_of_no_partition_to_start_at_is_in_front_of_or_behind_what_there_is(
+    client: pulsarx.Client,
+) -> None:
+    publish(client, 9)
+    assert len(read(client.create_reader("t", MessageId(-1, 0, 0, -1)))) == 9
+    reader = client.create_reader("t", MessageId(1, 1 << 40, 0, -1))
+    assert not reader.has_message_available()
+    publish(client, 3, 9)
+    assert sorted(read(reader)) == [b"10", b"11", b"9"]
+
+
+def test_within_a_batch_a_reader_starts_behind_one_message(client: pulsarx.Client) -> None:
+    with client.create_producer("t-partition-1", batching_enabled=True) as producer:
+        ids = producer.send_many(numbers(5))
+    reader = client.create_reader("t", ids[2])
+    assert read(reader) == [b"3", b"4"]
+    reader = client.create_reader("t", ids[2], start_message_id_inclusive=True)
+    assert read(reader) == [b"2", b"3", b"4"]
+
+
+def test_partitions_that_come_to_a_reader_with_a_start_id_are_read_whole(
+    client: pulsarx.Client,
+) -> None:
+    ids = publish(client, 9)
+    reader = client.create_reader("t", max(ids.values(), key=place))
+    client.admin.topics.update_partitioned_topic("t", 4)
+    client.create_producer("t-partition-3").send(b"new")
+    assert read(reader) == [b"new"]
+
+
+def compacted_partitions(client: pulsarx.Client) -> dict[bytes, MessageId]:
+    """Each partition has two keys, of which one has a later value; it is compacted. Then one has a
+    later value still."""
+    ids: dict[bytes, MessageId] = {}
+
+    def send(partition: int, key: str, payload: bytes) -> None:
+        with client.create_producer(f"t-partition-{partition}") as producer:
+            ids[payload] = producer.send(payload, partition_key=key)
+
+    for index in range(PARTITIONS):
+        send(index, "a", b"old %d" % index)
+        send(index, "b", b"kept %d" % index)
+        send(index, "a", b"new %d" % index)
+        compacted(client, f"t-partition-{index}")
+    for index in range(PARTITIONS):
+        send(index, "b", b"behind %d" % index)
+    return ids
+
+
+def of_each(*kinds: str) -> list[bytes]:
+    return sorted(f"{kind} {index}".encode() for kind in kinds for index in range(PARTITIONS))
+
+
+def test_compacted_partitions_are_read_as_compacted(client: pulsarx.Client) -> None:
+    compacted_partitions(client)
+    reader = client.create_reader("t", MessageId.earliest, is_read_compacted=True)
+    assert sorted(read(reader)) == of_each("kept", "new", "behind")
+    plain = client.create_reader("t", MessageId.earliest)
+    assert sorted(read(plain)) == of_each("old", "kept", "new", "behind")
+    assert not reader.has_message_available()
+
+
+def test_a_seek_among_compacted_partitions_goes_to_what_survived(
+    client: pulsarx.Client, manual_clock: pulsarx.ManualClock
+) -> None:
+    ids = compacted_partitions(client)
+    reader = client.create_reader("t", MessageId.latest, is_read_compacted=True)
+    reader.seek(ids[b"old 1"])
+    assert read(reader) == [b"kept 1", b"new 1", b"behind 1"]
+    reader.seek(manual_clock.now_ms())
+    assert sorted(read(reader)) == of_each("kept", "new", "behind")
+    manual_clock.advance(10)
+    reader.seek(manual_clock.now_ms())
+    assert read(reader) == []
+
+
+def test_a_start_id_among_compacted_partitions_is_compared_as_in_others(
+    client: pulsarx.Client,
+) -> None:
+    ids = compacted_partitions(client)
+    survivors = [each for each in ids if not each.startswith(b"old")]
+    for start in ids.values():
+        reader = client.create_reader("t", start, is_read_compacted=True)
+        behind = [each for each in survivors if place(ids[each]) > place(start)]
+        assert sorted(read(reader)) == sorted(behind)
+
+
+def test_partitions_that_come_to_a_reader_of_compacted_ones_are_read_so_too(
+    client: pulsarx.Client,
+) -> None:
+    reader = client.create_reader("t", MessageId.earliest, is_read_compacted=True)
+    client.admin.topics.update_partitioned_topic("t", 4)
+    with client.create_producer("t-partition-3") as producer:
+        producer.send(b"old", partition_key="a")
+        producer.send(b"new", partition_key="a")
+    compacted(client, "t-partition-3")
+    assert read(reader) == [b"new"]
+
+
+def test_ids_of_no_partition_are_sought_nowhere(client: pulsarx.Client) -> None:
     reader = client.create_reader("t", MessageId.earliest)
     with pytest.raises(errors.OperationNotSupported):
         reader.get_last_message_id()
@@ -263,14 +385,3 @@ def test_an_id_whose_ledger_was_trimmed_moves_its_partition_to_what_is_left(
     assert sorted(read(reader)) == [b"30", b"31", b"32"]
     reader.seek(ids[b"1"])
     assert read(reader)[-1] == b"31"
-
-
-def test_read_only_one_partition_is_read(open_client: OpenClient) -> None:
-    owner = open_client()
-    owner.admin.topics.create_partitioned_topic("t", PARTITIONS)
-    publish(owner, 6)
-    client = open_client(read_only=True)
-    with pytest.raises(errors.OperationNotSupported, match="t-partition-0 and so on"):
-        client.create_reader("t", MessageId.earliest)
-    reader = client.create_reader("t-partition-1", MessageId.earliest)
-    assert read(reader) == [b"1", b"4"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from world import PATIENCE_MS, World, place, scenario, text
+from world import NOTHING_MS, PATIENCE_MS, World, place, scenario, text
 
 KEYS = ("", "a", "b", "key-1", "key-2", "ü", "some longer key", "0")
 
@@ -150,3 +150,27 @@ def every_type_consumes_partitions(world: World, kind: str) -> Any:
     consumer = world.subscribe(client, kind, topic)
     world.send(client, [(b"%d" % number, str(number)) for number in range(9)], topic)
     return sorted(world.receive(consumer, 9, acknowledge=True))
+
+
+@scenario(each=[True, False])
+def a_reader_from_an_id(world: World, inclusive: bool) -> Any:
+    """Each partition compares it with its own ledgers, which have one order over all of them."""
+    client = world.client()
+    topic = world.partitioned(3)
+    places = {}
+    ids = []
+    for number in range(6):
+        sent = client.create_producer(f"{topic}-partition-{number % 3}").send(b"%d" % number)
+        places[str(number)] = sent.ledger_id(), sent.entry_id()
+        ids.append(sent)
+    found = []
+    for number, sent in enumerate(ids):
+        reader = client.create_reader(topic, sent, start_message_id_inclusive=inclusive)
+        start = places[str(number)]
+        behind = [
+            each for each in places if places[each] > start or (inclusive and each == str(number))
+        ]
+        read = sorted(text(reader.read_next(PATIENCE_MS).data()) for _ in behind)
+        more = world.outcome(reader.read_next, NOTHING_MS)
+        found.append([read == sorted(behind), more])
+    return found
