@@ -81,11 +81,13 @@ class LedgerList:
         # Made with the first reader: most topics of a folder are idle.
         self._spans: dict[int, weakref.ref[LedgerSpan]] | None = None
         self._spans_max = 16  # before those without a reader are forgotten
-        self._headless: set[int] = set()
+        self._headless: set[int] | None = None  # told of; made with the first
         self._compacted: weakref.ref[CompactedLedger] | None = None
 
     def tell_headless(self, ledger_id: int, path: str) -> None:
         """Say once that a ledger is read without its header."""
+        if self._headless is None:
+            self._headless = set()
         if ledger_id in self._headless:
             return
         self._headless.add(ledger_id)
@@ -162,9 +164,10 @@ class LedgerList:
         """Ledgers that were trimmed and hold messages that survived the last compaction: by id, the
         ordinal behind the last of them."""
         ledgers, record = self.ledgers(), self.compaction()
+        if record is None:
+            return {}
         first = ledgers[0].ledger_id if ledgers else LATEST
-        rows = [] if record is None else record.ledgers
-        return {ledger_id: end for ledger_id, end in rows if ledger_id < first}
+        return {ledger_id: end for ledger_id, end in record.ledgers if ledger_id < first}
 
     def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
         """LedgerTrimmed: the topic has it no more."""

@@ -82,7 +82,7 @@ class ManagedLedger(LedgerList):
         self._closed = False
         self._deleted = False
         self.is_unloaded = False  # closed, and another object stands for the topic
-        self._held: set[int] = set()  # why they are not trimmed was said
+        self._held: set[int] | None = None  # why they are not trimmed was said
         # A prepared one too, which may hold entries: its owner died before it could say so.
         for ledger in super().ledgers():
             if ledger.state != "sealed":
@@ -693,6 +693,8 @@ class ManagedLedger(LedgerList):
 
     def _tell_held(self, ledger_id: int, error: Exception) -> None:
         """Say once why a ledger and those behind it are not trimmed."""
+        if self._held is None:
+            self._held = set()
         if ledger_id not in self._held:
             self._held.add(ledger_id)
             logger().error(

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections import deque
 from contextlib import contextmanager
 
 from pulsarx import errors
@@ -70,7 +69,7 @@ class ProducerRegistry:
         self._lock = threading.Lock()  # of what follows
         self._entries: dict[str, _Entry] = {}
         self._holder: _Entry | WaitingProducer | Reservation | None = None
-        self._waiting: deque[WaitingProducer] = deque()
+        self._waiting: list[WaitingProducer] = []  # in the order they came
         self._coming = 0  # which are being made
         self._is_closed = False
 
@@ -94,57 +93,73 @@ class ProducerRegistry:
         as it may. ProducerFenced: it cannot have the topic to itself. TopicGone: the topic is
         being deleted, or unloaded.
         """
-        if self._is_being_closed():
+        if (self._entries or self._waiting or self._holder) and self._is_being_closed():
             self._runtime.background.wait()
         if name is None:
             name = self._runtime.next_producer_name()
-        with self._access, self._counted():
-            if access_mode == SHARED:
-                self._check_shared()
-            elif owner is not None:
-                if not self._is_reserved_for(owner):
-                    self._check_nobody(name)
-            elif access_mode == EXCLUSIVE:
-                self._check_epoch(epoch)
+        with self._access:
+            self._begin_coming()
+            try:
+                return self._add(name, make, access_mode, epoch, owner)
+            finally:
+                self._end_coming()
+
+    def _add(
+        self,
+        name: str,
+        make: Callable[[str], Producer],
+        access_mode: int,
+        epoch: int | None,
+        owner: object,
+    ) -> Producer | WaitingProducer:
+        """As add. The access is held."""
+        if access_mode == SHARED:
+            self._check_shared()
+        elif owner is not None:
+            if not self._is_reserved_for(owner):
                 self._check_nobody(name)
-            elif access_mode == WAIT_FOR_EXCLUSIVE:
-                self._check_epoch(epoch)
-                waiting = self._queue(name, access_mode, epoch)
-                if waiting is not None:
-                    return waiting
-            else:
-                self._check_epoch(epoch)
-                return self._take(name, make, access_mode, epoch, fencing=True)
-            self._check_name(name)
-            self._check_limit()
-            epoch_is_taken = access_mode == SHARED or self._is_reserved_for(owner)
-            return self._take(name, make, access_mode, epoch, epoch_is_taken=epoch_is_taken)
+        elif access_mode == EXCLUSIVE:
+            self._check_epoch(epoch)
+            self._check_nobody(name)
+        elif access_mode == WAIT_FOR_EXCLUSIVE:
+            self._check_epoch(epoch)
+            waiting = self._queue(name, access_mode, epoch)
+            if waiting is not None:
+                return waiting
+        else:
+            self._check_epoch(epoch)
+            return self._take(name, make, access_mode, epoch, fencing=True)
+        self._check_name(name)
+        self._check_limit()
+        epoch_is_taken = access_mode == SHARED or self._is_reserved_for(owner)
+        return self._take(name, make, access_mode, epoch, epoch_is_taken=epoch_is_taken)
 
     def promoted(self, waiting: WaitingProducer, make: Callable[[str], Producer]) -> Producer:
         """Make the producer whose turn it is. Raises why it is not its turn any more."""
-        with self._access, self._counted(waiting):
+        with self._access:
+            self._begin_coming(waiting)
             try:
                 self._check_name(waiting.name)
                 return self._take(waiting.name, make, waiting.access_mode, waiting.epoch)
             except BaseException:
                 self.withdraw(waiting)
                 raise
+            finally:
+                self._end_coming()
 
-    @contextmanager
-    def _counted(self, waiting: WaitingProducer | None = None) -> Iterator[None]:
-        """A producer comes in the block, and counts as one that is there. waiting: whose turn it
-        is; raises why it is not."""
+    def _begin_coming(self, waiting: WaitingProducer | None = None) -> None:
+        """A producer comes, and counts as one that is there until `_end_coming`. waiting: whose
+        turn it is; raises why it is not."""
         with self._lock:
             if waiting is not None and waiting.failure is not None:
                 raise waiting.failure
             if self._is_closed:
                 raise TopicGone(f"{self._topic}: it was deleted")
             self._coming += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._coming -= 1
+
+    def _end_coming(self) -> None:
+        with self._lock:
+            self._coming -= 1
 
     def withdraw(self, waiting: WaitingProducer) -> None:
         """Its caller waits no longer: it leaves the queue, or gives the topic back. Idempotent."""
@@ -358,7 +373,7 @@ class ProducerRegistry:
         if self._is_closed:
             return
         if self._holder is None and not self._entries and self._waiting:
-            waiting = self._waiting.popleft()
+            waiting = self._waiting.pop(0)
             self._holder = waiting
             waiting.change(PROMOTED)
 
