@@ -142,6 +142,11 @@ ROWS = (
              "an idle topic of 10,000, resident", "bytes", 4096),
     _at_most("idle_subscriptions", "bench_idle.py",
              "an idle subscription, resident", "bytes", 4096),
+    _at_most("create_topics", "bench_topics.py",
+             "a producer on each of 10,000 new topics, durability `os`", "s", 3),
+    _at_most("pattern_open", "bench_topics.py",
+             "a consumer of a pattern over 10,000 topics, with new subscriptions, durability `os`",
+             "s", 2),
     _at_most("schema_json_encode", "bench_schema.py",
              "encoding a `Record` as JSON, against the official client", "of the time", 1,
              needs="pulsar"),
@@ -232,6 +237,7 @@ CORE_FILES = (
     "bench_memory.py",
     "bench_timers.py",
     "bench_idle.py",
+    "bench_topics.py",
     "bench_open.py",
 )
 SPARK_FILES = ("bench_spark_driver.py", "bench_spark.py")

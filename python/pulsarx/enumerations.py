@@ -73,7 +73,9 @@ class Enumeration:
         return hash(self._value)
 
     def __eq__(self, other: object) -> bool:
-        return self._value == other
+        if self is other:
+            return True
+        return self._value == (other._value if isinstance(other, Enumeration) else other)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{self} cannot be changed")

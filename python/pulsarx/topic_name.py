@@ -11,7 +11,7 @@ Source: Pulsar TopicName, NamespaceName, NamedEntity.
 
 from __future__ import annotations
 
-from sys import intern
+import sys
 
 from pulsarx.errors import (
     InvalidConfiguration,
@@ -38,17 +38,21 @@ _SYSTEM_TOPICS = frozenset(
 )
 _PENDING_ACK_SUFFIX = "__transaction_pending_ack"
 _TOPICS_OF_THE_SYSTEM = frozenset(("transaction_coordinator_assign", "resource-usage"))
-_CACHED_MAX = 10_000
+_CACHED_MAX = 32_768  # of 10,000 topics both ways to write them, with room to spare
 
 
 class TopicName:
     """A checked name, in parts. Immutable, so any thread may hold one; made by `TopicName.of`."""
 
-    __slots__ = ("domain", "tenant", "namespace", "local_name", "partition_index", "_full_name")
+    __slots__ = (
+        "domain", "tenant", "namespace", "namespace_name", "local_name", "partition_index",
+        "_full_name",
+    )  # fmt: skip
 
     domain: str
     tenant: str
     namespace: str
+    namespace_name: str  # tenant and namespace, as `public/default`
     local_name: str
     partition_index: int  # -1: not a partition
     _full_name: str
@@ -56,9 +60,11 @@ class TopicName:
     def __init__(self, domain: str, tenant: str, namespace: str, local_name: str) -> None:
         """Take parts that were checked; `of` is what checks."""
         put = object.__setattr__
-        put(self, "domain", intern(domain))  # shared by the many topics of a namespace
-        put(self, "tenant", intern(tenant))
-        put(self, "namespace", intern(namespace))
+        # Shared by all topics of a namespace.
+        put(self, "domain", sys.intern(domain))
+        put(self, "tenant", sys.intern(tenant))
+        put(self, "namespace", sys.intern(namespace))
+        put(self, "namespace_name", sys.intern(f"{tenant}/{namespace}"))
         put(self, "local_name", local_name)
         put(self, "partition_index", _partition_index_of(local_name))
         put(self, "_full_name", f"{domain}://{tenant}/{namespace}/{local_name}")
@@ -75,15 +81,9 @@ class TopicName:
         made = _parse(name)
         if len(_cached) >= _CACHED_MAX:
             _cached.clear()
-        if made._full_name != name:
-            made = _cached.setdefault(made._full_name, made)
-        _cached[name] = made
+        # One object for both ways to write it.
+        made = _cached[name] = _cached.setdefault(made._full_name, made)
         return made
-
-    @property
-    def namespace_name(self) -> str:
-        """Tenant and namespace, as `public/default`."""
-        return f"{self.tenant}/{self.namespace}"
 
     @property
     def persistent(self) -> bool:
@@ -151,6 +151,8 @@ def check_namespace_name(name: str) -> str:
 def is_system_topic(name: TopicName) -> bool:
     """Whether a topic, or the one it is a partition of, is Pulsar's own. Source: SystemTopicNames,
     HeartbeatNamespaces."""
+    if "__" not in name.local_name and name.tenant != "pulsar":
+        return False  # as nearly all
     local = name.partitioned_name.rpartition("/")[2]
     if local in _SYSTEM_TOPICS or local.endswith(_PENDING_ACK_SUFFIX):
         return True

@@ -20,8 +20,9 @@ cdef enum:
     PLAIN_ROOM = 41                  # the longest header and the padding behind the entry
 
 cdef struct BatchEncode:
-    uint8_t* buffer                  # owned
+    uint8_t* buffer                  # owned; NULL until something is added
     size_t capacity
+    size_t first_capacity            # private: of the first buffer
     size_t payload_start
     size_t payload_end
     uint32_t message_count
@@ -36,11 +37,12 @@ cdef struct BatchEncode:
     uint32_t first_key_size
     uint32_t first_key_kind          # private: its flags; 0: it has none
 
-cdef int batch_encode_init(BatchEncode* self, size_t headroom, size_t capacity) noexcept nogil
+cdef void batch_encode_init(BatchEncode* self, size_t headroom, size_t capacity) noexcept nogil
 """headroom: room kept before the payload, at least 256 + the producer name; it grows when a finish
 needs more.
 
-capacity: room for the payload to begin with. STATUS_NO_MEMORY: nothing is held.
+capacity: room for the payload to begin with. Memory is taken with the first message: most producers
+of a program that has many are idle.
 """
 
 cdef void batch_encode_free(BatchEncode* self) noexcept nogil
@@ -73,12 +75,14 @@ cdef inline bint batch_encode_add_plain(BatchEncode* self, const uint8_t* payloa
     False: nothing was added, call batch_encode_add. So it is for the first of a batch, where a key
     has come before, and where the buffer must grow.
     """
-    cdef uint8_t* start = self.buffer + self.payload_end
-    cdef uint8_t* at = start + 5
+    cdef uint8_t* start
+    cdef uint8_t* at
     cdef uint32_t header_size
     if self.message_count == 0 or self.first_key_kind != 0 or (
             <size_t>size + PLAIN_ROOM > self.capacity - self.payload_end):
         return False
+    start = self.buffer + self.payload_end
+    at = start + 5
     start[4] = PLAIN_TAG_SIZE
     at = batch_encode_varint(at, size)
     at[0] = PLAIN_TAG_SEQUENCE_ID

@@ -39,17 +39,14 @@ cdef enum:
     CALLER_FLAGS = METADATA_SCHEMA_VERSION | METADATA_DELIVER_AT
 
 
-cdef int batch_encode_init(BatchEncode* self, size_t headroom, size_t capacity) noexcept nogil:
+cdef void batch_encode_init(BatchEncode* self, size_t headroom, size_t capacity) noexcept nogil:
     memset(self, 0, sizeof(BatchEncode))
     if headroom < HEADROOM_MIN:
         headroom = HEADROOM_MIN
-    self.buffer = <uint8_t*>malloc(headroom + capacity + PADDING_SIZE)
-    if self.buffer == NULL:
-        return STATUS_NO_MEMORY
-    self.capacity = headroom + capacity + PADDING_SIZE
+    self.first_capacity = headroom + capacity + PADDING_SIZE
+    self.capacity = headroom         # of no buffer yet: whatever is added makes it grow
     self.payload_start = headroom
     batch_encode_clear(self)
-    return STATUS_OK
 
 
 cdef void batch_encode_free(BatchEncode* self) noexcept nogil:
@@ -77,6 +74,8 @@ cdef int reserve_behind(BatchEncode* self, size_t size) noexcept nogil:
         return STATUS_OK
     if self.payload_end - self.payload_start + size > <size_t>ENTRY_SIZE_MAX:
         return STATUS_TOO_LARGE
+    if capacity < self.first_capacity:
+        capacity = self.first_capacity
     if capacity < needed:
         capacity = needed
     moved = <uint8_t*>realloc(self.buffer, capacity)

@@ -88,6 +88,20 @@ def test_a_batch_of_one_is_a_plain_message():
     batch_encode_free(&batch)
 
 
+def test_a_batch_that_nothing_was_added_to_takes_no_memory():
+    cdef BatchEncode batch
+    cdef MessageMetadata envelope = envelope_of(b"p")
+    cdef uint8_t* entry = NULL
+    cdef uint32_t size = 0
+    batch_encode_init(&batch, 320, 1000)
+    assert batch.buffer == NULL
+    assert batch_encode_payload_size(&batch) == 0
+    assert not batch_encode_add_plain(&batch, b"a", 1, 0)
+    assert batch_encode_single(&batch, &envelope, b"a", 1, &entry, &size) == STATUS_OK
+    assert batch.buffer != NULL and batch.capacity == 1328
+    batch_encode_free(&batch)
+
+
 def test_the_buffer_grows_from_nothing():
     cdef BatchEncode batch
     cdef EntryParts parts

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.state import SchemaRecord, SubscriptionRecord
     from pulsarx.broker.folder.cursor_listing import CursorListing
     from pulsarx.broker.folder.data_directory import DataDirectory
+    from pulsarx.broker.folder.directory_flush import FlushedTogether
+    from pulsarx.broker.folder.file_operations import FileOperations
     from pulsarx.broker.folder.memory_directory import MemoryDirectory
     from pulsarx.broker.schemas.registry import SchemaRegistry
     from pulsarx.broker_options import BrokerOptions
@@ -104,6 +106,8 @@ class BrokerRuntime:
         self._lock = threading.Lock()
         self._producer_count = 0
         self.attach_lock = threading.Lock()  # one attach at a time
+        # Whether the folder has one for the sequences of producers; None: nobody has looked yet.
+        self.keeps_sequences: bool | None = None
 
     @property
     def job_queues(self) -> tuple[JobQueue, ...]:
@@ -205,9 +209,18 @@ class BrokerRuntime:
                 self.directory.set_aside(f"{self.directory.path}/cursors/{name}")
         return cursor_id
 
-    def new_tracker(self, cursor_id: int) -> AckTracker:
-        """The cursor of an id that allocate_cursor_id gave, without a file yet."""
-        return self._tracker(cursor_id, [])
+    def new_tracker(self, cursor_id: int, files: FileOperations | None = None) -> AckTracker:
+        """The cursor of an id that allocate_cursor_id gave, without a file yet. files: what it is
+        made with; None: the broker's."""
+        return self._tracker(cursor_id, [], files)
+
+    def files_of_new_cursors(self) -> FlushedTogether | None:
+        """What several cursors are made with at a time; None: they have no files."""
+        if not self.keeps_cursors:
+            return None
+        from pulsarx.broker.folder.directory_flush import FlushedTogether
+
+        return FlushedTogether(self.files, f"{self.directory.path}/cursors")
 
     def list_cursors_again(self) -> None:
         """List the cursor files anew for the next topic, because one could not be opened."""
@@ -222,7 +235,9 @@ class BrokerRuntime:
                 self._cursors = CursorListing(self.files, f"{self.directory.path}/cursors")
             return self._cursors
 
-    def _tracker(self, cursor_id: int, names: list[str]) -> AckTracker:
+    def _tracker(
+        self, cursor_id: int, names: list[str], files: FileOperations | None = None
+    ) -> AckTracker:
         from pulsarx._pycore.cursor.ack_tracker import AckTracker
 
         if not self.keeps_cursors:
@@ -231,7 +246,7 @@ class BrokerRuntime:
         from pulsarx.broker.folder.cursor_listing import cursor_place
 
         prefix, identity = cursor_place(self.directory, cursor_id)
-        return AckTracker(CursorStore(self.files, prefix, identity, names))
+        return AckTracker(CursorStore(files or self.files, prefix, identity, names))
 
     def flush_catalogue_soon(self) -> None:
         """Within the flush interval what was committed without a flush is durable."""

@@ -6,6 +6,7 @@ import weakref
 from functools import partial
 
 from pulsarx import errors
+from pulsarx.broker.collector_paused import CollectorPaused
 from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.policies.creation import check_subscription_type
 from pulsarx.broker.subscriptions.subscribe_request import (
@@ -145,7 +146,8 @@ def _subscribe_pattern(
     )
     whole.followers.append(follower)
     try:
-        follower.start()
+        with CollectorPaused():  # there may be thousands, and all of it stays
+            follower.start()
         _attach_retries(broker, several, letters, retries)
     except BaseException:
         several.take_back()
@@ -238,8 +240,10 @@ def _attach(
     name: str,
     pool: ListenerPool,
     whole: MultiTopicsConsumer | None = None,
+    settings: ReceiverSettings | None = None,
 ) -> TopicConsumer:
-    """The consumer of one topic; whole: what it is a part of."""
+    """The consumer of one topic; whole: what it is a part of. settings: those of the options, where
+    they are known already."""
 
     def make(receiver: Any, subscription: Any) -> TopicConsumer:
         if options.interceptors is None or whole is not None:
@@ -262,7 +266,7 @@ def _attach(
         options.schema,
         name,
         _start(topic, options),
-        _receiver_settings(options),
+        settings or _receiver_settings(options),
         durable=bool(options.subscription_mode == SubscriptionMode.Durable),
         key_shared=None if key_shared is None else key_shared.policy(),
         read_compacted=options.is_read_compacted,
@@ -323,6 +327,7 @@ class _Several:
     def share(self, topic_count: int) -> None:
         """Each of so many topics gets a part of the queue."""
         self._part = self._options.part_of(topic_count)
+        self._settings = (self._part, _receiver_settings(self._part))  # shared by its consumers
 
     def attach_all(
         self, topics: list[AnyTopic | PartitionedTopic], is_new: bool = False
@@ -429,7 +434,11 @@ class _Several:
     def _attach_one(
         self, whole: MultiTopicsConsumer, topic: AnyTopic, part: ConsumerOptions
     ) -> None:
-        member = _attach(topic, part, self._name, self._pool, whole)
+        of, settings = self._settings
+        if of is not part:
+            settings = _receiver_settings(part)
+            self._settings = (part, settings)
+        member = _attach(topic, part, self._name, self._pool, whole, settings)
         if self._created.pop(topic.name, None) is not None:
             member.made_subscription = True
         if whole.letters is not None:

@@ -51,9 +51,10 @@ class Options:
         """Missing arguments get their default; unknown ones raise TypeError, as in any call."""
         for name, kind, default, none_allowed in self.ROWS:
             value = arguments.pop(name, default)
-            if value is Required:
-                raise TypeError(f"{self.CALL}() needs the argument {name}")
-            if none_allowed:
+            if value is default:  # mostly, and it needs no check
+                if value is Required:
+                    raise TypeError(f"{self.CALL}() needs the argument {name}")
+            elif none_allowed:
                 check_type_or_none(kind, value, name)
             else:
                 check_type(kind, value, name)
@@ -61,7 +62,7 @@ class Options:
         if arguments:
             raise TypeError(f"{self.CALL}() has no argument {next(iter(arguments))!r}")
         self._check()
-        refuse_what_is_not_there_yet(self.CALL, self.as_dict())
+        refuse_what_is_not_there_yet(self.CALL, self)
 
     def _check(self) -> None:
         """Bounds, and whatever is more than a type."""
@@ -76,7 +77,9 @@ class Options:
 
     def _native(self, lowest: int, highest: int, *names: str) -> None:
         for name in names:
-            native_integer(getattr(self, name), name, lowest, highest)
+            value = getattr(self, name)
+            if value.__class__ is not int or not lowest <= value <= highest:
+                native_integer(value, name, lowest, highest)
 
     def __repr__(self) -> str:
         changed = (

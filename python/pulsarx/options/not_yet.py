@@ -19,11 +19,11 @@ NOT_YET: dict[tuple[str, str], tuple[tuple[object, ...], str]] = {
 }
 
 
-def refuse_what_is_not_there_yet(call: str, values: dict[str, object]) -> None:
-    """values: the checked arguments of the call."""
+def refuse_what_is_not_there_yet(call: str, options: object) -> None:
+    """options: the checked arguments of the call, as attributes."""
     for (row_call, name), (off_values, what) in NOT_YET.items():
-        if row_call == call and values[name] not in off_values:
-            raise _error(f"{call}({name}={values[name]!r})", what)
+        if row_call == call and getattr(options, name) not in off_values:
+            raise _error(f"{call}({name}={getattr(options, name)!r})", what)
 
 
 def refuse_call(call: str, what: str) -> OperationNotSupported:

@@ -46,7 +46,7 @@ cdef class Source:
 
 
 cdef class MultiConsumerCore:
-    cdef tuple sources                   # of Source; replaced when the consumer grows
+    cdef list sources                    # of Source; grows at its end, else is replaced
     cdef dict by_tail                    # LedgerTail: Source
     cdef dict by_ledger                  # ledger id: Source, as far as asked for
     cdef Source last                     # whose message was asked about last

@@ -74,7 +74,7 @@ cdef class MultiConsumerCore:
     """Receives and acknowledges for one consumer of several topics. Any thread may call."""
 
     def __init__(self):
-        self.sources = ()
+        self.sources = []
         self.by_tail = {}
         self.by_ledger = {}
         self.chime = Chime()
@@ -92,7 +92,7 @@ cdef class MultiConsumerCore:
         bell.at = len(self.sources)
         consumer.watch(bell)
         self.by_tail[source.tail] = source
-        self.sources += (source,)
+        self.sources.append(source)
         bell.ring()
 
     def drop(self, consumer) -> None:
@@ -103,7 +103,7 @@ cdef class MultiConsumerCore:
         for source in self.sources:
             if source.consumer is consumer:
                 source.consumer.unwatch(source.bell)
-                self.sources = tuple([each for each in self.sources if each is not source])
+                self.sources = [each for each in self.sources if each is not source]
                 for at, left in enumerate(self.sources):
                     left.bell.at = at
                 self.by_tail.pop(source.tail, None)
@@ -243,7 +243,7 @@ cdef class MultiConsumerCore:
     cdef Source next_ready(self):
         """The source whose bell rang first, which is muted; None: none has rung."""
         cdef Chime chime = self.chime
-        cdef tuple sources = self.sources
+        cdef list sources = self.sources
         cdef Source source
         cdef Bell bell
         while chime.first is not None:

@@ -325,7 +325,7 @@ cdef class CursorStore:
         try:
             # A file left by a killed process may be longer, and its end would be our tail.
             self.discard(unfinished)
-            self.files.create(unfinished, data, True)
+            self.files.create(unfinished, data, True, False)     # flushed with its tail
             with nogil:
                 error = map_tail(c_path, header.tail_offset, header.tail_size, &file, &room)
                 if error == 0:

@@ -3,8 +3,15 @@
 What is not plain is left at its first byte, and the json module does all of it again.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.stdint cimport int64_t
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy
+
+cdef extern from "Python.h":
+    bint PyUnicode_IS_ASCII(object text)
+    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
+    long long PyLong_AsLongLongAndOverflow(object value, int* overflow) except? -1
 
 cdef enum:
     DEPTH_MAX = 64            # of lists and objects; deeper ones are the json module's
@@ -27,77 +34,125 @@ cdef bint is_plain(const unsigned char* text, Py_ssize_t size) noexcept nogil:
 # Writing ------------------------------------------------------------------------------------------
 
 
-cdef bint write_text(str text, bytearray out) except -1:
-    cdef bytes data
-    if not text.isascii():
-        return False
-    data = text.encode("ascii")
-    if not is_plain(<const unsigned char*>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data)):
-        return False
-    out += b'"'
-    out += data
-    out += b'"'
-    return True
+cdef class PlainWriter:
+    """A text that grows."""
 
+    cdef char* room
+    cdef Py_ssize_t size
+    cdef Py_ssize_t capacity
 
-cdef bint write_object(dict value, bytearray out, int depth) except -1:
-    cdef bint first = True
-    out += b"{"
-    for name, each in value.items():
-        if not first:
-            out += b","
-        first = False
-        if type(name) is not str or not write_text(<str>name, out):
+    def __dealloc__(self) -> None:
+        free(self.room)
+
+    cdef int put(self, const char* text, Py_ssize_t size) except -1:
+        cdef Py_ssize_t wanted = self.size + size
+        cdef char* moved
+        if wanted > self.capacity:
+            wanted = max(2 * wanted, 256)
+            moved = <char*>realloc(self.room, wanted)
+            if moved == NULL:
+                raise MemoryError(f"{wanted} bytes of JSON")
+            self.room = moved
+            self.capacity = wanted
+        memcpy(self.room + self.size, text, size)
+        self.size += size
+        return 0
+
+    cdef bint text(self, str text) except -1:
+        cdef Py_ssize_t size = 0
+        cdef const char* data
+        if not PyUnicode_IS_ASCII(text):
             return False
-        out += b":"
-        if not write_value(each, out, depth):
+        data = PyUnicode_AsUTF8AndSize(text, &size)
+        if not is_plain(<const unsigned char*>data, size):
             return False
-    out += b"}"
-    return True
+        self.put(b'"', 1)
+        self.put(data, size)
+        self.put(b'"', 1)
+        return True
 
+    cdef int integer(self, object value) except -1:
+        cdef char digits[20]
+        cdef int at = sizeof(digits)
+        cdef int overflow = 0
+        cdef int64_t number = PyLong_AsLongLongAndOverflow(value, &overflow)
+        cdef uint64_t left = <uint64_t>number
+        cdef bytes written
+        if overflow:
+            written = b"%d" % value
+            return self.put(PyBytes_AS_STRING(written), PyBytes_GET_SIZE(written))
+        if number < 0:
+            left = 0 - left
+        while True:
+            at -= 1
+            digits[at] = <char>(c'0' + left % 10)
+            left //= 10
+            if left == 0:
+                break
+        if number < 0:
+            at -= 1
+            digits[at] = c'-'
+        return self.put(digits + at, <Py_ssize_t>sizeof(digits) - at)
 
-cdef bint write_list(list value, bytearray out, int depth) except -1:
-    cdef bint first = True
-    out += b"["
-    for each in value:
-        if not first:
-            out += b","
-        first = False
-        if not write_value(each, out, depth):
+    cdef bint members(self, dict value, int depth) except -1:
+        cdef bint first = True
+        self.put(b"{", 1)
+        for name, each in value.items():
+            if not first:
+                self.put(b",", 1)
+            first = False
+            if type(name) is not str or not self.text(<str>name):
+                return False
+            self.put(b":", 1)
+            if not self.value(each, depth):
+                return False
+        self.put(b"}", 1)
+        return True
+
+    cdef bint elements(self, object value, int depth) except -1:
+        """value: a list or a tuple."""
+        cdef bint first = True
+        self.put(b"[", 1)
+        for each in value:
+            if not first:
+                self.put(b",", 1)
+            first = False
+            if not self.value(each, depth):
+                return False
+        self.put(b"]", 1)
+        return True
+
+    cdef bint value(self, object value, int depth) except -1:
+        """False: it is not plain, and what was written is of no use. Subclasses may be written
+        otherwise."""
+        kind = type(value)
+        if kind is str:
+            return self.text(<str>value)
+        if kind is int:
+            self.integer(value)
+            return True
+        if value is None:
+            self.put(b"null", 4)
+            return True
+        if kind is bool:
+            if value:
+                self.put(b"true", 4)
+            else:
+                self.put(b"false", 5)
+            return True
+        if depth >= DEPTH_MAX:
             return False
-    out += b"]"
-    return True
-
-
-cdef bint write_value(object value, bytearray out, int depth) except -1:
-    """False: it is not plain, and out is of no use. Subclasses may be written otherwise."""
-    kind = type(value)
-    if kind is str:
-        return write_text(<str>value, out)
-    if kind is int:
-        out += b"%d" % value
-        return True
-    if value is None:
-        out += b"null"
-        return True
-    if kind is bool:
-        out += b"true" if value else b"false"
-        return True
-    if depth >= DEPTH_MAX:
+        if kind is dict:
+            return self.members(<dict>value, depth + 1)
+        if kind is list or kind is tuple:
+            return self.elements(value, depth + 1)
         return False
-    if kind is dict:
-        return write_object(<dict>value, out, depth + 1)
-    if kind is list:
-        return write_list(<list>value, out, depth + 1)
-    if kind is tuple:
-        return write_list(list(value), out, depth + 1)
-    return False
 
 
 cpdef bytes json_bytes(object value):
-    cdef bytearray out = bytearray()
-    if write_value(value, out, 0):
-        return bytes(out)
+    cdef PlainWriter out = PlainWriter.__new__(PlainWriter)
+    if out.value(value, 0):
+        return PyBytes_FromStringAndSize(out.room, out.size)
     import json
 
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()

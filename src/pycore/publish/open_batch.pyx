@@ -24,10 +24,7 @@ cdef class OpenBatch:
     def __cinit__(self, size_t headroom, size_t capacity) -> None:
         """headroom: for the metadata in front; a longer one makes the buffer grow. capacity: for
         messages, to begin with."""
-        memset(&self.batch, 0, sizeof(self.batch))
-        cdef int status = batch_encode_init(&self.batch, headroom, capacity)
-        if status != STATUS_OK:
-            raise_status(status, 0, "make a batch")
+        batch_encode_init(&self.batch, headroom, capacity)
 
     def __dealloc__(self) -> None:
         batch_encode_free(&self.batch)

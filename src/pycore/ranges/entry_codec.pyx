@@ -129,7 +129,7 @@ cdef class EntryBuffer:
     cdef BatchEncode c_batch
 
     def __cinit__(self):
-        raise_status(batch_encode_init(&self.c_batch, 1024, 4096), 0, "allocate an entry")
+        batch_encode_init(&self.c_batch, 1024, 4096)
 
     def __dealloc__(self):
         batch_encode_free(&self.c_batch)

@@ -88,6 +88,11 @@ def test_parts() -> None:
         name.partition(-1)
 
 
+def test_both_ways_to_write_a_name_are_one_object() -> None:
+    assert TopicName.of("both-ways") is TopicName.of("persistent://public/default/both-ways")
+    assert TopicName.of("persistent://a/b/ways") is TopicName.of("a/b/ways")
+
+
 def test_a_name_does_not_change() -> None:
     name = TopicName.of("x")
     with pytest.raises(AttributeError):

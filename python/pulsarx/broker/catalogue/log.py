@@ -28,6 +28,7 @@ from pulsarx.broker.catalogue.file import (
 from pulsarx.broker.catalogue.operations import CatalogueDraft, without_known_ledgers
 from pulsarx.broker.catalogue.state import CatalogueState
 from pulsarx.broker.catalogue.unflushed import UNFLUSHED, UnflushedCommits
+from pulsarx.broker.collector_paused import CollectorPaused
 from pulsarx.errors import CatalogueError, NewerFormatError, detail_of
 
 TYPE_CHECKING = False
@@ -210,7 +211,7 @@ class CatalogueLog:
         previous = self.checkpoint_number
         if number == previous:
             return
-        with _CollectorPaused():
+        with CollectorPaused():
             document = self.state.document()
             document["recent"] = list(self._recent.items())
             data, _ = catalogue_file_encode(
@@ -325,7 +326,7 @@ class CatalogueLog:
     ) -> _Read:
         """The newest whole one of these checkpoints, and what was committed after it, up to a
         commit that does not fit."""
-        with _CollectorPaused():
+        with CollectorPaused():
             state, recent, size, damage = self._newest_whole_checkpoint(checkpoints)
         read = _Read(state, recent, size)
         if last < self.state.number:
@@ -573,24 +574,6 @@ def _log() -> logging.Logger:
     import logging
 
     return logging.getLogger("pulsarx")
-
-
-class _CollectorPaused:
-    """No search for garbage while a large state is made: there is none, and it triples the time."""
-
-    __slots__ = ("_was_on",)
-
-    def __enter__(self) -> None:
-        import gc
-
-        self._was_on = gc.isenabled()
-        gc.disable()
-
-    def __exit__(self, *_: object) -> None:
-        import gc
-
-        if self._was_on:
-            gc.enable()
 
 
 def _numbers(kind: str, names: list[str]) -> set[int]:

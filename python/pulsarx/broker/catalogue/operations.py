@@ -74,14 +74,19 @@ class CatalogueDraft:
     def publish(self, number: int, checksum: int) -> None:
         """Put the changes into the state, as the commit of this number."""
         state = self.state
-        _publish_into(state.tenants, self.tenants)
-        _publish_into(state.namespaces, self.namespaces)
-        _publish_into(state.topics, self.topics)
-        _publish_into(state.transactions, self.transactions)
-        _publish_into(state.leases, self.leases)
-        _publish_into(state.schemas, self.schemas)
-        _publish_into(state.deletions, self.deletions)
-        _publish_into(state.change_events, self.change_events)
+        changed: tuple[tuple[dict[Any, Any], dict[Any, Any]], ...] = (
+            (state.tenants, self.tenants),
+            (state.namespaces, self.namespaces),
+            (state.topics, self.topics),
+            (state.transactions, self.transactions),
+            (state.leases, self.leases),
+            (state.schemas, self.schemas),
+            (state.deletions, self.deletions),
+            (state.change_events, self.change_events),
+        )
+        for known, changes in changed:
+            if changes:
+                _publish_into(known, changes)
         state.epoch = self.epoch
         if self.changes_policies:
             state.policies_number = number
@@ -153,8 +158,15 @@ def _fields(
         if name not in operation:
             raise CatalogueError(f"operation {operation['op']}: {name} is missing")
         found[name] = _checked(operation, name, kind)
+    given = len(found)
     for name, (kind, default) in optional.items():
-        found[name] = _checked(operation, name, kind) if name in operation else default
+        if name in operation:
+            found[name] = _checked(operation, name, kind)
+            given += 1
+        else:
+            found[name] = default
+    if given + 1 == len(operation):
+        return found  # these, and `op`
     for name in operation:
         if name not in found and name != "op":
             # A newer version gave the operation a meaning that this one would silently lose.

@@ -191,6 +191,12 @@ class TopicRecord:
     def row(self) -> list[Any]:
         """Itself as JSON keeps it, but for `terminated`, `chunked` and `compaction`, which the
         state keeps."""
+        if not (self.ledgers or self.subscriptions or self.removed_ledger_id or self.epoch >= 0):
+            # Most topics of a folder that has many.
+            return [
+                self.topic_id, self.name, self.partition_count, self.properties, self.policies,
+                [], [],
+            ]  # fmt: skip
         ledgers = [ledger.row() for ledger in self.ledgers]
         subscriptions = [subscription.row() for subscription in self.subscriptions.values()]
         head = [self.topic_id, self.name, self.partition_count, self.properties, self.policies]
@@ -313,10 +319,14 @@ class DeletionRecord:
         return f"DeletionRecord(topic_id={self.topic_id}, topic={self.topic!r})"
 
 
-def _needs_3(topic: TopicRecord) -> bool:
-    """Whether it takes version 3 of a checkpoint to express it."""
+def _version_of(topic: TopicRecord) -> int:
+    """The first version of a checkpoint that can express it."""
+    if topic.chunked or topic.compaction is not None or topic.name.startswith("non-persistent:"):
+        return 4
     prepared = bool(topic.ledgers) and topic.ledgers[-1].state == LEDGER_PREPARED
-    return topic.terminated or topic.epoch >= 0 or prepared
+    if prepared or topic.terminated or topic.epoch >= 0:
+        return 3
+    return 2 if topic.removed_ledger_id else 1
 
 
 class CatalogueState:
@@ -374,17 +384,18 @@ class CatalogueState:
             document["schemas"] = {
                 topic: [each.row() for each in records] for topic, records in self.schemas.items()
             }
-        terminated = [topic.name for topic in self.topics.values() if topic.terminated]
+        terminated, chunked, compactions = [], [], {}
+        for topic in self.topics.values():
+            if topic.terminated:
+                terminated.append(topic.name)
+            if topic.chunked:
+                chunked.append(topic.name)
+            if topic.compaction is not None:
+                compactions[topic.name] = topic.compaction.row()
         if terminated:
             document["terminated"] = terminated
-        chunked = [topic.name for topic in self.topics.values() if topic.chunked]
         if chunked:
             document["chunked"] = chunked
-        compactions = {
-            topic.name: topic.compaction.row()
-            for topic in self.topics.values()
-            if topic.compaction is not None
-        }
         if compactions:
             document["compactions"] = compactions
         if self.deletions:
@@ -396,17 +407,12 @@ class CatalogueState:
     @property
     def needs_version(self) -> int:
         """The version of its checkpoint: the first one that can express it."""
-        if self.change_events or any(
-            topic.chunked
-            or topic.compaction is not None
-            or topic.name.startswith("non-persistent:")
-            for topic in self.topics.values()
-        ):
+        if self.change_events:
             return 4
-        if self.schemas or self.deletions or any(_needs_3(each) for each in self.topics.values()):
-            return 3
-        removed = any(topic.removed_ledger_id for topic in self.topics.values())
-        return 2 if removed or self.transactions or self.leases else 1
+        version = max(map(_version_of, self.topics.values()), default=1)
+        if self.schemas or self.deletions:
+            return max(version, 3)
+        return max(version, 2) if self.transactions or self.leases else version
 
     @staticmethod
     def of_document(document: dict[str, Any]) -> CatalogueState:

@@ -163,9 +163,10 @@ class LedgerList:
         """Ledgers that were trimmed and hold messages that survived the last compaction: by id, the
         ordinal behind the last of them."""
         ledgers, record = self.ledgers(), self.compaction()
+        if record is None:
+            return {}
         first = ledgers[0].ledger_id if ledgers else LATEST
-        rows = [] if record is None else record.ledgers
-        return {ledger_id: end for ledger_id, end in rows if ledger_id < first}
+        return {ledger_id: end for ledger_id, end in record.ledgers if ledger_id < first}
 
     def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
         """LedgerTrimmed: the topic has it no more."""

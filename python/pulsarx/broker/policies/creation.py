@@ -64,10 +64,7 @@ def policy_in_force(policies: PolicyStore, topic: str, policy: str) -> Any:
     """What a topic, or else its namespace, sets; None: neither does. A partition has the policies
     of its partitioned topic."""
     name = TopicName.of(topic)
-    try:
-        found = policies.topic_policy(name.partitioned_name, policy)
-    except errors.TopicNotFound:
-        found = None
+    found = policies.own_policy(name.partitioned_name, policy)
     return policies.namespace_policy(name.namespace_name, policy) if found is None else found
 
 

@@ -31,8 +31,7 @@ NO_SUBSCRIPTIONS, CAUGHT_UP = INACTIVE_TOPIC_MODES
 def is_exempt(name: TopicName) -> bool:
     """Whether no policy of this module holds on a topic, because it is not one of users: the
     system's, and those whose own name begins with two underscores."""
-    local = name.partitioned_name.rpartition("/")[2]
-    return local.startswith("__") or is_system_topic(name)
+    return name.local_name.startswith("__") or is_system_topic(name)
 
 
 def is_exempt_subscription(name: str) -> bool:

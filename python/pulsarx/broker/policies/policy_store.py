@@ -65,6 +65,11 @@ class PolicyStore:
         self._catalogue = catalogue
         self._options = options
         self._defaults: dict[bool, MessagePolicies] = {}  # by whether they are of exempt topics
+        # On topics without policies of their own, by namespace and whether they are exempt; of a
+        # state of the catalogue and its version. Replaced, never cleared.
+        self._shared: tuple[CatalogueState, int, dict[tuple[str, bool], TopicPolicies]] = (
+            catalogue.state, -1, {},
+        )  # fmt: skip
         self._tell: Callable[[], object] | None = None
 
     def tell_by(self, tell: Callable[[], object]) -> None:
@@ -95,9 +100,21 @@ class PolicyStore:
 
     def of_topic(self, topic: str) -> TopicPolicies:
         """topic: a full name. TopicNotFound: its namespace is gone."""
-        version = self.version
-        exempt = is_exempt(TopicName.of(topic))
-        return self._effective(version, namespace_of(topic), self._own(topic), exempt)
+        name = TopicName.of(topic)
+        state = self._catalogue.state
+        version = state.policies_number
+        own = self._own(topic)
+        key = (name.namespace_name, is_exempt(name))
+        if own:
+            return self._effective(version, key[0], own, key[1])
+        of, of_version, shared = self._shared
+        if of is not state or of_version != version:
+            shared = {}
+            self._shared = (state, version, shared)
+        found = shared.get(key)
+        if found is None:
+            found = shared[key] = self._effective(version, key[0], own, key[1])
+        return found
 
     def of_namespace(self, namespace: str) -> TopicPolicies:
         """What holds on a topic that has no policies of its own. TopicNotFound: no namespace."""
@@ -152,6 +169,11 @@ class PolicyStore:
     def namespace_policy(self, namespace: str, policy: str) -> Any:
         """TopicNotFound: there is no such namespace."""
         return self._namespace(namespace).get(policy)
+
+    def own_policy(self, topic: str, policy: str) -> Any:
+        """As topic_policy, and None where there is no such topic."""
+        record = self._catalogue.state.topics.get(topic)
+        return None if record is None else record.policies.get(policy)
 
     def topic_policy(self, topic: str, policy: str) -> Any:
         """topic: a full name. TopicNotFound: there is no such topic."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pulsarx.broker.catalogue.state import SubscriptionRecord
+    from pulsarx.broker.folder.file_operations import FileOperations
     from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
     from pulsarx.broker.runtime import BrokerRuntime
 
@@ -29,11 +30,11 @@ class TopicCursors:
         self._ledgers = ledgers
 
     def begin(
-        self, cursor_id: int, name: str, position: Position
+        self, cursor_id: int, name: str, position: Position, files: FileOperations | None = None
     ) -> tuple[AckTracker, Callable[[], object]]:
         """A cursor that begins at a position, and the step that makes it durable, which any thread
-        may take."""
-        tracker = self._runtime.new_tracker(cursor_id)
+        may take. files: see BrokerRuntime.new_tracker."""
+        tracker = self._runtime.new_tracker(cursor_id, files)
         sync_tracker(tracker, self._ledgers, name)
         place = self._existing(position, tracker)  # its ledger may have gone since it was found
         if place is not None and place[0] in tracker.ledger_ids:

@@ -189,6 +189,7 @@ class Deduplication:
         document = {"topic": self._topic, "position": list(position), "producers": rows}
         data, _ = catalogue_file_encode(SEQUENCES, directory.folder_id, document)
         temporary = f"{path}.tmp"
+        self._runtime.keeps_sequences = True
         try:
             with suppress(FileExistsError):
                 directory.files.make_directory(os.path.dirname(path))
@@ -232,7 +233,9 @@ def snapshot_path(runtime: BrokerRuntime, topic_id: int) -> str | None:
 def forget_snapshot(path: str, runtime: BrokerRuntime) -> None:
     """Of a topic without deduplication: it would tell duplicates of messages sent long ago.
     StorageError: it could not be removed."""
-    if not os.path.exists(path):
+    if runtime.keeps_sequences is None:
+        runtime.keeps_sequences = os.path.isdir(os.path.dirname(path))
+    if not runtime.keeps_sequences or not os.path.exists(path):
         return
     try:
         runtime.directory.files.unlink(path)

@@ -83,8 +83,8 @@ class ProducerRegistry:
         self._lock = threading.Lock()  # of what follows
         self._entries: dict[str, _Entry] = {}
         self._holder: _Entry | WaitingProducer | Reservation | None = None
-        self._waiting: list[WaitingProducer] = []  # smaller than a deque: most topics are idle
-        self._coming: tuple[str, ...] = ()  # names of those that are being made
+        self._waiting: list[WaitingProducer] = []  # in the order they came
+        self._coming: str | None = None  # the name of the one that is being made
         self._is_closed = False
 
     # Coming ---------------------------------------------------------------------------------------
@@ -107,58 +107,73 @@ class ProducerRegistry:
         as it may. ProducerFenced: it cannot have the topic to itself. TopicGone: the topic is
         being deleted, or unloaded.
         """
-        if self._is_being_closed():
+        if (self._entries or self._waiting or self._holder) and self._is_being_closed():
             self._runtime.background.wait()
         if name is None:
             name = self._runtime.next_producer_name()
-        with self._access, self._counted(name):
-            if access_mode == SHARED:
-                self._check_shared()
-            elif owner is not None:
-                if not self._is_reserved_for(owner):
-                    self._check_nobody(name)
-            elif access_mode == EXCLUSIVE:
-                self._check_epoch(epoch)
+        with self._access:
+            self._begin_coming(name)
+            try:
+                return self._add(name, make, access_mode, epoch, owner)
+            finally:
+                self._end_coming()
+
+    def _add(
+        self,
+        name: str,
+        make: Callable[[str], Producer],
+        access_mode: int,
+        epoch: int | None,
+        owner: object,
+    ) -> Producer | WaitingProducer:
+        """As add. The access is held."""
+        if access_mode == SHARED:
+            self._check_shared()
+        elif owner is not None:
+            if not self._is_reserved_for(owner):
                 self._check_nobody(name)
-            elif access_mode == WAIT_FOR_EXCLUSIVE:
-                self._check_epoch(epoch)
-                waiting = self._queue(name, access_mode, epoch)
-                if waiting is not None:
-                    return waiting
-            else:
-                self._check_epoch(epoch)
-                return self._take(name, make, access_mode, epoch, fencing=True)
-            self._check_name(name)
-            self._check_limit()
-            epoch_is_taken = access_mode == SHARED or self._is_reserved_for(owner)
-            return self._take(name, make, access_mode, epoch, epoch_is_taken=epoch_is_taken)
+        elif access_mode == EXCLUSIVE:
+            self._check_epoch(epoch)
+            self._check_nobody(name)
+        elif access_mode == WAIT_FOR_EXCLUSIVE:
+            self._check_epoch(epoch)
+            waiting = self._queue(name, access_mode, epoch)
+            if waiting is not None:
+                return waiting
+        else:
+            self._check_epoch(epoch)
+            return self._take(name, make, access_mode, epoch, fencing=True)
+        self._check_name(name)
+        self._check_limit()
+        epoch_is_taken = access_mode == SHARED or self._is_reserved_for(owner)
+        return self._take(name, make, access_mode, epoch, epoch_is_taken=epoch_is_taken)
 
     def promoted(self, waiting: WaitingProducer, make: Callable[[str], Producer]) -> Producer:
         """Make the producer whose turn it is. Raises why it is not its turn any more."""
-        with self._access, self._counted(waiting.name, waiting):
+        with self._access:
+            self._begin_coming(waiting.name, waiting)
             try:
                 self._check_name(waiting.name)
                 return self._take(waiting.name, make, waiting.access_mode, waiting.epoch)
             except BaseException:
                 self.withdraw(waiting)
                 raise
+            finally:
+                self._end_coming()
 
-    @contextmanager
-    def _counted(self, name: str, waiting: WaitingProducer | None = None) -> Iterator[None]:
-        """A producer comes in the block, and counts as one that is there. waiting: whose turn it
-        is; raises why it is not."""
+    def _begin_coming(self, name: str, waiting: WaitingProducer | None = None) -> None:
+        """A producer comes, and counts as one that is there until `_end_coming`. waiting: whose
+        turn it is; raises why it is not. The access is held."""
         with self._lock:
             if waiting is not None and waiting.failure is not None:
                 raise waiting.failure
             if self._is_closed:
                 raise TopicGone(f"{self._topic}: it was deleted")
-            self._coming += (name,)
-        try:
-            yield
-        finally:
-            with self._lock:
-                at = self._coming.index(name)
-                self._coming = self._coming[:at] + self._coming[at + 1 :]
+            self._coming = name
+
+    def _end_coming(self) -> None:
+        with self._lock:
+            self._coming = None
 
     def withdraw(self, waiting: WaitingProducer) -> None:
         """Its caller waits no longer: it leaves the queue, or gives the topic back. Idempotent."""
@@ -409,7 +424,8 @@ class ProducerRegistry:
     def names(self) -> set[str]:
         """Of those that are there, that come, and that are being closed."""
         with self._lock:
-            return {*self._entries, *self._coming}
+            coming = () if self._coming is None else (self._coming,)
+            return {*self._entries, *coming}
 
     # Deleting -------------------------------------------------------------------------------------
 
@@ -418,7 +434,7 @@ class ProducerRegistry:
         that come or wait. The topic is being deleted."""
         with self._lock:
             self._drop_void_reservation()
-            there = self._open_count() + len(self._coming) + len(self._waiting)
+            there = self._open_count() + (self._coming is not None) + len(self._waiting)
             if isinstance(self._holder, (WaitingProducer, Reservation)):
                 there += 1
             self._is_closed = force or not there
@@ -455,7 +471,10 @@ class ProducerRegistry:
         with self._lock:
             self._drop_void_reservation()
             return bool(
-                self._open_count() or self._coming or self._waiting or self._holder is not None
+                self._open_count()
+                or self._coming is not None
+                or self._waiting
+                or self._holder is not None
             )
 
     def open_producers(self) -> list[Producer]:

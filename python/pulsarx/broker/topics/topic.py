@@ -10,6 +10,7 @@ from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.folder.at_once import take_at_once
+from pulsarx.broker.folder.storage_errors import storage_error
 from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
 from pulsarx.broker.policies.creation import check_subscription_type, may_create_subscription
 from pulsarx.broker.policies.message_policies import NO_SUBSCRIPTIONS, is_exempt_subscription
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.publish.entry_publisher import EntryPublisher
     from pulsarx.broker.catalogue.catalogue import Catalogue
     from pulsarx.broker.catalogue.state import SubscriptionRecord, TopicRecord
+    from pulsarx.broker.folder.file_operations import FileOperations
     from pulsarx.broker.ledgers.ledger_list import Position
     from pulsarx.broker.policies.message_policies import InactiveTopics
     from pulsarx.broker.runtime import BrokerRuntime
@@ -310,9 +312,11 @@ class Topic:
             places = [(self, position)]
             return create_subscriptions(self.runtime.catalogue, places, name, type_name)[0]
 
-    def begin_subscription(self, name: str, position: Position, type_name: str) -> NewSubscription:
+    def begin_subscription(
+        self, name: str, position: Position, type_name: str, files: FileOperations | None = None
+    ) -> NewSubscription:
         """Begin a subscription that is not in the catalogue yet. With the lock, which is held until
-        it is."""
+        it is. files: see BrokerRuntime.new_tracker."""
         self._check_subscription_limit(name)
         ledger_id, ordinal = position
         cursor_id = self.runtime.allocate_cursor_id()
@@ -324,7 +328,7 @@ class Topic:
             created_ms=self.runtime.clock.now_ms(),
             initial=(ledger_id or -1, ordinal),
         )
-        tracker, keep = self._cursors().begin(cursor_id, name, position)
+        tracker, keep = self._cursors().begin(cursor_id, name, position, files)
         return NewSubscription(self, name, creation, tracker, keep)
 
     def finish_subscription(self, new: NewSubscription) -> Subscription:
@@ -741,11 +745,17 @@ def create_subscriptions(
     """Make a durable subscription on each topic in one commit: all or none. With the locks of the
     topics. Durable on return."""
     new: list[NewSubscription] = []
+    files = places[0][0].runtime.files_of_new_cursors() if len(places) > 1 else None
     try:
         for topic, position in places:
-            new.append(topic.begin_subscription(name, position, type_name))
+            new.append(topic.begin_subscription(name, position, type_name, files))
         # Before the catalogue names them, so that one that is not there later was lost.
         take_at_once([each.keep for each in new])
+        if files is not None:
+            try:
+                files.flush()
+            except OSError as error:
+                raise storage_error("flush the folder of cursors", error) from error
         catalogue.commit([each.creation for each in new])
     except BaseException:
         if not catalogue.outcome_unknown:
