@@ -28,8 +28,9 @@ from pulsarx._core.limits cimport ENTRY_FRAME_SIZE, ENTRY_SIZE_MAX
 from pulsarx._core.message_metadata cimport EntryParts, entry_count_holds, entry_decode
 from pulsarx._core.proto_field cimport proto_field_skip, proto_field_tag
 from pulsarx._core.single_metadata cimport (
-    METADATA_BATCH, METADATA_COMPACTED_OUT, METADATA_MARKER, METADATA_NULL_VALUE,
-    METADATA_PARTITION_KEY, METADATA_SEQUENCE_ID, METADATA_UUID, SingleMetadata,
+    METADATA_BATCH, METADATA_COMPACTED_OUT, METADATA_ENCRYPTED, METADATA_MARKER,
+    METADATA_NULL_VALUE, METADATA_PARTITION_KEY, METADATA_SEQUENCE_ID, METADATA_UUID,
+    SingleMetadata,
     single_metadata_decode,
 )
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK, STATUS_TOO_LARGE
@@ -41,7 +42,6 @@ cdef enum:
     TAG_PARTITION_KEY = 0x12             # of SingleMessageMetadata
     TAG_PAYLOAD_SIZE = 0x18
     TAG_UNCOMPRESSED_SIZE = 0x48         # of MessageMetadata: field 9
-    TAG_ENCRYPTION_KEYS = 0x6A           # field 13
     TAG_UUID = 0xD2                      # field 26
     TAG_CHUNK_COUNT = 0xD8               # field 27
     TAG_CHUNK_ID = 0xE8                  # field 29
@@ -203,7 +203,6 @@ cdef class KeyCompaction:
     cdef int look_into(self, LedgerReader reader, EntryParts* parts) except -1:
         """Fill `messages`; an EntryKind."""
         cdef int status = entry_decode(reader.c_entry, reader.c_frame.entry_size, False, parts)
-        cdef bint is_encrypted = False
         cdef bint is_batch
         cdef uint32_t count
         self.plain = None
@@ -212,14 +211,13 @@ cdef class KeyCompaction:
             status = STATUS_CORRUPT
         if status == STATUS_OK:
             status = extras_decode(parts.encoded_metadata, parts.encoded_metadata_size,
-                                   &is_encrypted, &self.uuid, &self.uuid_size,
-                                   &self.is_last_chunk)
+                                   &self.uuid, &self.uuid_size, &self.is_last_chunk)
         if status != STATUS_OK:
             return KIND_WHOLE
         if parts.metadata.flags & METADATA_MARKER:
             return KIND_NOTHING
         is_batch = parts.metadata.flags & METADATA_BATCH != 0
-        if is_batch and is_encrypted:
+        if is_batch and parts.metadata.flags & METADATA_ENCRYPTED:
             return KIND_WHOLE
         count = reader.c_frame.message_count
         self.reserve_messages(count)
@@ -464,17 +462,15 @@ cdef int metadata_write(const uint8_t* data, uint32_t size, uint32_t uncompresse
     return STATUS_OK
 
 
-cdef int extras_decode(const uint8_t* data, uint32_t size, bint* is_encrypted,
-                       const uint8_t** uuid, uint32_t* uuid_size,
-                       bint* is_last_chunk) noexcept nogil:
-    """What of a MessageMetadata nobody else reads: whether it is encrypted, and of a chunk the uuid
-    and whether it is the last one."""
+cdef int extras_decode(const uint8_t* data, uint32_t size, const uint8_t** uuid,
+                       uint32_t* uuid_size, bint* is_last_chunk) noexcept nogil:
+    """What of the MessageMetadata of a chunk nobody else reads: its uuid, and whether it is the
+    last one."""
     cdef ByteReader reader
     cdef uint32_t tag = 0
     cdef uint64_t chunk_id = 0
     cdef uint64_t chunk_count = 0
     cdef int status
-    is_encrypted[0] = False
     uuid[0] = NULL
     uuid_size[0] = 0
     byte_reader_start(&reader, data, size)
@@ -489,7 +485,6 @@ cdef int extras_decode(const uint8_t* data, uint32_t size, bint* is_encrypted,
         elif tag == TAG_CHUNK_ID:
             status = byte_reader_varint(&reader, &chunk_id)
         else:
-            is_encrypted[0] |= tag == TAG_ENCRYPTION_KEYS
             status = proto_field_skip(&reader, tag)
         if status != STATUS_OK:
             return status

@@ -155,7 +155,7 @@ class TopicRecord:
     __slots__ = (
         "topic_id", "name", "partition_count", "properties", "policies",
         "ledgers", "subscriptions", "removed_ledger_id", "removed_messages", "epoch", "terminated",
-        "chunked", "compaction",
+        "chunked", "encrypted", "compaction",
     )  # fmt: skip
 
     def __init__(
@@ -173,6 +173,7 @@ class TopicRecord:
         self.epoch = -1  # of the last producer that had the topic to itself; -1: none had
         self.terminated = False  # it takes no more messages
         self.chunked = False  # it may hold messages in chunks
+        self.encrypted = False  # it may hold encrypted entries
         self.compaction: CompactionRecord | None = None  # None: it was never compacted
 
     def copy(self) -> TopicRecord:
@@ -185,12 +186,13 @@ class TopicRecord:
         made.epoch = self.epoch
         made.terminated = self.terminated
         made.chunked = self.chunked
+        made.encrypted = self.encrypted
         made.compaction = self.compaction
         return made
 
     def row(self) -> list[Any]:
-        """Itself as JSON keeps it, but for `terminated`, `chunked` and `compaction`, which the
-        state keeps."""
+        """Itself as JSON keeps it, but for `terminated`, `chunked`, `encrypted` and `compaction`,
+        which the state keeps."""
         ledgers = [ledger.row() for ledger in self.ledgers]
         subscriptions = [subscription.row() for subscription in self.subscriptions.values()]
         head = [self.topic_id, self.name, self.partition_count, self.properties, self.policies]
@@ -380,6 +382,9 @@ class CatalogueState:
         chunked = [topic.name for topic in self.topics.values() if topic.chunked]
         if chunked:
             document["chunked"] = chunked
+        encrypted = [topic.name for topic in self.topics.values() if topic.encrypted]
+        if encrypted:
+            document["encrypted"] = encrypted
         compactions = {
             topic.name: topic.compaction.row()
             for topic in self.topics.values()
@@ -396,6 +401,8 @@ class CatalogueState:
     @property
     def needs_version(self) -> int:
         """The version of its checkpoint: the first one that can express it."""
+        if any(topic.encrypted for topic in self.topics.values()):
+            return 5
         if self.change_events or any(
             topic.chunked
             or topic.compaction is not None
@@ -434,6 +441,8 @@ class CatalogueState:
             made.topics[name].terminated = True
         for name in document.get("chunked", ()):
             made.topics[name].chunked = True
+        for name in document.get("encrypted", ()):
+            made.topics[name].encrypted = True
         for name, row in document.get("compactions", {}).items():
             made.topics[name].compaction = CompactionRecord(*row)
         return made
