@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from pulsarx._pycore.message.encryption_context import EncryptionContext, EncryptionKey
     from pulsarx.broker_options import BrokerOptions
     from pulsarx.client import Client
     from pulsarx.clock import ManualClock, SystemClock
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
         AuthenticationOauth2,
         AuthenticationTLS,
         AuthenticationToken,
+        CryptoKeyReader,
     )
     from pulsarx.options.consumer_policies import (
         ConsumerBatchReceivePolicy,
@@ -85,6 +87,9 @@ __all__ = [
     "ConsumerInterceptor",
     "ConsumerKeySharedPolicy",
     "ConsumerType",
+    "CryptoKeyReader",
+    "EncryptionContext",
+    "EncryptionKey",
     "FileLogger",
     "HashingScheme",
     "InitialPosition",
@@ -111,6 +116,7 @@ __all__ += errors.__all__
 
 # A program pays for what it uses: most of a start is loading modules.
 _HOMES = {  # module: the public names that are loaded from it when they are asked for
+    "pulsarx._pycore.message.encryption_context": ("EncryptionContext", "EncryptionKey"),
     "pulsarx.broker_options": ("BrokerOptions",),
     "pulsarx.client": ("Client",),
     "pulsarx.clock": (
@@ -146,6 +152,7 @@ _HOMES = {  # module: the public names that are loaded from it when they are ask
         "AuthenticationOauth2",
         "AuthenticationTLS",
         "AuthenticationToken",
+        "CryptoKeyReader",
     ),
     "pulsarx.options.consumer_policies": (
         "ConsumerBatchReceivePolicy",

@@ -462,6 +462,7 @@ class Client:
     def _create_reader(self, options: ReaderOptions) -> Reader:
         from pulsarx.broker.topics.topic_gone import TopicGone
         from pulsarx.consuming.seek_position import start_position
+        from pulsarx.options.members import decryption_of
         from pulsarx.reader import Reader
 
         assert self._broker is not None
@@ -486,7 +487,8 @@ class Client:
                 position = start_position(
                     found, options.start_message_id, options.start_message_id_inclusive, compacted
                 )
-                cursor = found.reader_cursor(options.schema, compacted)
+                decryption = decryption_of(options)
+                cursor = found.reader_cursor(options.schema, compacted, decryption)
                 core = cursor.attach(position, options.receiver_queue_size)
                 reader = Reader(core, cursor, found.name, options, self._pool)
                 break

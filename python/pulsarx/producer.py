@@ -50,10 +50,23 @@ class Producer(TypedProducer[T], ProducerCore):
         self._name = name
         if options.chunking_enabled:
             self.say_before_chunks(topic.hold_chunks)
+        if options.encrypts:
+            topic.hold_encrypted()
+            self._encrypt(options, runtime.clock)
         self._closing = Closing()
         if topic.deduplication is not None:
             self.deduplicate(topic.deduplication.of(name), resume=True)
         topic.instruct(self)
+
+    def _encrypt(self, options: ProducerOptions, clock: Any) -> None:
+        from pulsarx.encryption import PayloadEncryption
+
+        assert options.crypto_key_reader is not None and options.encryption_key is not None
+        self.encrypt_by(
+            PayloadEncryption(
+                options.crypto_key_reader, options.encryption_key, clock, self.topic_name
+            )
+        )
 
     def send_columns(
         self, value: Any, *, key: Any = None, properties: Any = None, event_timestamp: Any = None

@@ -121,9 +121,10 @@ cdef int batch_encode_compressed(BatchEncode* self, MessageMetadata* envelope,
                                  uint32_t compressed_size, uint8_t** entry,
                                  uint32_t* entry_size) noexcept nogil
 """As finish, with the payload (what batch_encode_plain_payload shows) replaced by its compressed
-form.
+form, or its encrypted one.
 
-envelope.compression is set by the caller; compressed lies outside the buffer. The
+envelope.compression is set by the caller, 0 for none, and so is what says how it is encrypted;
+compressed lies outside the buffer. The
 batch is used up by this.
 """
 

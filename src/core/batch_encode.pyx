@@ -36,7 +36,7 @@ cdef enum:
     KEY_FLAGS = METADATA_PARTITION_KEY | METADATA_ORDERING_KEY
     BATCH_FLAGS = KEY_FLAGS | METADATA_KEY_BASE64
     SINGLE_FLAGS = BATCH_FLAGS | METADATA_EVENT_TIME | METADATA_NULL_VALUE | METADATA_NULL_KEY
-    CALLER_FLAGS = METADATA_SCHEMA_VERSION | METADATA_DELIVER_AT
+    CALLER_FLAGS = METADATA_SCHEMA_VERSION | METADATA_DELIVER_AT | METADATA_ENCRYPTED
 
 
 cdef void batch_encode_init(BatchEncode* self, size_t headroom, size_t capacity) noexcept nogil:
@@ -325,6 +325,8 @@ cdef int finish(BatchEncode* self, MessageMetadata* envelope, const uint8_t* com
     cdef SingleMetadata first
     cdef uint8_t* start = NULL
     cdef int status
+    if envelope.flags & METADATA_ENCRYPTED:
+        needed += envelope.encryption_size
     if needed + payload_size > <size_t>ENTRY_SIZE_MAX:
         return STATUS_TOO_LARGE
     status = reserve_before(self, front_end, needed)
@@ -381,6 +383,8 @@ cdef int batch_encode_compressed(BatchEncode* self, MessageMetadata* envelope,
                                  uint8_t** entry, uint32_t* entry_size) noexcept nogil:
     cdef const uint8_t* payload = NULL
     batch_encode_plain_payload(self, &payload, &envelope.uncompressed_size)
+    if envelope.compression == 0:            # encrypted alone
+        envelope.uncompressed_size = 0
     return finish(self, envelope, compressed, compressed_size, entry, entry_size)
 
 

@@ -33,6 +33,8 @@ cdef struct MessageMetadata:
     uint32_t partition_key_size
     uint32_t ordering_key_size
     uint32_t schema_version_size
+    const uint8_t* encryption        # encode only, of METADATA_ENCRYPTED: fields 13 to 15
+    uint32_t encryption_size
     const PropertyView* properties   # encode only; decode with property_next(reader, 4, ...)
     uint32_t property_count
 

@@ -10,8 +10,11 @@
       9  varint   uncompressed_size                     27  varint   num_chunks_from_msg
      11  varint   num_messages_in_batch                 28  varint   total_chunk_msg_size
      12  varint   event_time                            29  varint   chunk_id
-     16  block    schema_version                        30  varint   null_partition_key
+     13  block    encryption_keys (seen, not read)      30  varint   null_partition_key
+     16  block    schema_version
      17  varint   partition_key_b64_encoded
+
+Fields 13, 14 and 15 say how the payload is encrypted; pycore reads them, where it is decrypted.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -22,7 +25,7 @@ from pulsarx._core.byte_reader cimport (
     byte_reader_u32_be, byte_reader_varint,
 )
 from pulsarx._core.byte_writer cimport (
-    ByteWriter, byte_writer_block, byte_writer_varint, varint_size,
+    ByteWriter, byte_writer_block, byte_writer_bytes, byte_writer_varint, varint_size,
 )
 from pulsarx._core.crc32c cimport crc32c
 from pulsarx._core.limits cimport METADATA_SIZE_MAX
@@ -40,6 +43,7 @@ cdef enum:
     FIELD_UNCOMPRESSED_SIZE = 9
     FIELD_MESSAGE_COUNT = 11
     FIELD_EVENT_TIME = 12
+    FIELD_ENCRYPTION_KEYS = 13
     FIELD_SCHEMA_VERSION = 16
     FIELD_KEY_BASE64 = 17
     FIELD_ORDERING_KEY = 18
@@ -94,6 +98,8 @@ cdef uint32_t message_metadata_size(const MessageMetadata* metadata) noexcept no
         size += number_size(FIELD_MESSAGE_COUNT, metadata.message_count)
     if flags & METADATA_EVENT_TIME:
         size += number_size(FIELD_EVENT_TIME, metadata.event_time_ms)
+    if flags & METADATA_ENCRYPTED:
+        size += metadata.encryption_size
     if flags & METADATA_SCHEMA_VERSION:
         size += block_size(FIELD_SCHEMA_VERSION, metadata.schema_version_size)
     if flags & METADATA_KEY_BASE64:
@@ -134,6 +140,8 @@ cdef void message_metadata_encode(const MessageMetadata* metadata,
         write_number(writer, FIELD_MESSAGE_COUNT, metadata.message_count)
     if flags & METADATA_EVENT_TIME:
         write_number(writer, FIELD_EVENT_TIME, metadata.event_time_ms)
+    if flags & METADATA_ENCRYPTED:
+        byte_writer_bytes(writer, metadata.encryption, metadata.encryption_size)
     if flags & METADATA_SCHEMA_VERSION:
         write_block(writer, FIELD_SCHEMA_VERSION, metadata.schema_version,
                     metadata.schema_version_size)
@@ -164,6 +172,8 @@ cdef void take_block(MessageMetadata* metadata, uint32_t field, const uint8_t* b
     elif field == FIELD_PROPERTIES:
         metadata.flags |= METADATA_PROPERTIES
         metadata.property_count += 1
+    elif field == FIELD_ENCRYPTION_KEYS:
+        metadata.flags |= METADATA_ENCRYPTED
     elif field == FIELD_PARTITION_KEY:
         metadata.flags |= METADATA_PARTITION_KEY
         metadata.partition_key = bytes

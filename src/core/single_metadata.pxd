@@ -25,6 +25,7 @@ cdef enum MetadataFlags:
     METADATA_SCHEMA_VERSION = 4096
     METADATA_UUID = 8192             # chunk fields are present
     METADATA_MARKER = 16384
+    METADATA_ENCRYPTED = 32768       # encryption_keys are present: so is the payload
 
 cdef struct PropertyView:
     const uint8_t* key

@@ -32,8 +32,8 @@ GROUND = (
     "options.argument_check options.authentication options.service_url"
 )
 VALUES = (
-    "message message_id options options.* *_options schema schema.* compression enumerations "
-    "interceptors"
+    "message message_id options options.* *_options schema schema.* compression encryption "
+    "enumerations interceptors"
 )
 
 _LEDGERS = "pycore.ground pycore.ledger"
@@ -79,7 +79,12 @@ LAYERS = [
     ),
     Layer("remote", "remote remote.*", f"{ALL_PYCORE} ground values api wire remote", "stdlib"),
     Layer("outside", "cli.* console.*", "ground values broker api outside", "stdlib"),
-    Layer("values", VALUES, f"{ALL_PYCORE} ground values", f"stdlib {LIBRARIES} fastavro google"),
+    Layer(
+        "values",
+        VALUES,
+        f"{ALL_PYCORE} ground values",
+        f"stdlib {LIBRARIES} fastavro google cryptography",
+    ),
     Layer(
         "api",
         "*",
@@ -98,6 +103,7 @@ PERMITTED = [
     ("_core", "linked_modules"),  # where the packages find their modules
     ("_pycore*", "linked_modules"),
     ("clock", "_pycore.ground.*"),  # its timers and its waiting are native; they import no Python
+    ("_pycore.message.encryption_context", "enumerations"),  # once a message, when asked
     (
         "_pycore.ranges.entry_codec",
         "compression",

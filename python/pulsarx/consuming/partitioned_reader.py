@@ -12,6 +12,7 @@ from pulsarx.closing import attempt
 from pulsarx.consuming.partition_follower import PartitionFollower
 from pulsarx.consuming.seek_position import check_seek_target, reader_position, start_position
 from pulsarx.message_id import MessageId
+from pulsarx.options.members import decryption_of
 from pulsarx.reader import Reader
 from pulsarx.schema.schema import T
 
@@ -65,7 +66,8 @@ class PartitionedReader(Reader[T]):
             start = MessageId.earliest if is_new else options.start_message_id
             inclusive, compacted = options.start_message_id_inclusive, options.is_read_compacted
             position = start_position(found, start, inclusive, compacted)
-            cursor = found.reader_cursor(options.schema, compacted)
+            decryption = decryption_of(options)
+            cursor = found.reader_cursor(options.schema, compacted, decryption)
             core = cursor.attach(position, queue_size)
             whole = reader()
             if whole is not None:

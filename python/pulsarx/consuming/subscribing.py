@@ -22,6 +22,7 @@ from pulsarx.consuming.multi_topics_consumer import MultiTopicsConsumer
 from pulsarx.consuming.partition_follower import PartitionFollower
 from pulsarx.consuming.topic_consumer import TopicConsumer
 from pulsarx.enumerations import InitialPosition, RegexSubscriptionMode, SubscriptionMode
+from pulsarx.options.members import decryption_of
 from pulsarx.options.redelivery_backoff import DELAY_MS_MAX, BoundedBackoff
 from pulsarx.topic_name import TopicName, check_is_for_users
 
@@ -270,6 +271,7 @@ def _attach(
         durable=bool(options.subscription_mode == SubscriptionMode.Durable),
         key_shared=None if key_shared is None else key_shared.policy(),
         read_compacted=options.is_read_compacted,
+        decryption=decryption_of(options),
     )
     consumer = topic.subscribe(request, make)
     assert isinstance(consumer, TopicConsumer)

@@ -97,7 +97,8 @@ class AuthenticationBasic(Authentication):
 
 
 class CryptoKeyReader:
-    """Paths of a public and a private key, for encrypting payloads from end to end."""
+    """Paths of a public and a private RSA key (PEM), for encrypting payloads from end to end. They
+    are read when they are needed: the public one to encrypt, the private one to decrypt."""
 
     def __init__(self, public_key_path: str, private_key_path: str) -> None:
         check_type(str, public_key_path, "public_key_path")

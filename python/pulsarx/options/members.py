@@ -56,6 +56,24 @@ BYTES_SCHEMA = BytesSchema()  # holds no state, so all calls share it
 ACK_TIMEOUT_TICK_MS_MIN = 100
 
 
+def check_encryption_installed() -> None:
+    """ImportError: the package cryptography is missing."""
+    from pulsarx.encryption import check_encryption_installed
+
+    check_encryption_installed()
+
+
+def decryption_of(options: ConsumerOptions | ReaderOptions) -> Any:
+    """What decrypts for one consumer or reader; None: nothing does, and nothing encrypted is
+    delivered."""
+    action = options.crypto_failure_action
+    if options.crypto_key_reader is None and action == ConsumerCryptoFailureAction.FAIL:
+        return None
+    from pulsarx.encryption import PayloadDecryption
+
+    return PayloadDecryption(options.crypto_key_reader, action)
+
+
 # fmt: off
 class ProducerOptions(Options):
     """Arguments of `Client.create_producer`."""
@@ -119,6 +137,8 @@ class ProducerOptions(Options):
     access_mode: ProducerAccessMode
     properties: dict[str, str] | None
     interceptors: list[ProducerInterceptor] | None
+    encryption_key: str | None
+    crypto_key_reader: CryptoKeyReader | None
     memory_limit: MemoryLimit | None  # that of the client; no argument
     for_letters: bool  # which wait for no publish rate; no argument
 
@@ -126,6 +146,11 @@ class ProducerOptions(Options):
     def is_batching_by_key(self) -> bool:
         """Whether a batch holds messages of one key alone."""
         return bool(self.batching_type == BatchingType.KeyBased)
+
+    @property
+    def encrypts(self) -> bool:
+        """Whether payloads are encrypted. A key reader alone does not say by which key."""
+        return bool(self.encryption_key) and self.crypto_key_reader is not None
 
     @property
     def schema_is_bytes(self) -> bool:
@@ -165,6 +190,11 @@ class ProducerOptions(Options):
         self.schema_info = declared_info(self.schema)
         if getattr(self.schema, "reads_any", False):
             raise ValueError(f"{type(self.schema).__name__} reads; a producer needs a schema")
+        if self.encryption_key and self.crypto_key_reader is None:
+            raise InvalidConfiguration(f"encryption_key={self.encryption_key!r} without a "
+                                       "crypto_key_reader: nothing would be encrypted")
+        if self.encrypts:
+            check_encryption_installed()
         # An empty name is none, as in the official client; a dict of the caller may change later.
         self.producer_name = self.producer_name or None
         self.properties = dict(self.properties) if self.properties else None
@@ -242,6 +272,8 @@ class ConsumerOptions(Options):
     topic: str | list[str] | re.Pattern[str]
     subscription_name: str
     is_read_compacted: bool
+    crypto_key_reader: CryptoKeyReader | None
+    crypto_failure_action: ConsumerCryptoFailureAction
     regex_subscription_mode: RegexSubscriptionMode
     pattern_auto_discovery_period: int
     consumer_type: ConsumerType
@@ -304,6 +336,8 @@ class ConsumerOptions(Options):
         for method in ("became_active", "became_inactive"):
             check_method(self.consumer_event_listener, method, "consumer_event_listener")
         check_properties(self.properties)
+        if self.crypto_key_reader is not None:
+            check_encryption_installed()
         self.schema_info = declared_info(self.schema)
         self.consumer_name = self.consumer_name or None
         self.properties = dict(self.properties) if self.properties else None
@@ -380,12 +414,16 @@ class ReaderOptions(Options):
     reader_name: str | None
     subscription_role_prefix: str | None
     start_message_id_inclusive: bool
+    crypto_key_reader: CryptoKeyReader | None
+    crypto_failure_action: ConsumerCryptoFailureAction
     reader_listener: Callable[..., object] | None
 
     def _check(self) -> None:
         check_callable(self.reader_listener, "reader_listener")
         self._at_least_0("receiver_queue_size")
         self._native(0, INT32_MAX, "receiver_queue_size")
+        if self.crypto_key_reader is not None:
+            check_encryption_installed()
         self.schema_info = declared_info(self.schema)
         self.reader_name = self.reader_name or None
         self.subscription_role_prefix = self.subscription_role_prefix or None

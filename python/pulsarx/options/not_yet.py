@@ -7,16 +7,8 @@ from __future__ import annotations
 
 from pulsarx.errors import OperationNotSupported
 
-_UNSET = (None,)
-_OFF = (False,)
-
 # (call, option): (values that ask for nothing, what is missing)
-NOT_YET: dict[tuple[str, str], tuple[tuple[object, ...], str]] = {
-    ("create_producer", "encryption_key"): ((None, ""), "encryption from end to end"),
-    ("create_producer", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
-    ("subscribe", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
-    ("create_reader", "crypto_key_reader"): (_UNSET, "encryption from end to end"),
-}
+NOT_YET: dict[tuple[str, str], tuple[tuple[object, ...], str]] = {}
 
 
 def refuse_what_is_not_there_yet(call: str, options: object) -> None:

@@ -9,6 +9,7 @@ from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx.client import Client
 from pulsarx.clock import ManualClock
 from pulsarx.closing import attempt
+from pulsarx.enumerations import ConsumerCryptoFailureAction
 from pulsarx.producing.producer_creation import ProducerCreation
 from pulsarx.reader import Reader
 from pulsarx.remote.remote_consumer import RemoteConsumer
@@ -72,6 +73,8 @@ class RemoteClient(Client):
     def _create_producer(self, options: ProducerOptions) -> Any:
         if options.interceptors is not None:
             raise not_over_a_connection("interceptors")
+        if options.encrypts:
+            raise not_over_a_connection("encryption")
         self._limit_memory(options)
         topic = self._topic(options.topic)
         steps = remote_producer_steps(self._connection, topic, options, self._clock)
@@ -91,6 +94,8 @@ class RemoteClient(Client):
     def _create_reader(self, options: ReaderOptions) -> Reader:
         if options.is_read_compacted:
             raise not_over_a_connection("reading a compacted topic")
+        if _decrypts(options):
+            raise not_over_a_connection("encryption")
         topic = self._topic(options.topic)
         prefix = options.subscription_role_prefix or "reader"
         receiver = RemoteReceiver(
@@ -159,6 +164,14 @@ PENDING_CHUNKED = 10  # as the official client has it, and the broker
 CHUNKED_EXPIRY_MS = 60_000
 
 
+def _decrypts(options: ConsumerOptions | ReaderOptions) -> bool:
+    """Whether encrypted messages are to be treated in another way than an error."""
+    return (
+        options.crypto_key_reader is not None
+        or options.crypto_failure_action != ConsumerCryptoFailureAction.FAIL
+    )
+
+
 def _refuse_what_is_missing(options: ConsumerOptions) -> None:
     missing = {
         "several topics": not isinstance(options.topic, str),  # a list, or a pattern
@@ -168,6 +181,7 @@ def _refuse_what_is_missing(options: ConsumerOptions) -> None:
         "unacked_messages_timeout_ms": bool(options.unacked_messages_timeout_ms),
         "consumer_event_listener": options.consumer_event_listener is not None,
         "interceptors": options.interceptors is not None,
+        "encryption": _decrypts(options),
         # The broker puts messages together that are in chunks, and the protocol has no word for it.
         "max_pending_chunked_message": options.max_pending_chunked_message != PENDING_CHUNKED,
         "auto_ack_oldest_chunked_message_on_queue_full": (

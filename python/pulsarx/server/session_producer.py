@@ -57,6 +57,7 @@ class SessionProducer:
             entry_size_max(runtime.options.max_message_size),
             runtime.decompressed_size_max,
             topic.hold_chunks,
+            topic.hold_encrypted,
         )
         self._sequences: ProducerSequences | None = None
         if topic.deduplication is not None:

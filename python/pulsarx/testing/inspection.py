@@ -81,7 +81,13 @@ class Inspection:
             there.name, there.tail, self.runtime.completions, self.runtime.durability_code
         )
         intake = EntryIntake(
-            publisher, decompress, compress, ENTRY_SIZE_MAX, 1 << 30, there.hold_chunks
+            publisher,
+            decompress,
+            compress,
+            ENTRY_SIZE_MAX,
+            1 << 30,
+            there.hold_chunks,
+            there.hold_encrypted,
         )
         intake.publish(entry, lambda result, message_id: told.append((result, message_id)))
         intake.flush()

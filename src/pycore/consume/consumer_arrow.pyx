@@ -13,7 +13,7 @@ from pulsarx._pycore.arrow.arrow_block cimport (
 )
 from pulsarx._pycore.arrow.arrow_export cimport ArrowMessages, arrow_messages_new
 from pulsarx._pycore.consume.consumer_core cimport CONSUMER_OPEN, ConsumerCore
-from pulsarx._pycore.message.entry_view cimport EntryView
+from pulsarx._pycore.message.entry_view cimport ENTRY_UNREADABLE, EntryView
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
@@ -90,6 +90,12 @@ cdef class Collector:
                 self.dispatcher.join_chunks(receiver, receiver.view)
                 if receiver.view is None:
                     continue             # it was lost, and that was told before
+            if receiver.view.encryption == ENTRY_UNREADABLE:
+                raise errors.OperationNotSupported(
+                    f"receive columns of {self.dispatcher.topic_name}: entry "
+                    f"{receiver.view.entry_id} of ledger {receiver.view.ledger_id} cannot be "
+                    "decrypted and is to be delivered as it is stored, which columns cannot say; "
+                    "receive() gives it")
             if block.row_count == 0:
                 self.reserve(block, receiver.view, wanted)
             if self.collect_entry(block, receiver.view, wanted - block.row_count) == STOP:

@@ -19,7 +19,7 @@ from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.deadline cimport Deadline, deadline_of
 from pulsarx._pycore.message.entry_view cimport EntryView
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
-from pulsarx._pycore.message.message cimport Message, message_ordinal
+from pulsarx._pycore.message.message cimport Message, message_extent, message_ordinal
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.dispatch.entry_sink cimport DeadLetterSink, EntrySink
@@ -307,7 +307,7 @@ cdef class ConsumerCore:
                 self.refuse_foreign(received)
             ledger_id[0] = received.entry.ledger_id
             first[0] = message_ordinal(received)
-            count[0] = 1
+            count[0] = message_extent(received)
             return 0
         return self.host.locate(message, ledger_id, first, count)
 
@@ -432,7 +432,7 @@ cdef class ConsumerCore:
             message = message_ordinal(received)
             if entry is not None and message == first + count and (
                     received.entry is entry or received.entry.ledger_id == entry.ledger_id):
-                count += 1
+                count += message_extent(received)
                 continue
             if count:
                 self.record(entry.ledger_id, first, count)
@@ -441,7 +441,7 @@ cdef class ConsumerCore:
             if entry.context.topic is not self.dispatcher.tail:
                 self.refuse_foreign(received)
             first = message
-            count = 1
+            count = message_extent(received)
         if count:
             self.record(entry.ledger_id, first, count)
 

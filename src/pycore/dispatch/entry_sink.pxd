@@ -27,6 +27,11 @@ cdef extern from *:
 cdef enum:
     ITEMS_AHEAD = 3
 
+cdef enum CryptoFailureAction:   # ConsumerCryptoFailureAction
+    CRYPTO_FAIL = 0
+    CRYPTO_DISCARD = 1
+    CRYPTO_CONSUME = 2
+
 cdef enum ChunkStep:
     CHUNK_ORDINARY               # the entry is a message of its own all the same
     CHUNK_WAITS                  # nothing is to be delivered for it now
@@ -213,6 +218,8 @@ cdef class Dispatcher:
     cdef bint came_later                 # whole_later was called: look once more
     cdef list dead                       # (receiver, message) to be given up, unlocked; or None
     cdef list told                       # (receiver, active) to be told, unlocked; or None
+    cdef list undecrypted                # (whether it is an error, text) for the log, unlocked; or
+    # None
     cdef list overdue                    # (receiver, ledger id, message, redeliveries): whose
     # backoff is to be asked, unlocked; or None
 
@@ -242,8 +249,17 @@ cdef class Dispatcher:
     """A message in chunks that was read some time ago is to be delivered now."""
 
     cdef int join_chunks(self, EntrySink receiver, EntryView view) except -1
-    """Put the payload of a claimed message in chunks together. CorruptDataError: it cannot be, and
-    is lost."""
+    """Put the payload of a claimed message in chunks together, decrypted; the receiver's view is
+    gone where it is not to be delivered. CorruptDataError: it cannot be, and is lost."""
+
+    cdef int failure_action(self, EntrySink receiver) except -1
+    """What becomes of what the receiver cannot decrypt: a CryptoFailureAction."""
+
+    cdef int discard(self, EntryView view, uint32_t index) except -1
+    """A message that cannot be decrypted counts as acknowledged."""
+
+    cdef int tell_undecrypted(self, EntryView view, int action) except -1
+    """Say in the log what was done with an entry that cannot be decrypted, once unlocked."""
 
     cdef int chunks_acknowledged(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1
     """Messages were acknowledged; core.chunks is not None."""

@@ -23,7 +23,7 @@ from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
 from pulsarx._pycore.dispatch.chunk_assembler cimport ChunkAssembler
 from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
 from pulsarx._pycore.message.entry_view cimport (
-    EntryContext, EntryView, entry_view_join, entry_view_offset,
+    ENTRY_UNREADABLE, EntryContext, EntryView, entry_view_join, entry_view_offset,
 )
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
@@ -361,6 +361,8 @@ cdef class Dispatcher:
         except BaseException:
             self.unclaim(receiver, view, 0)
             raise
+        if view.encryption == ENTRY_UNREADABLE:
+            self.undecrypted_chunks(receiver, view)
         return 0
 
     cdef int chunks_acknowledged(self, uint64_t ledger_id, uint64_t first,
@@ -402,6 +404,49 @@ cdef class Dispatcher:
             self.core.tracker.acknowledge_messages(ledger_id, first, part)
             self.acknowledged(ledger_id, first, part)
             first += part
+
+    # What cannot be decrypted ---------------------------------------------------------------------
+
+    cdef int failure_action(self, EntrySink receiver) except -1:
+        decryption = receiver.context.decryption
+        return CRYPTO_FAIL if decryption is None else <int>int(decryption.failure_action)
+
+    def undecrypted_chunks(self, EntrySink receiver, EntryView view) -> None:
+        """A claimed message in chunks cannot be decrypted."""
+        cdef int action = self.failure_action(receiver)
+        self.tell_undecrypted(view, action)
+        if action == CRYPTO_CONSUME:
+            return
+        if receiver.view_filtered:
+            self.claim(receiver, view, 0)        # unless it was: it is held from now on
+        receiver.drop_view()
+        if action == CRYPTO_DISCARD:
+            self.discard(view, 0)
+
+    cdef int discard(self, EntryView view, uint32_t index) except -1:
+        cdef uint64_t message = view.first_message + index
+        # Where the cursor cannot keep it, it is passed over, and discarded once more.
+        if self.lose_messages(view.ledger_id, message, message + 1) and self.loss_kept and (
+                self.core.losses is not None):
+            self.core.losses.keep_soon()
+        return 0
+
+    cdef int tell_undecrypted(self, EntryView view, int action) except -1:
+        if action == CRYPTO_CONSUME:
+            done = "it is delivered as it is stored"
+        elif action == CRYPTO_DISCARD:
+            done = "crypto_failure_action is DISCARD: its messages count as acknowledged"
+        elif self.core.tracker is not None:
+            done = "it is not delivered, and its messages stay unacknowledged"
+        else:
+            done = "it is not delivered"
+        if self.undecrypted is None:
+            self.undecrypted = []
+        self.undecrypted.append((action == CRYPTO_FAIL, (
+            f"entry {view.entry_id} of ledger {view.ledger_id} with {view.message_count} messages "
+            f"cannot be decrypted: {view.undecrypted_why}; {done}")))
+        self.wakes = True            # so that it is said when the mutex is released
+        return 0
 
     # Damage ---------------------------------------------------------------------------------------
 
@@ -735,11 +780,13 @@ cdef class Dispatcher:
         cdef EntrySink receiver
         cdef list told
         cdef list dead
+        cdef list undecrypted
         mutex_lock(&self.core.mutex)
         try:
             wakes, self.wakes = self.wakes, False
             told, self.told = self.told, None
             dead, self.dead = self.dead, None
+            undecrypted, self.undecrypted = self.undecrypted, None
             if told is not None:
                 # Telling only enqueues. With the mutex held, or two threads could change the order.
                 for receiver, active in told:
@@ -749,6 +796,8 @@ cdef class Dispatcher:
             mutex_unlock(&self.core.mutex)
         if wakes:
             self.tail.wake()
+        if undecrypted is not None:
+            log_undecrypted(self.topic_name, undecrypted)
         if dead is not None:
             give_up(dead)
         return 0
@@ -780,6 +829,15 @@ cdef class Dispatcher:
     def settled(self) -> None:
         """Do what was left to be done without the mutex."""
         self.settle()
+
+
+cdef int log_undecrypted(str topic_name, list undecrypted) except -1:
+    import logging
+
+    logger = logging.getLogger("pulsarx")
+    for is_error, text in undecrypted:
+        logger.log(logging.ERROR if is_error else logging.WARNING, "%s: %s", topic_name, text)
+    return 0
 
 
 cdef int give_up(list dead) except -1:

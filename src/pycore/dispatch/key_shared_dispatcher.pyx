@@ -25,7 +25,7 @@ from pulsarx._core.message_metadata cimport EntryParts, entry_decode
 from pulsarx._core.single_metadata cimport METADATA_ORDERING_KEY, METADATA_PARTITION_KEY
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.sticky_key cimport STICKY_NON_KEY, sticky_key_of_encoded, sticky_key_spread
-from pulsarx._pycore.message.entry_view cimport EntryView
+from pulsarx._pycore.message.entry_view cimport ENTRY_PLAIN, EntryView
 from pulsarx._pycore.dispatch.hash_range_selector cimport HashRangeSelector
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
@@ -202,6 +202,8 @@ cdef class KeySharedDispatcher(SharedDispatcher):
             ack = pending_acks_find(&self.core.pending, ledger_id, message)
             if not self.find_again(receiver.context, ledger_id, message):
                 break
+            if self.again_view.encryption != ENTRY_PLAIN:
+                room = UINT64_MAX    # as a whole
             of_ledger = ledger_id
             end = self.again_view.first_message + self.again_view.message_count
             key_order_delivered(&self.c_keys, key_order_take(&self.c_keys, receiver.index))
@@ -220,7 +222,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         """Send the messages of the next entry to the owners of their keys."""
         if not self.read_new(self.any_context):
             return self.look_again()
-        if self.view.entry_flags & ENTRY_MIXED_KEYS:
+        if self.view.entry_flags & ENTRY_MIXED_KEYS and self.view.encryption == ENTRY_PLAIN:
             self.route_mixed()
         else:
             self.route_key(self.key_hash_of(self.reader))

@@ -28,7 +28,7 @@ from pulsarx._pycore.message.entry_target cimport EntryTarget
 from pulsarx._pycore.message.entry_view cimport (
     EntryView, entry_view_packed, entry_view_share, entry_view_unpack,
 )
-from pulsarx._pycore.message.message cimport Message
+from pulsarx._pycore.message.message cimport Message, message_extent
 from pulsarx._pycore.message.message_at cimport message_place
 
 cdef enum:
@@ -414,11 +414,11 @@ cdef class NonPersistentDispatcher(Dispatcher):
                 slice.first = <uint32_t>message.batch_index
                 if message_place(message.entry, slice.first, &slice.at, &walked) != STATUS_OK:
                     continue             # it was read from there a moment ago
-            slice.end = slice.first + 1
+            slice.end = slice.first + <uint32_t>message_extent(message)
             slice.view = <void*>message.entry
             receiver.push_first(&slice)
             Py_INCREF(message.entry)     # the queue's
-            receiver.queued += 1
+            receiver.queued += slice.end - slice.first
         self.wakes = True
         return 0
 

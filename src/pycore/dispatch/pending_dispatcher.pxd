@@ -77,7 +77,10 @@ cdef class PendingDispatcher(Dispatcher):
 
     cdef int note_loss(self, str text) except -1
     cdef int say_loss(self) except -1
-    cdef Message found_message(self, EntryContext context, uint32_t redelivery_count)
+    cdef Message found_message(self, EntryContext context, uint64_t message,
+                               uint32_t redelivery_count)
+    cdef Message decrypted_message(self, EntryView view, uint64_t message,
+                                   uint32_t redelivery_count)
 
     cdef int add_item(self, uint32_t at, uint32_t index) except -1
     cdef int push_items(self, EntrySink receiver, EntryView view, uint32_t tag) except -1

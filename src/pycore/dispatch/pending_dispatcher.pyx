@@ -20,12 +20,13 @@ from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.timer_wheel cimport TIMER_NONE
 from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
 from pulsarx._pycore.message.entry_view cimport (
-    EntryContext, EntryView, entry_view_chunked, entry_view_join, entry_view_new, entry_view_share,
+    ENTRY_PLAIN, ENTRY_UNREADABLE, EntryContext, EntryView, entry_view_chunked,
+    entry_view_decrypt, entry_view_join, entry_view_new, entry_view_share,
 )
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_DAMAGE, READ_ENTRY
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.message.message cimport Message, message_new, message_ordinal
-from pulsarx._pycore.message.message_at cimport message_place
+from pulsarx._pycore.message.message_at cimport message_in, message_place
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.dispatch.entry_sink cimport (
     CHUNK_WAITS, CHUNK_WHOLE, CLAIM_STALE, Dispatcher, EntrySink, Slice, SliceItem,
@@ -93,7 +94,9 @@ cdef class PendingDispatcher(Dispatcher):
         if ack == NULL or ack.state != PENDING_QUEUED or ack.tag != receiver.tag or (
                 ack.consumer != receiver.index):
             return CLAIM_STALE
-        if receiver.max_redeliver_count and ack.redelivery_count > receiver.max_redeliver_count:
+        if receiver.max_redeliver_count and (
+                ack.redelivery_count > receiver.max_redeliver_count) and (
+                view.encryption != ENTRY_UNREADABLE):
             # Counted under another policy, or before a restart: it was handed out often enough.
             self.give_up(view.ledger_id, message, ack, receiver)
             return CLAIM_STALE
@@ -277,9 +280,13 @@ cdef class PendingDispatcher(Dispatcher):
         # First: what raises there changes nothing.
         if not self.find_again(receiver.context, ledger_id, message):
             return 0
+        if self.again_view.encryption != ENTRY_PLAIN:
+            self.again_view = entry_view_share(self.again_view, receiver.context)
         if self.again_view.chunked is not None and not self.join_again(ledger_id, message):
             return 0
-        dead = self.found_message(receiver.context, ack.redelivery_count)
+        dead = self.found_message(receiver.context, message, ack.redelivery_count)
+        if dead is None:         # it is no letter that the receiver cannot decrypt
+            return self.give_back(ledger_id, message, ack)
         self.let_go(ack)
         self.core.cancel_timer(ack)
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_DEAD)
@@ -289,12 +296,15 @@ cdef class PendingDispatcher(Dispatcher):
             self.key_returned(ack.key_hash)
         return self.bury(receiver, dead)
 
-    cdef Message found_message(self, EntryContext context, uint32_t redelivery_count):
-        """The message that find_again walked to."""
+    cdef Message found_message(self, EntryContext context, uint64_t message,
+                               uint32_t redelivery_count):
+        """The message that find_again walked to. None: the context cannot decrypt it."""
         cdef EntryView view = self.again_view
         cdef BatchMessage found
         cdef uint32_t at = self.again_at
         cdef uint32_t flags = redelivery_count << REDELIVERY_SHIFT
+        if view.encryption != ENTRY_PLAIN:
+            return self.decrypted_message(view, message, redelivery_count)
         if view.context is not context:
             view = entry_view_share(view, context)
         if view.metadata_flags & METADATA_BATCH == 0:
@@ -303,6 +313,19 @@ cdef class PendingDispatcher(Dispatcher):
         batch_decode_next(view.c_payload, view.payload_size, &at, &found)
         return message_new(view, found.payload, found.payload_size, <int>self.again_index,
                            found.encoded_metadata_size, found.flags | flags)
+
+    cdef Message decrypted_message(self, EntryView view, uint64_t message,
+                                   uint32_t redelivery_count):
+        # The dispatcher's own view stays sealed.
+        self.again_view = None
+        try:
+            if view.chunked is None and not entry_view_decrypt(view, self.decompressed_size_max):
+                return None
+        except errors.CorruptDataError:
+            return None          # told when it is delivered
+        if view.encryption == ENTRY_UNREADABLE:
+            return None
+        return message_in(view, <uint32_t>(message - view.first_message), redelivery_count)
 
     cdef int revive(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,
                     int64_t delay_ms) except -1:
@@ -361,6 +384,10 @@ cdef class PendingDispatcher(Dispatcher):
         if view.metadata_flags & METADATA_BATCH == 0:
             return True
         index = <uint32_t>(message - view.first_message)
+        if view.encryption != ENTRY_PLAIN:
+            self.again_at = 0    # found by who decrypts it
+            self.again_index = index
+            return True
         if index < self.again_index:
             self.again_at = 0
             self.again_index = 0
@@ -467,7 +494,7 @@ cdef class PendingDispatcher(Dispatcher):
         memcpy(slice.items, items, count * sizeof(SliceItem))
         slice.item_count = count
         slice.tag = tag
-        if view.context is not receiver.context:
+        if view.context is not receiver.context or view.encryption != ENTRY_PLAIN:
             view = entry_view_share(view, receiver.context)
         Py_INCREF(view)
         slice.view = <void*>view

@@ -1,18 +1,32 @@
 # cython: language_level=3
 """Body of receiver.pxd."""
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
 
+from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_COMPACTED_OUT
 from pulsarx._core.status cimport STATUS_OK
-from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
-from pulsarx._pycore.message.entry_view cimport EntryView
+from pulsarx._pycore.dispatch.entry_sink cimport (
+    CLAIM_STALE, CRYPTO_CONSUME, CRYPTO_DISCARD, Dispatcher, EntrySink,
+)
+from pulsarx._pycore.message.entry_view cimport (
+    ENTRY_SEALED, ENTRY_UNREADABLE, EntryContext, EntryView, entry_view_decrypt,
+)
 from pulsarx._pycore.message.message cimport REDELIVERY_SHIFT, Message, message_new
+from pulsarx._pycore.message.message_at cimport message_place
+
+# A generation that no dispatcher has.
+cdef uint64_t NO_GENERATION = UINT64_MAX
 
 
 cdef class Receiver(EntrySink):
     """Hands out the messages it was given one by one. With the subscription's mutex held."""
+
+    def __init__(self, Dispatcher dispatcher not None, EntryContext context not None,
+                 str consumer_name not None, object settings):
+        super().__init__(dispatcher, context, consumer_name, settings)
+        self.sealed_generation = NO_GENERATION
 
     cdef Message take(self):
         cdef BatchMessage found
@@ -30,7 +44,9 @@ cdef class Receiver(EntrySink):
             count = 0
             # It is claimed before it is passed: a claim that raises leaves it the next.
             if view.metadata_flags & METADATA_BATCH == 0:
-                if self.view_filtered:
+                if view.encryption == ENTRY_UNREADABLE and view.chunked is None:
+                    count = self.claim_stored(view)
+                elif self.view_filtered:
                     count = self.dispatcher.claim(self, view, 0)
                 if view.chunked is not None and count >= 0:
                     self.dispatcher.join_chunks(self, view)
@@ -59,3 +75,113 @@ cdef class Receiver(EntrySink):
             flags = found.flags | (<uint32_t>count << REDELIVERY_SHIFT)
             return message_new(view, found.payload, found.payload_size, <int>index,
                                found.encoded_metadata_size, flags)
+
+    # Encrypted entries ----------------------------------------------------------------------------
+
+    cdef bint fill(self) except -1:
+        while True:
+            if self.view is None or self.sealed_generation != self.dispatcher.generation:
+                self.sealed_generation = NO_GENERATION
+                if not self.dispatcher.supply(self):
+                    return False
+                if self.view.encryption != ENTRY_SEALED or self.view.chunked is not None:
+                    return True          # chunks are decrypted when they are joined
+                self.sealed_generation = self.view_generation
+                self.view_generation = NO_GENERATION
+            if self.open_view():
+                self.view_generation = self.sealed_generation
+                self.sealed_generation = NO_GENERATION
+                return True
+
+    cdef bint open_view(self) except -1:
+        cdef EntryView view = self.view
+        cdef uint64_t missing
+        try:
+            if not entry_view_decrypt(view, self.dispatcher.decompressed_size_max):
+                return self.undecrypted(view)
+        except errors.UnreadableEntryError as error:
+            self.claim_rest(view)
+            self.drop_view()
+            text = (f"{place_of(view)} is decrypted and cannot be read: {errors.detail_of(error)}; "
+                    f"its messages stay unacknowledged; reading goes on behind")
+            self.dispatcher.report_loss(text)
+            raise self.dispatcher.loss(errors.UnreadableEntryError, text)
+        except errors.CorruptDataError as error:
+            self.drop_view()
+            missing = self.dispatcher.lose_messages(
+                view.ledger_id, view.first_message, view.first_message + view.message_count)
+            if missing:
+                self.dispatcher.raise_loss(
+                    f"{place_of(view)} is decrypted and cannot be read: {errors.detail_of(error)}; "
+                    f"{self.dispatcher.count_text(missing)}; reading goes on behind")
+            return False
+        if view.metadata_flags & METADATA_BATCH:
+            self.find_places(view)
+        return self.view is not None
+
+    cdef int find_places(self, EntryView view) except -1:
+        cdef uint32_t at = 0
+        cdef uint32_t walked = 0
+        cdef uint32_t index
+        cdef uint32_t number
+        cdef int status = STATUS_OK
+        if self.items == NULL:
+            status = message_place(view, self.view_index, &at, &walked)
+            self.view_at = at
+        else:
+            for number in range(self.item_at, self.view_end):
+                index = self.items[number].index
+                if index < walked:
+                    at = walked = 0
+                status = message_place(view, index, &at, &walked)
+                if status != STATUS_OK:
+                    break
+                self.items[number].at = at
+        if status != STATUS_OK:
+            self.drop_view()
+            self.dispatcher.lose_rest(view, walked, status)
+        return 0
+
+    cdef list claim_rest(self, EntryView view):
+        cdef uint32_t number
+        cdef uint32_t index
+        cdef int count = 0
+        cdef list claimed = []
+        try:
+            for number in range(self.item_at if self.items != NULL else self.view_index,
+                                self.view_end):
+                index = self.items[number].index if self.items != NULL else number
+                if self.view_filtered:
+                    count = self.dispatcher.claim(self, view, index)
+                if count >= 0:
+                    claimed.append((index, count))
+        except BaseException:
+            for index, count in claimed:
+                self.dispatcher.unclaim(self, view, index)
+            raise
+        return claimed
+
+    cdef int claim_stored(self, EntryView view) except -2:
+        cdef list claimed = self.claim_rest(view)
+        return max([count for _, count in claimed]) if claimed else <int>CLAIM_STALE
+
+    cdef bint undecrypted(self, EntryView view) except -1:
+        cdef int action = self.dispatcher.failure_action(self)
+        cdef list claimed
+        if action == CRYPTO_CONSUME:
+            # One message, however many it holds.
+            view.metadata_flags &= ~<uint32_t>METADATA_BATCH
+            self.dispatcher.tell_undecrypted(view, action)
+            return True
+        claimed = self.claim_rest(view)
+        self.drop_view()
+        if claimed:                      # else it was acknowledged meanwhile
+            self.dispatcher.tell_undecrypted(view, action)
+        if action == CRYPTO_DISCARD:
+            for index, _ in claimed:
+                self.dispatcher.discard(view, index)
+        return False
+
+
+cdef str place_of(EntryView view):
+    return f"entry {view.entry_id} of ledger {view.ledger_id}"

@@ -3,7 +3,7 @@
 
 from cpython.list cimport PyList_GET_ITEM
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport UINT32_MAX, uint32_t, uint64_t
+from libc.stdint cimport UINT32_MAX, UINT64_MAX, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsarx import errors
@@ -19,7 +19,7 @@ from pulsarx._core.single_metadata cimport METADATA_BATCH
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.message.chunked_message cimport Chunk, ChunkedMessage
 from pulsarx._pycore.message.entry_view cimport (
-    EntryContext, EntryView, entry_view_chunked, entry_view_new, entry_view_share,
+    ENTRY_PLAIN, EntryContext, EntryView, entry_view_chunked, entry_view_new, entry_view_share,
 )
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_DAMAGE, READ_NOTHING
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
@@ -519,6 +519,8 @@ cdef class SharedDispatcher(PendingDispatcher):
         cdef Slice slice
         cdef CursorState* state = &self.core.tracker.c_state
         cdef LedgerAcks* acks = cursor_state_find(state, ledger_id)
+        if view.encryption != ENTRY_PLAIN:
+            room = UINT64_MAX    # as a whole: where its messages are is not known here
         self.last_tag += 1
         tag = self.last_tag
         memset(&slice, 0, sizeof(slice))
@@ -595,6 +597,8 @@ cdef class SharedDispatcher(PendingDispatcher):
         while ack != NULL and ledger_id == of_ledger and message < end and self.item_count < room:
             if not self.find_again(receiver.context, ledger_id, message):
                 break
+            if self.again_view.encryption != ENTRY_PLAIN:
+                room = UINT64_MAX
             self.enqueue(receiver, ledger_id, message, ack, ack.key_hash, self.last_tag)
             self.add_item(self.again_at, self.again_index)
             message += 1

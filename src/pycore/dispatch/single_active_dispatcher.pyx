@@ -497,7 +497,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef bint is_ready(self, EntrySink receiver) except -1:
         while True:
             if receiver.view is None or receiver.view_generation != self.generation:
-                if not self.supply(receiver):
+                if not receiver.fill():
                     return False
             if self.core.ttl_ms and self.core.is_expired(receiver.view.publish_time_ms):
                 self.expire_view(receiver.view)

@@ -28,8 +28,8 @@ from pulsarx._core.limits cimport ENTRY_FRAME_SIZE, ENTRY_SIZE_MAX
 from pulsarx._core.message_metadata cimport EntryParts, entry_count_holds, entry_decode
 from pulsarx._core.proto_field cimport proto_field_skip, proto_field_tag
 from pulsarx._core.single_metadata cimport (
-    METADATA_BATCH, METADATA_COMPACTED_OUT, METADATA_MARKER, METADATA_NULL_VALUE,
-    METADATA_PARTITION_KEY, METADATA_SEQUENCE_ID, SingleMetadata,
+    METADATA_BATCH, METADATA_COMPACTED_OUT, METADATA_ENCRYPTED, METADATA_MARKER,
+    METADATA_NULL_VALUE, METADATA_PARTITION_KEY, METADATA_SEQUENCE_ID, SingleMetadata,
     single_metadata_decode,
 )
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK, STATUS_TOO_LARGE
@@ -41,7 +41,6 @@ cdef enum:
     TAG_PARTITION_KEY = 0x12             # of SingleMessageMetadata
     TAG_PAYLOAD_SIZE = 0x18
     TAG_UNCOMPRESSED_SIZE = 0x48         # of MessageMetadata: field 9
-    TAG_ENCRYPTION_KEYS = 0x6A           # field 13
     KEYS_AHEAD = 64                      # whose memory is fetched together
     TAKEN_OUT_SIZE = 8                   # of a message that is taken out, with its size
     VARINT_ROOM = 16
@@ -219,22 +218,18 @@ cdef class KeyCompaction:
     cdef int look_into(self, LedgerReader reader, EntryParts* parts) except -1:
         """Fill `messages`; an EntryKind."""
         cdef int status = entry_decode(reader.c_entry, reader.c_frame.entry_size, False, parts)
-        cdef bint is_encrypted = False
         cdef bint is_batch
         cdef uint32_t count
         self.plain = None
         self.message_count = 0
         if status == STATUS_OK and not entry_count_holds(parts, reader.c_frame.message_count):
             status = STATUS_CORRUPT
-        if status == STATUS_OK:
-            status = is_encrypted_decode(parts.encoded_metadata, parts.encoded_metadata_size,
-                                         &is_encrypted)
         if status != STATUS_OK:
             return KIND_WHOLE
         if parts.metadata.flags & METADATA_MARKER:
             return KIND_NOTHING
         is_batch = parts.metadata.flags & METADATA_BATCH != 0
-        if is_batch and is_encrypted:
+        if is_batch and parts.metadata.flags & METADATA_ENCRYPTED:
             return KIND_WHOLE
         count = reader.c_frame.message_count
         self.reserve_messages(count)
@@ -516,24 +511,6 @@ cdef int metadata_write(const uint8_t* data, uint32_t size, uint32_t uncompresse
         else:
             byte_writer_bytes(&writer, start, reader.at - start)
     written[0] = <uint32_t>(writer.at - room)
-    return STATUS_OK
-
-
-cdef int is_encrypted_decode(const uint8_t* data, uint32_t size,
-                             bint* is_encrypted) noexcept nogil:
-    """Whether a MessageMetadata says that the entry is encrypted."""
-    cdef ByteReader reader
-    cdef uint32_t tag = 0
-    cdef int status
-    is_encrypted[0] = False
-    byte_reader_start(&reader, data, size)
-    while reader.at < reader.end:
-        status = proto_field_tag(&reader, &tag)
-        if status == STATUS_OK:
-            status = proto_field_skip(&reader, tag)
-        if status != STATUS_OK:
-            return status
-        is_encrypted[0] |= tag == TAG_ENCRYPTION_KEYS
     return STATUS_OK
 
 

@@ -30,6 +30,7 @@ cdef class ChunkedMessage:
     cdef uint32_t chunk_count            # chunks that belong to it
     cdef uint32_t chunked_size           # bytes of all of them, as their metadata claim
     cdef uint64_t size                   # bytes of those that are there
+    cdef bint encrypted                  # at least one of them is
     cdef int64_t touched_ms              # when the newest chunk was read
     # the newest chunk's entry; of a whole message the last one's, whose metadata are the message's
     cdef EntryFrame frame
@@ -57,6 +58,13 @@ cdef class ChunkedMessage:
     cdef bytes join(self)
     """The payloads of all chunks, copied into one. CorruptDataError: they are not as long as their
     metadata claim."""
+
+    cdef int check_size(self, uint64_t size) except -1
+    """CorruptDataError: the payloads of all chunks, which have so many bytes, are not as long as
+    their metadata claim."""
+
+    cdef bytes stored(self)
+    """As join, of payloads that are encrypted, and may be of any length."""
 
 
 cdef ChunkedMessage chunked_message_new(bytes uuid, uint32_t chunk_count, uint32_t chunked_size)

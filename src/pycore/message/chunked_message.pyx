@@ -9,6 +9,7 @@ from libc.string cimport memcpy
 from pulsarx import errors
 from pulsarx._core.entry_frame cimport EntryFrame
 from pulsarx._core.message_metadata cimport EntryParts
+from pulsarx._core.single_metadata cimport METADATA_ENCRYPTED
 
 cdef enum:
     FIRST_CHUNKS = 8
@@ -43,21 +44,29 @@ cdef class ChunkedMessage:
         self.chunks[self.count].entry_size = frame.entry_size
         self.count += 1
         self.size += parts.payload_size
+        self.encrypted |= parts.metadata.flags & METADATA_ENCRYPTED != 0
         self.frame = frame[0]
         self.c_entry = entry
         self.pin = pin
         return 0
 
     cdef bytes join(self):
+        self.check_size(self.size)
+        return self.stored()
+
+    cdef int check_size(self, uint64_t size) except -1:
+        cdef Chunk* last = &self.chunks[self.count - 1]
+        if size != self.chunked_size:
+            raise errors.CorruptDataError(
+                f"put together the {self.count} chunks of entry {self.frame.entry_id} of ledger "
+                f"{last.ledger_id}: they hold {size} bytes, and total_chunk_msg_size is "
+                f"{self.chunked_size}")
+        return 0
+
+    cdef bytes stored(self):
         cdef bytes joined
         cdef uint8_t* at
         cdef uint32_t number
-        cdef Chunk* last = &self.chunks[self.count - 1]
-        if self.size != self.chunked_size:
-            raise errors.CorruptDataError(
-                f"put together the {self.count} chunks of entry {self.frame.entry_id} of ledger "
-                f"{last.ledger_id}: they hold {self.size} bytes, and total_chunk_msg_size is "
-                f"{self.chunked_size}")
         joined = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>self.size)
         at = <uint8_t*>PyBytes_AS_STRING(joined)
         with nogil:

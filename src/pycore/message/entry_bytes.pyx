@@ -17,7 +17,7 @@ from pulsarx._core.sticky_key cimport sticky_key_of_entry
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.message.chunked_message cimport ChunkedMessage, chunked_message_new
 from pulsarx._pycore.message.entry_view cimport (
-    EntryContext, EntryView, entry_view_chunked, entry_view_join, entry_view_new,
+    ENTRY_PLAIN, EntryContext, EntryView, entry_view_chunked, entry_view_join, entry_view_new,
 )
 from pulsarx._pycore.message.message cimport REDELIVERY_SHIFT, Message, message_new
 from pulsarx._pycore.message.message_id cimport MessageId, message_id_new
@@ -126,11 +126,15 @@ def entry_messages(EntryContext context not None, uint64_t ledger_id, uint64_t e
         if chunked is None:
             return found, taken_out
         view = entry_view_chunked(chunked, context)
+        if view.encryption != ENTRY_PLAIN:
+            refuse_encrypted(ledger_id, entry_id)
         entry_view_join(view, decompressed_size_max)
         return [message_new(view, view.c_payload, view.payload_size, -1, 0,
                             view.metadata_flags | (count << REDELIVERY_SHIFT))], taken_out
     view = entry_view_new(entry, context, ledger_id, &frame,
                           <const uint8_t*>PyBytes_AS_STRING(entry), decompressed_size_max)
+    if view.encryption != ENTRY_PLAIN:
+        refuse_encrypted(ledger_id, entry_id)
     if view.metadata_flags & METADATA_BATCH == 0:
         return [message_new(view, view.c_payload, view.payload_size, -1, 0,
                             view.metadata_flags | (count << REDELIVERY_SHIFT))], taken_out
@@ -150,6 +154,12 @@ def entry_messages(EntryContext context not None, uint64_t ledger_id, uint64_t e
                                  each.encoded_metadata_size,
                                  each.flags | (count << REDELIVERY_SHIFT)))
     return found, taken_out
+
+
+cdef int refuse_encrypted(uint64_t ledger_id, uint64_t entry_id) except -1:
+    raise errors.UnreadableEntryError(
+        f"entry {entry_id} of ledger {ledger_id} is encrypted, and decrypting is not supported yet "
+        "over a connection")
 
 
 cdef bint is_chunk(const EntryParts* parts) noexcept:

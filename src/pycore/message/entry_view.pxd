@@ -19,11 +19,21 @@ cdef enum Decoding:
     DECODING_MESSAGE             # schema.decode_message(message)
 
 
+cdef enum EntryEncryption:
+    ENTRY_PLAIN                  # it never was encrypted
+    ENTRY_SEALED                 # to be decrypted for the consumer that gets it
+    ENTRY_OPENED                 # its payload is decrypted
+    ENTRY_UNREADABLE             # it could not be decrypted: its payload is as it is stored
+
+
 cdef class EntryContext:
     """The shared part of all entries of one consumer."""
     cdef readonly str topic_name
     cdef readonly object schema
     cdef object decompress               # (kind, data, uncompressed size, limit) -> bytes
+    # of the consumer: decrypt(metadata, payload) -> bytes, or CryptoError, and failure_action,
+    # a ConsumerCryptoFailureAction. None: it decrypts nothing, and what is encrypted is not for it
+    cdef readonly object decryption
     # the topic's LedgerTail: tells messages of one topic from another's
     cdef readonly object topic
     cdef readonly int partition          # of that topic; part of each message id
@@ -54,8 +64,10 @@ cdef class EntryView:
     cdef uint32_t message_count
     cdef uint32_t entry_flags            # EntryFlags
     cdef uint32_t metadata_flags         # MetadataFlags of the entry's own metadata
+    cdef EntryEncryption encryption
     # the message whose last chunk the entry is; it has no payload before it is joined. Else None
     cdef ChunkedMessage chunked
+    cdef str undecrypted_why             # of ENTRY_UNREADABLE
     # What value() gave, which a message has no room for. Behind what receiving touches.
     cdef dict decoded
 
@@ -63,8 +75,8 @@ cdef class EntryView:
 cdef EntryView entry_view_new(object pin, EntryContext context, uint64_t ledger_id,
                               const EntryFrame* frame,
                               const uint8_t* entry, uint32_t decompressed_size_max)
-"""Take a verified entry apart (and decompress it); CorruptDataError names ledger and entry when it
-is no entry."""
+"""Take a verified entry apart (and decompress it, unless it is sealed: see entry_view_decrypt);
+CorruptDataError names ledger and entry when it is no entry."""
 
 
 cdef EntryView entry_view_chunked(ChunkedMessage chunked, EntryContext context)
@@ -73,8 +85,13 @@ before it is handed out."""
 
 
 cdef int entry_view_join(EntryView view, uint32_t decompressed_size_max) except -1
-"""Put the payload of a chunked message together, unless that was done. CorruptDataError: it is
-none."""
+"""Put the payload of a chunked message together, unless that was done; its chunks are decrypted
+before, and where that cannot be it is ENTRY_UNREADABLE. CorruptDataError: it is none."""
+
+
+cdef bint entry_view_decrypt(EntryView view, uint32_t decompressed_size_max) except -1
+"""Decrypt and decompress a sealed entry as its context says, in place; True: its messages can be
+read. False: it is ENTRY_UNREADABLE. CorruptDataError: it does not decompress. Not of chunks."""
 
 
 cdef EntryView entry_view_packed(object pin, EntryContext context, const EntryFrame* frame,
@@ -90,7 +107,7 @@ cdef int entry_view_unpack(EntryView view, uint32_t decompressed_size_max) excep
 
 
 cdef EntryView entry_view_share(EntryView view, EntryContext context)
-"""The same entry for another consumer."""
+"""The same entry for another consumer; sealed again, if it was."""
 
 
 cdef uint64_t entry_view_offset(EntryView view) noexcept

@@ -4,11 +4,13 @@
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
+from pulsarx import errors
 from pulsarx._core.entry_frame cimport ENTRY_COMPRESSED, EntryFrame
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
 from pulsarx._core.message_metadata cimport EntryParts, entry_count_holds, entry_decode
+from pulsarx._core.single_metadata cimport METADATA_ENCRYPTED
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK
-from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
+from pulsarx._pycore.message.chunked_message cimport Chunk, ChunkedMessage
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 
@@ -17,9 +19,11 @@ cdef class EntryContext:
     """The shared part of all entries of one consumer."""
 
     def __init__(self, str topic_name, object schema, object topic, object decompress,
-                 object schemas=None):
+                 object schemas=None, object decryption=None):
         """schema: with decode, and decoding that says what else it has. schemas: gives what the
-        topic knows of a version; called in the thread that asks for a value."""
+        topic knows of a version; called in the thread that asks for a value. decryption: see the
+        pxd."""
+        self.decryption = decryption
         self.schemas = schemas
         self.decoders = {}
         self.decompress = decompress
@@ -83,6 +87,7 @@ cdef inline EntryView view_of_parts(object pin, EntryContext context, uint64_t l
     view.message_count = frame.message_count
     view.entry_flags = frame.flags
     view.metadata_flags = parts.metadata.flags
+    view.encryption = ENTRY_SEALED if parts.metadata.flags & METADATA_ENCRYPTED else ENTRY_PLAIN
     view.c_entry = entry
     view.entry_size = frame.entry_size
     view.c_encoded_metadata = parts.encoded_metadata
@@ -102,7 +107,7 @@ cdef EntryView entry_view_new(object pin, EntryContext context, uint64_t ledger_
     view = view_of_parts(pin, context, ledger_id, frame, entry, &parts)
     view.c_payload = parts.payload
     view.payload_size = parts.payload_size
-    if parts.metadata.compression != 0:
+    if parts.metadata.compression != 0 and view.encryption == ENTRY_PLAIN:
         entry_view_decompress(view, parts.payload[:parts.payload_size], &parts,
                               decompressed_size_max)
     return view
@@ -128,7 +133,8 @@ cdef EntryView entry_view_packed(object pin, EntryContext context, const EntryFr
 cdef int entry_view_unpack(EntryView view, uint32_t decompressed_size_max) except -1:
     cdef EntryParts parts
     cdef int status
-    if view.plain is not None or view.entry_flags & ENTRY_COMPRESSED == 0:
+    if view.plain is not None or view.entry_flags & ENTRY_COMPRESSED == 0 or (
+            view.encryption != ENTRY_PLAIN):
         return 0
     status = entry_decode(view.c_entry, view.entry_size, False, &parts)
     if status != STATUS_OK:
@@ -146,6 +152,8 @@ cdef EntryView entry_view_chunked(ChunkedMessage chunked, EntryContext context):
         refuse_entry(status, &chunked.frame, ledger_id)
     view = view_of_parts(chunked.pin, context, ledger_id, &chunked.frame, chunked.c_entry, &parts)
     view.chunked = chunked
+    if chunked.encrypted:
+        view.encryption = ENTRY_SEALED
     return view
 
 
@@ -154,11 +162,72 @@ cdef int entry_view_join(EntryView view, uint32_t decompressed_size_max) except 
     cdef bytes joined
     if view.plain is not None:
         return 0
-    joined = view.chunked.join()
+    if view.encryption == ENTRY_SEALED:
+        joined = decrypted_chunks(view)
+        if joined is None:
+            return set_plain(view, view.chunked.stored())
+        view.chunked.check_size(len(joined))
+    else:
+        joined = view.chunked.join()
     entry_decode(view.c_entry, view.entry_size, False, &parts)
     if parts.metadata.compression != 0:
-        return entry_view_decompress(view, joined, &parts, decompressed_size_max)
-    return set_plain(view, joined)
+        entry_view_decompress(view, joined, &parts, decompressed_size_max)
+    else:
+        set_plain(view, joined)
+    if view.encryption == ENTRY_SEALED:
+        view.encryption = ENTRY_OPENED
+    return 0
+
+
+cdef bint entry_view_decrypt(EntryView view, uint32_t decompressed_size_max) except -1:
+    cdef EntryParts parts
+    cdef bytes plain
+    if view.encryption != ENTRY_SEALED:
+        return view.encryption != ENTRY_UNREADABLE
+    plain = decrypted(view, view.c_entry, view.entry_size, &parts)
+    if plain is None:
+        return False
+    if parts.metadata.compression != 0:
+        entry_view_decompress(view, plain, &parts, decompressed_size_max)
+    else:
+        set_plain(view, plain)
+    view.encryption = ENTRY_OPENED
+    return True
+
+
+cdef bytes decrypted(EntryView view, const uint8_t* entry, uint32_t size, EntryParts* parts):
+    """The payload of an entry of the view, which was taken apart before; None: it is
+    ENTRY_UNREADABLE."""
+    entry_decode(entry, size, False, parts)
+    if parts.metadata.flags & METADATA_ENCRYPTED == 0:
+        return parts.payload[:parts.payload_size]        # a chunk
+    if view.context.decryption is None:
+        view.undecrypted_why = "this consumer has no crypto_key_reader"
+    else:
+        try:
+            return view.context.decryption.decrypt(
+                parts.encoded_metadata[:parts.encoded_metadata_size],
+                parts.payload[:parts.payload_size])
+        except errors.CryptoError as error:
+            view.undecrypted_why = errors.detail_of(error)
+    view.encryption = ENTRY_UNREADABLE
+    return None
+
+
+cdef bytes decrypted_chunks(EntryView view):
+    """The payloads of all chunks, one after the other; None: it is ENTRY_UNREADABLE."""
+    cdef EntryParts parts
+    cdef Chunk* chunk
+    cdef bytes plain
+    cdef uint32_t number
+    cdef list found = []
+    for number in range(view.chunked.count):
+        chunk = &view.chunked.chunks[number]
+        plain = decrypted(view, chunk.entry, chunk.entry_size, &parts)
+        if plain is None:
+            return None
+        found.append(plain)
+    return b"".join(found)
 
 
 cdef int entry_view_decompress(EntryView view, bytes packed, EntryParts* parts,
@@ -198,4 +267,18 @@ cdef EntryView entry_view_share(EntryView view, EntryContext context):
     shared.entry_flags = view.entry_flags
     shared.metadata_flags = view.metadata_flags
     shared.chunked = view.chunked
+    if view.encryption != ENTRY_PLAIN:
+        seal(shared)
     return shared
+
+
+cdef int seal(EntryView view) except -1:
+    """What one consumer decrypted is not the other's."""
+    cdef EntryParts parts
+    entry_decode(view.c_entry, view.entry_size, False, &parts)
+    view.plain = None
+    view.c_payload = parts.payload
+    view.payload_size = parts.payload_size
+    view.metadata_flags = parts.metadata.flags
+    view.encryption = ENTRY_SEALED
+    return 0

@@ -4,7 +4,7 @@ the ledger's mapping until they are asked for.
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 
-from pulsarx._pycore.message.entry_view cimport EntryView
+from pulsarx._pycore.message.entry_view cimport ENTRY_UNREADABLE, EntryView
 
 cdef enum:
     REDELIVERY_SHIFT = 16        # Message.flags holds the redelivery count above the others
@@ -36,6 +36,14 @@ cdef inline uint64_t message_ordinal(Message message) noexcept:
     """Which message of its ledger it is."""
     return message.entry.first_message + <uint32_t>(
         message.batch_index if message.batch_index > 0 else 0)
+
+
+cdef inline uint64_t message_extent(Message message) noexcept:
+    """How many messages of its ledger it stands for: more than one where a batch that could not be
+    decrypted was delivered as it is stored."""
+    if message.entry.encryption == ENTRY_UNREADABLE:
+        return message.entry.message_count
+    return 1
 
 
 cdef object message_id_of(Message self)

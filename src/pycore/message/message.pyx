@@ -17,7 +17,8 @@ from pulsarx._core.single_metadata cimport (
 )
 from pulsarx._core.status cimport STATUS_END, STATUS_OK
 from pulsarx._pycore.message.entry_view cimport (
-    DECODING_BYTES, DECODING_PAYLOAD, DECODING_UNKNOWN, DECODING_VERSION, Decoding, EntryContext,
+    DECODING_BYTES, DECODING_PAYLOAD, DECODING_UNKNOWN, DECODING_VERSION, ENTRY_PLAIN,
+    ENTRY_UNREADABLE, Decoding, EntryContext,
 )
 from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
 from pulsarx._pycore.message.message_id cimport (
@@ -168,9 +169,15 @@ cdef class Message:
         message_metadata(self, &single)
         return single.sequence_id
 
-    def encryption_context(self) -> None:
-        """None: messages are not encrypted in this version."""
-        return None
+    def encryption_context(self):
+        """How its producer encrypted it; None: not at all."""
+        if self.entry.encryption == ENTRY_PLAIN:
+            return None
+        from pulsarx._pycore.message.encryption_context import EncryptionContext
+
+        return EncryptionContext(
+            self.entry.c_encoded_metadata[:self.entry.encoded_metadata_size],
+            self.entry.encryption == ENTRY_UNREADABLE)
 
     @classmethod
     def __class_getitem__(cls, _):

@@ -10,7 +10,10 @@ from pulsarx._pycore.message.message cimport Message
 cdef Message message_at(LedgerReader reader, EntryContext context, uint64_t ledger_id,
                         uint64_t message, uint32_t redelivery_count,
                         uint32_t decompressed_size_max)
-"""None: it is gone or cannot be read. The reader is moved."""
+"""None: it is gone, or cannot be read or decrypted. The reader is moved."""
+
+cdef Message message_in(EntryView view, uint32_t index, uint32_t redelivery_count)
+"""One message of an entry that is not sealed. None: it cannot be read."""
 
 cdef Message chunked_message_at(ChunkedMessage chunked, EntryContext context,
                                 uint32_t redelivery_count, uint32_t decompressed_size_max)

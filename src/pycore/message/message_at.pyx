@@ -9,7 +9,8 @@ from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_COMPACTED_OU
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
 from pulsarx._pycore.message.entry_view cimport (
-    EntryContext, EntryView, entry_view_chunked, entry_view_join, entry_view_new,
+    ENTRY_UNREADABLE, EntryContext, EntryView, entry_view_chunked, entry_view_decrypt,
+    entry_view_join, entry_view_new,
 )
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_ENTRY
 from pulsarx._pycore.message.message cimport REDELIVERY_SHIFT, Message, message_new
@@ -18,22 +19,26 @@ from pulsarx._pycore.message.message cimport REDELIVERY_SHIFT, Message, message_
 cdef Message message_at(LedgerReader reader, EntryContext context, uint64_t ledger_id,
                         uint64_t message, uint32_t redelivery_count,
                         uint32_t decompressed_size_max):
-    cdef BatchMessage found
     cdef EntryView view
-    cdef uint32_t at = 0
-    cdef uint32_t walked = 0
-    cdef uint32_t index
     if reader.read_message(ledger_id, message) != READ_ENTRY:
         return None
     try:
         view = entry_view_new(reader.span.file, context, ledger_id, &reader.c_frame,
                               reader.c_entry, decompressed_size_max)
+        if not entry_view_decrypt(view, decompressed_size_max):
+            return None
     except errors.CorruptDataError:
         return None
+    return message_in(view, <uint32_t>(message - view.first_message), redelivery_count)
+
+
+cdef Message message_in(EntryView view, uint32_t index, uint32_t redelivery_count):
+    cdef BatchMessage found
+    cdef uint32_t at = 0
+    cdef uint32_t walked = 0
     if view.metadata_flags & METADATA_BATCH == 0:
         return message_new(view, view.c_payload, view.payload_size, -1, 0,
                            view.metadata_flags | (redelivery_count << REDELIVERY_SHIFT))
-    index = <uint32_t>(message - view.first_message)
     if message_place(view, index, &at, &walked) != STATUS_OK or (
             batch_decode_next(view.c_payload, view.payload_size, &at, &found) != STATUS_OK) or (
             found.flags & METADATA_COMPACTED_OUT):
@@ -49,6 +54,8 @@ cdef Message chunked_message_at(ChunkedMessage chunked, EntryContext context,
     try:
         view = entry_view_chunked(chunked, context)
         entry_view_join(view, decompressed_size_max)
+        if view.encryption == ENTRY_UNREADABLE:
+            return None
     except errors.CorruptDataError:
         return None
     return message_new(view, view.c_payload, view.payload_size, -1, 0,

@@ -42,6 +42,7 @@ cdef class Batcher:
     cdef object schema
     cdef bytes schema_version            # its version on the topic, in every entry; None: none
     cdef object compress                 # (kind, bytes) -> bytes
+    cdef object encrypt                  # bytes -> (metadata fields, bytes); None: all is plain
     cdef Timer timer                     # of the open batch's deadline; None: not armed
     cdef BatchDue batch_due_call
     cdef object failure                  # of a batch no send waited for; raised by the next flush

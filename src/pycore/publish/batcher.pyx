@@ -18,8 +18,8 @@ from pulsarx._core.batch_encode cimport (
 from pulsarx._core.entry_frame cimport ENTRY_CHUNK, ENTRY_COMPRESSED, EntryFrame
 from pulsarx._core.message_metadata cimport MessageMetadata, message_metadata_size
 from pulsarx._core.single_metadata cimport (
-    METADATA_DELIVER_AT, METADATA_SCHEMA_VERSION, METADATA_SEQUENCE_ID, METADATA_UUID,
-    SingleMetadata,
+    METADATA_DELIVER_AT, METADATA_ENCRYPTED, METADATA_SCHEMA_VERSION, METADATA_SEQUENCE_ID,
+    METADATA_UUID, SingleMetadata,
 )
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.sticky_key cimport sticky_key_of_entry
@@ -279,7 +279,7 @@ cdef class Batcher:
         self.fill_envelope(&envelope, batch.publish_ms)
         self.entry_count += 1
         try:
-            batch.encode(&envelope, self.compress, self.compression)
+            batch.encode(&envelope, self.compress, self.compression, self.encrypt)
             if batch.packed_size > self.message_size_max or (
                     batch.frame.entry_size > self.message_size_max + ENTRY_PADDING):
                 self.refuse_size(batch.frame.entry_size)
@@ -309,6 +309,7 @@ cdef class Batcher:
         cdef uint32_t entry_size
         cdef uint32_t size = single.payload_size
         cdef bytes packed
+        cdef bytes fields
         cdef list callbacks = None if callback is None else [(-1, callback)]
         cdef int status
         self.fill_envelope(&metadata, self.clock.now())
@@ -335,6 +336,11 @@ cdef class Batcher:
             if self.chunking and not self.fits_entry(&metadata, size):
                 self.publish_chunks(&metadata, payload, size, callbacks, receipt)
             else:
+                if self.encrypt is not None:
+                    fields, packed = self.encrypt(payload[:size])
+                    set_encryption(&metadata, fields)
+                    payload = <const uint8_t*>PyBytes_AS_STRING(packed)
+                    size = <uint32_t>PyBytes_GET_SIZE(packed)
                 status = batch_encode_single(&self.open.batch, &metadata, payload, size, &entry,
                                              &entry_size)
                 if status != STATUS_OK:
@@ -378,6 +384,9 @@ cdef class Batcher:
         cdef uint32_t most
         cdef uint32_t metadata_size
         cdef uint32_t part
+        cdef const uint8_t* piece
+        cdef bytes sealed
+        cdef bytes fields
         cdef int status
         cdef bytes uuid = self.name_utf8 + f"-{metadata.sequence_id}".encode()
         metadata.flags |= METADATA_UUID
@@ -402,12 +411,19 @@ cdef class Batcher:
             for number in range(count):
                 metadata.chunk_id = number
                 part = min(most, size - number * most)
+                piece = payload + <size_t>number * most
+                if self.encrypt is not None:
+                    fields, sealed = self.encrypt(piece[:part])
+                    set_encryption(metadata, fields)
+                    piece = <const uint8_t*>PyBytes_AS_STRING(sealed)
+                    part = <uint32_t>PyBytes_GET_SIZE(sealed)
                 with nogil:
-                    status = batch_encode_single(&self.open.batch, metadata,
-                                                 payload + <size_t>number * most, part, &entry,
+                    status = batch_encode_single(&self.open.batch, metadata, piece, part, &entry,
                                                  &entry_size)
                 if status != STATUS_OK:
                     raise_status(status, 0, f"encode a chunk of {part} bytes")
+                if entry_size > self.message_size_max + ENTRY_PADDING:
+                    self.refuse_size(entry_size)
                 fill_frame(&frame, metadata, entry_size)
                 if number + 1 < count:
                     chunk = Receipt.__new__(Receipt)
@@ -485,6 +501,11 @@ cdef class Batcher:
             envelope.flags = METADATA_SCHEMA_VERSION
             envelope.schema_version = <const uint8_t*>PyBytes_AS_STRING(self.schema_version)
             envelope.schema_version_size = <uint32_t>PyBytes_GET_SIZE(self.schema_version)
+
+    def encrypt_by(self, object encrypt not None) -> None:
+        """Encrypt what is sent from now on; called before anything is. encrypt: bytes -> (fields of
+        the metadata, bytes); what it raises is what the send fails with."""
+        self.encrypt = encrypt
 
     def encode_by(self, object schema not None, bint is_bytes, bytes version) -> None:
         """Encode what is sent from now on by a schema of this version on the topic, None for none.
@@ -873,6 +894,13 @@ cdef list with_first_chunk(list callbacks, Receipt first):
         wrapped.first = first
         found.append((index, wrapped))
     return found
+
+
+cdef inline void set_encryption(MessageMetadata* metadata, bytes fields) noexcept:
+    """The fields are to be kept until the metadata is encoded."""
+    metadata.flags |= METADATA_ENCRYPTED
+    metadata.encryption = <const uint8_t*>PyBytes_AS_STRING(fields)
+    metadata.encryption_size = <uint32_t>PyBytes_GET_SIZE(fields)
 
 
 cdef void fill_frame(EntryFrame* frame, const MessageMetadata* metadata,

@@ -15,8 +15,8 @@ from pulsarx._core.entry_frame cimport (
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
 from pulsarx._core.message_metadata cimport EntryParts, MessageMetadata
 from pulsarx._core.single_metadata cimport (
-    METADATA_HIGHEST_SEQUENCE, METADATA_ORDERING_KEY, METADATA_PARTITION_KEY, SingleMetadata,
-    single_metadata_decode,
+    METADATA_ENCRYPTED, METADATA_HIGHEST_SEQUENCE, METADATA_ORDERING_KEY,
+    METADATA_PARTITION_KEY, SingleMetadata, single_metadata_decode,
 )
 from pulsarx._core.status cimport STATUS_END, STATUS_OK
 from pulsarx._core.sticky_key cimport STICKY_NON_KEY, sticky_key_of_encoded
@@ -42,6 +42,7 @@ cdef class EntryIntake:
     cdef object compress
     cdef ProducerSequences sequences     # None: all is stored
     cdef object before_chunks            # called before the first chunk is stored; None: it was
+    cdef object before_encrypted         # as that, of the first encrypted entry
     cdef bint is_part                    # the entry that came last is a chunk, and not the last one
     cdef list ids                        # of the entry that came last
     cdef bint more_follow                # entries that belong to it, as batch_encode marks them
@@ -53,10 +54,12 @@ cdef class EntryIntake:
 
     def __init__(self, EntryPublisher publisher not None, decompress, compress,
                  uint32_t entry_size_max, uint32_t decompressed_size_max,
-                 before_chunks=None) -> None:
+                 before_chunks=None, before_encrypted=None) -> None:
         """decompress: (kind, data, uncompressed size, limit) -> bytes. compress: (kind, bytes) ->
-        bytes. before_chunks: called before the first chunk of a message is stored."""
+        bytes. before_chunks: called before the first chunk of a message is stored;
+        before_encrypted: before the first entry that is encrypted."""
         self.before_chunks = before_chunks
+        self.before_encrypted = before_encrypted
         self.compress = compress
         self.publisher = publisher
         self.decompress = decompress
@@ -90,6 +93,9 @@ cdef class EntryIntake:
             if self.before_chunks is not None:
                 control_plane.perform_whole(self.before_chunks, ())
                 self.before_chunks = None
+        if parts.metadata.flags & METADATA_ENCRYPTED and self.before_encrypted is not None:
+            control_plane.perform_whole(self.before_encrypted, ())
+            self.before_encrypted = None
         # From here on deduplication is neither turned on nor off.
         mutex_lock(&self.publisher.mutex)
         try:
@@ -209,6 +215,8 @@ cdef class EntryIntake:
         cdef uint32_t walked = 0
         cdef uint32_t hash
         cdef int status
+        if parts.metadata.flags & METADATA_ENCRYPTED:
+            return self.take_encrypted(parts)
         if parts.metadata.compression:
             plain = self.decompress(parts.metadata.compression, payload[:size],
                                     parts.metadata.uncompressed_size, self.decompressed_size_max)
@@ -251,6 +259,17 @@ cdef class EntryIntake:
             raise errors.CorruptDataError(
                 f"a batch that came over a connection holds {walked} messages; its metadata says "
                 f"{frame.message_count}")
+        return 0
+
+    cdef int take_encrypted(self, const EntryParts* parts) except -1:
+        """Nobody here can look into the batch: it counts as one, by the ids of its metadata, and is
+        dispatched by their key."""
+        cdef int64_t first = <int64_t>parts.metadata.sequence_id
+        cdef int64_t highest = <int64_t>parts.metadata.highest_sequence_id
+        self.plain = None
+        self.ids = [max(first, highest)]
+        # As in read_sequences: without the highest one nothing is known of those before it.
+        self.more_follow = highest == 0
         return 0
 
     def settle(self) -> None:

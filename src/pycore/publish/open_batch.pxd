@@ -23,15 +23,15 @@ cdef class OpenBatch:
     cdef int64_t reserved                # of the memory limit
     cdef int64_t publish_ms              # when it was begun
     cdef EntryFrame frame                # once encoded
-    cdef uint32_t packed_size            # once encoded: of the compressed payload; else 0
+    cdef uint32_t packed_size            # once encoded: of a compressed or encrypted payload
     cdef uint8_t* entry                  # once encoded: inside the buffer of batch; else NULL
 
-    cdef int encode(self, MessageMetadata* envelope, object compress,
-                    uint32_t compression) except -1
+    cdef int encode(self, MessageMetadata* envelope, object compress, uint32_t compression,
+                    object encrypt) except -1
     """Turn the messages into an entry, unless they are one. What raises leaves them as they were.
 
     envelope: producer name and publish time set. compress: (kind, bytes) -> bytes; compression: the
-    kind, 0 for none.
+    kind, 0 for none. encrypt: bytes -> (fields of the metadata, bytes); None: it stays plain.
     """
 
     cdef int fill_frame(self, const MessageMetadata* envelope, uint32_t entry_size) except -1

@@ -12,7 +12,7 @@ from pulsarx._core.batch_encode cimport (
 )
 from pulsarx._core.entry_frame cimport ENTRY_BATCH, ENTRY_COMPRESSED, ENTRY_MIXED_KEYS
 from pulsarx._core.message_metadata cimport MessageMetadata
-from pulsarx._core.single_metadata cimport METADATA_BATCH
+from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_ENCRYPTED
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.sticky_key cimport sticky_key_of_entry
 from pulsarx._pycore.ground.raise_status cimport raise_status
@@ -32,18 +32,24 @@ cdef class OpenBatch:
     def __lt__(self, OpenBatch other not None) -> bool:
         return self.batch.last_sequence_id < other.batch.last_sequence_id
 
-    cdef int encode(self, MessageMetadata* envelope, object compress,
-                    uint32_t compression) except -1:
+    cdef int encode(self, MessageMetadata* envelope, object compress, uint32_t compression,
+                    object encrypt) except -1:
         cdef const uint8_t* plain
         cdef uint8_t* entry = NULL
         cdef uint32_t size = 0
         cdef bytes packed
+        cdef bytes fields
         cdef int status
         if self.entry != NULL:
             return 0
-        if compression:
+        if compression or encrypt is not None:
             batch_encode_plain_payload(&self.batch, &plain, &size)
-            packed = compress(compression, plain[:size])
+            packed = compress(compression, plain[:size]) if compression else plain[:size]
+            if encrypt is not None:
+                fields, packed = encrypt(packed)
+                envelope.flags |= METADATA_ENCRYPTED
+                envelope.encryption = <const uint8_t*>PyBytes_AS_STRING(fields)
+                envelope.encryption_size = <uint32_t>PyBytes_GET_SIZE(fields)
             self.packed_size = <uint32_t>PyBytes_GET_SIZE(packed)
             envelope.compression = compression
             status = batch_encode_compressed(&self.batch, envelope,
@@ -64,7 +70,8 @@ cdef class OpenBatch:
         self.frame.publish_time_ms = self.publish_ms
         self.frame.flags = (ENTRY_BATCH if envelope.flags & METADATA_BATCH else 0) | (
             ENTRY_COMPRESSED if envelope.compression else 0) | (
-            ENTRY_MIXED_KEYS if self.batch.mixed_keys else 0)
+            ENTRY_MIXED_KEYS if self.batch.mixed_keys and not (
+                envelope.flags & METADATA_ENCRYPTED) else 0)
         self.frame.sticky_hash = sticky_key_of_entry(envelope)
         return 0
 

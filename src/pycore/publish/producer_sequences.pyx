@@ -7,7 +7,9 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.message_metadata cimport EntryParts, entry_decode
-from pulsarx._core.single_metadata cimport METADATA_BATCH, SingleMetadata, single_metadata_decode
+from pulsarx._core.single_metadata cimport (
+    METADATA_BATCH, METADATA_ENCRYPTED, SingleMetadata, single_metadata_decode,
+)
 from pulsarx._core.status cimport STATUS_END, STATUS_OK
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
 from pulsarx._pycore.ground.job_queue cimport JobQueue
@@ -160,17 +162,19 @@ cdef int note_entry(ProducerSequences known, EntryParts* parts, int64_t publish_
         return known.note_read(sequence_id, [sequence_id], highest != 0, publish_ms)
     if highest != 0:
         if known.seen is not None and highest < known.stored:
-            return known.note_read(highest, batch_sequence_ids(parts, decompress, limit), False,
-                                   publish_ms)
+            return known.note_read(highest, batch_sequence_ids(parts, decompress, limit) or [
+                sequence_id, highest], False, publish_ms)
         return known.note_read(max(highest, sequence_id), None, False, publish_ms)
     ids = batch_sequence_ids(parts, decompress, limit)
     if not ids:
-        return known.note_read(sequence_id, [sequence_id], False, publish_ms)
+        # Encrypted: of those before it nothing is known, so that none is taken for a duplicate.
+        return known.note_read(sequence_id, [sequence_id],
+                               parts.metadata.flags & METADATA_ENCRYPTED != 0, publish_ms)
     return known.note_read(max(ids), ids, ids[len(ids) - 1] == sequence_id, publish_ms)
 
 
 cdef list batch_sequence_ids(EntryParts* parts, decompress, uint32_t limit):
-    """Of the messages of a batch, in order; empty when it cannot be read."""
+    """Of the messages of a batch, in order; empty when it cannot be read, or is encrypted."""
     cdef BatchMessage each
     cdef SingleMetadata metadata
     cdef bytes plain
@@ -178,6 +182,8 @@ cdef list batch_sequence_ids(EntryParts* parts, decompress, uint32_t limit):
     cdef uint32_t size = parts.payload_size
     cdef uint32_t at = 0
     cdef list ids = []
+    if parts.metadata.flags & METADATA_ENCRYPTED:
+        return ids
     if parts.metadata.compression:
         try:
             plain = decompress(parts.metadata.compression, payload[:size],

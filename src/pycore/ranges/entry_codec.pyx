@@ -294,7 +294,8 @@ cdef list read_batch(bytes payload, uint32_t message_count):
 
 
 def decode_entry(bytes entry not None, bint verify=True, limit=UNCOMPRESSED_SIZE_MAX):
-    """Fields of the metadata, and `messages`: one dict each, decompressed.
+    """Fields of the metadata, and `messages`: one dict each, decompressed. An encrypted entry is
+    shown as one message, its payload as it is stored.
 
     limit: bytes after decompression.
     """
@@ -307,7 +308,7 @@ def decode_entry(bytes entry not None, bint verify=True, limit=UNCOMPRESSED_SIZE
                               &parts),
                  0, f"decode an entry of {len(entry)} bytes")
     payload = parts.payload[:parts.payload_size]
-    if metadata.compression:
+    if metadata.compression and not metadata.flags & METADATA_ENCRYPTED:
         from pulsarx.compression import decompress
 
         payload = decompress(metadata.compression, payload, metadata.uncompressed_size, limit)
@@ -315,7 +316,7 @@ def decode_entry(bytes entry not None, bint verify=True, limit=UNCOMPRESSED_SIZE
                         metadata.ordering_key, metadata.ordering_key_size, metadata.event_time_ms,
                         metadata.sequence_id)
     found["properties"] = read_properties(parts.encoded_metadata, parts.encoded_metadata_size, 4)
-    if metadata.flags & METADATA_BATCH:
+    if metadata.flags & METADATA_BATCH and not metadata.flags & METADATA_ENCRYPTED:
         found["messages"] = read_batch(payload, metadata.message_count)
     else:
         found["messages"] = [{**found, "payload": payload}]
@@ -326,6 +327,7 @@ def decode_entry(bytes entry not None, bint verify=True, limit=UNCOMPRESSED_SIZE
     found["schema_version"] = metadata.schema_version[:metadata.schema_version_size]
     found["message_count"] = metadata.message_count
     found["batch"] = bool(metadata.flags & METADATA_BATCH)
+    found["encrypted"] = bool(metadata.flags & METADATA_ENCRYPTED)
     found["chunk"] = bool(metadata.flags & METADATA_UUID)
     found["marker"] = bool(metadata.flags & METADATA_MARKER)
     found["compression"] = metadata.compression

@@ -11,7 +11,7 @@ from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.entry_frame cimport ENTRY_CHUNK, EntryFrame, entry_frame_span
 from pulsarx._core.ledger_read cimport LedgerRead, ledger_read_entry, ledger_read_frame
 from pulsarx._core.message_metadata cimport EntryParts, entry_count_holds, entry_decode
-from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_UUID
+from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_ENCRYPTED, METADATA_UUID
 from pulsarx._core.status cimport (
     STATUS_CORRUPT, STATUS_END, STATUS_NO_MEMORY, STATUS_OK, STATUS_TOO_LARGE, STATUS_UNSUPPORTED,
 )
@@ -27,6 +27,7 @@ cdef enum:
     # Beside the statuses:
     COMPRESSED = -1              # the payload has to be made plain first
     GAP = -2                     # the next entry begins behind the next message
+    ENCRYPTED = -3               # the entry cannot be read here
 
 
 cdef int step_to(RangeCursor* self, const EntryFrame* frame) noexcept nogil:
@@ -87,6 +88,8 @@ cdef int open_entry(RangeCursor* self, LedgerRead* read, EntryFrame* frame) noex
         return STATUS_CORRUPT
     if frame.flags & ENTRY_CHUNK or parts.metadata.flags & METADATA_UUID:
         return STATUS_UNSUPPORTED
+    if parts.metadata.flags & METADATA_ENCRYPTED:
+        return ENCRYPTED
     self.entry.payload = parts.payload
     self.entry.payload_size = parts.payload_size
     self.entry.metadata = parts.encoded_metadata
@@ -317,6 +320,10 @@ cdef class RangeReader:
                 f"read {self.what}: the entry at offset {self.cursor.offset} is a chunk of a "
                 "message; a range may begin or end inside one, so such messages are read by "
                 "consumers and readers, receive_arrow and read_arrow too")
+        if status == ENCRYPTED:
+            raise errors.OperationNotSupported(
+                f"read {self.what}: the entry at offset {self.cursor.offset} is encrypted; ranges "
+                "have no crypto_key_reader, consumers and readers have")
         if self.cursor.inside:
             raise_status(status, 0, f"read message {self.cursor.index} of entry "
                                     f"{self.cursor.entry.entry_id} of {self.what}")

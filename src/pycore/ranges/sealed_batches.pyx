@@ -20,8 +20,8 @@ from pulsarx._core.ledger_append cimport ledger_append_entry
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
 from pulsarx._core.message_metadata cimport EntryParts, MessageMetadata, entry_decode
 from pulsarx._core.single_metadata cimport (
-    METADATA_BATCH, METADATA_NULL_VALUE, METADATA_PARTITION_KEY, METADATA_SEQUENCE_ID,
-    METADATA_UUID, SingleMetadata,
+    METADATA_BATCH, METADATA_ENCRYPTED, METADATA_NULL_VALUE, METADATA_PARTITION_KEY,
+    METADATA_SEQUENCE_ID, METADATA_UUID, SingleMetadata,
 )
 from pulsarx._core.status cimport STATUS_LEDGER_FULL, STATUS_OK, STATUS_TOO_LARGE
 from pulsarx._core.sticky_key cimport sticky_key_of_entry
@@ -283,6 +283,9 @@ cdef class SealedBatches:
             raise_status(status, 0, f"take an entry of {size} bytes")
         if not parts.has_checksum:
             raise ValueError(f"an entry of {size} bytes has no checksum in front (0x0e01)")
+        if parts.metadata.flags & METADATA_ENCRYPTED:
+            raise errors.OperationNotSupported(
+                f"take an entry of {size} bytes that is encrypted; producers encrypt what is sent")
         self.store_open()
         memset(&frame, 0, sizeof(frame))
         frame.entry_size = <uint32_t>size

@@ -33,12 +33,6 @@ NEEDED: dict[type[Options], dict[str, Any]] = {
     ConsumerOptions: {"topic": "t", "subscription_name": "s"},
     ReaderOptions: {"topic": "t", "start_message_id": MessageId.earliest},
 }
-NOT_YET_VALUES: dict[tuple[str, str], Any] = {
-    ("create_producer", "encryption_key"): "k",
-    ("create_producer", "crypto_key_reader"): CryptoKeyReader("a", "b"),
-    ("subscribe", "crypto_key_reader"): CryptoKeyReader("a", "b"),
-    ("create_reader", "crypto_key_reader"): CryptoKeyReader("a", "b"),
-}
 
 
 def make(kind: type[Options], **arguments: Any) -> Any:
@@ -206,11 +200,23 @@ def test_a_later_change_of_the_properties_does_not_show() -> None:
     assert producer.properties == {"a": "b"}
 
 
-@pytest.mark.parametrize(("call", "name"), NOT_YET)
-def test_what_is_not_there_yet_is_said(call: str, name: str) -> None:
-    kind = next(kind for kind in NEEDED if call == kind.CALL)
-    with pytest.raises(errors.OperationNotSupported, match=f"{name}=.*is not supported yet"):
-        make(kind, **{name: NOT_YET_VALUES[call, name]})
+def test_what_is_not_there_yet_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(NOT_YET, ("subscribe", "priority_level"), ((0,), "having priorities"))
+    make(ConsumerOptions, priority_level=0)
+    with pytest.raises(
+        errors.OperationNotSupported,
+        match=r"subscribe\(priority_level=1\): having priorities is not supported yet",
+    ):
+        make(ConsumerOptions, priority_level=1)
+
+
+def test_a_key_to_encrypt_with_needs_a_reader() -> None:
+    reader = CryptoKeyReader("a", "b")
+    assert make(ProducerOptions, encryption_key="k", crypto_key_reader=reader).encrypts
+    assert not make(ProducerOptions, crypto_key_reader=reader).encrypts
+    assert not make(ProducerOptions, encryption_key="", crypto_key_reader=reader).encrypts
+    with pytest.raises(errors.InvalidConfiguration, match="encryption_key='k'"):
+        make(ProducerOptions, encryption_key="k")
 
 
 @pytest.mark.parametrize("topic", [[], ["a", 1], ("a", "b"), [b"a"]])

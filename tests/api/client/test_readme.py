@@ -28,7 +28,7 @@ WITH_EFFECT = {
         "batching_max_allowed_size_in_bytes batching_max_publish_delay_ms batching_type "
         "max_pending_messages_across_partitions message_routing_mode message_router "
         "lazy_start_partitioned_producers hashing_scheme access_mode send_timeout_millis "
-        "interceptors chunking_enabled"
+        "interceptors chunking_enabled encryption_key crypto_key_reader"
     ),
     "subscribe": (
         "topic pattern_auto_discovery_period regex_subscription_mode subscription_name schema "
@@ -39,10 +39,12 @@ WITH_EFFECT = {
         "nack_backoff ack_timeout_backoff ack_timeout_tick_ms priority_level subscription_mode "
         "consumer_event_listener interceptors max_pending_chunked_message "
         "auto_ack_oldest_chunked_message_on_queue_full "
-        "expire_time_of_incomplete_chunked_message_ms is_read_compacted"
+        "expire_time_of_incomplete_chunked_message_ms is_read_compacted crypto_key_reader "
+        "crypto_failure_action"
     ),
     "create_reader": (
-        "topic start_message_id schema start_message_id_inclusive reader_listener is_read_compacted"
+        "topic start_message_id schema start_message_id_inclusive reader_listener "
+        "is_read_compacted crypto_key_reader crypto_failure_action"
     ),
 }
 

@@ -101,6 +101,12 @@ def hold_chunks(topic: str) -> Operation:
     return {"op": "hold_chunks", "topic": topic}
 
 
+def hold_encrypted(topic: str) -> Operation:
+    """Encrypted entries are about to be stored: versions that do not know them must not read the
+    topic."""
+    return {"op": "hold_encrypted", "topic": topic}
+
+
 def add_ledger(topic: str, ledger_id: int, uuid: str, slot: int) -> Operation:
     """An open ledger, behind the others. slot: of its end among the published ends."""
     return {

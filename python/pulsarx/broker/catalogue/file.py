@@ -30,7 +30,7 @@ FORMAT_VERSION = 1
 # messages in chunks or are compacted, with non-persistent topics, which others would open as
 # persistent ones, or with events to be told, is of version 4. A commit needs no such number, for an
 # operation that is not known is refused.
-_VERSIONS_KNOWN = {COMMIT: ("1",), CHECKPOINT: ("1", "2", "3", "4"), SEQUENCES: ("1",)}
+_VERSIONS_KNOWN = {COMMIT: ("1",), CHECKPOINT: ("1", "2", "3", "4", "5"), SEQUENCES: ("1",)}
 _NUMBER_DIGITS = 20
 _HEADER_SIZE_MAX = 200
 

@@ -155,7 +155,7 @@ class TopicRecord:
     __slots__ = (
         "topic_id", "name", "partition_count", "properties", "policies",
         "ledgers", "subscriptions", "removed_ledger_id", "removed_messages", "epoch", "terminated",
-        "chunked", "compaction",
+        "chunked", "encrypted", "compaction",
     )  # fmt: skip
 
     def __init__(
@@ -173,6 +173,7 @@ class TopicRecord:
         self.epoch = -1  # of the last producer that had the topic to itself; -1: none had
         self.terminated = False  # it takes no more messages
         self.chunked = False  # it may hold messages in chunks
+        self.encrypted = False  # it may hold encrypted entries
         self.compaction: CompactionRecord | None = None  # None: it was never compacted
 
     def copy(self) -> TopicRecord:
@@ -185,12 +186,13 @@ class TopicRecord:
         made.epoch = self.epoch
         made.terminated = self.terminated
         made.chunked = self.chunked
+        made.encrypted = self.encrypted
         made.compaction = self.compaction
         return made
 
     def row(self) -> list[Any]:
-        """Itself as JSON keeps it, but for `terminated`, `chunked` and `compaction`, which the
-        state keeps."""
+        """Itself as JSON keeps it, but for `terminated`, `chunked`, `encrypted` and
+        `compaction`, which the state keeps."""
         if not (self.ledgers or self.subscriptions or self.removed_ledger_id or self.epoch >= 0):
             # Most topics of a folder that has many.
             return [
@@ -321,6 +323,8 @@ class DeletionRecord:
 
 def _version_of(topic: TopicRecord) -> int:
     """The first version of a checkpoint that can express it."""
+    if topic.encrypted:
+        return 5
     if topic.chunked or topic.compaction is not None or topic.name.startswith("non-persistent:"):
         return 4
     prepared = bool(topic.ledgers) and topic.ledgers[-1].state == LEDGER_PREPARED
@@ -384,18 +388,22 @@ class CatalogueState:
             document["schemas"] = {
                 topic: [each.row() for each in records] for topic, records in self.schemas.items()
             }
-        terminated, chunked, compactions = [], [], {}
+        terminated, chunked, encrypted, compactions = [], [], [], {}
         for topic in self.topics.values():
             if topic.terminated:
                 terminated.append(topic.name)
             if topic.chunked:
                 chunked.append(topic.name)
+            if topic.encrypted:
+                encrypted.append(topic.name)
             if topic.compaction is not None:
                 compactions[topic.name] = topic.compaction.row()
         if terminated:
             document["terminated"] = terminated
         if chunked:
             document["chunked"] = chunked
+        if encrypted:
+            document["encrypted"] = encrypted
         if compactions:
             document["compactions"] = compactions
         if self.deletions:
@@ -407,9 +415,9 @@ class CatalogueState:
     @property
     def needs_version(self) -> int:
         """The version of its checkpoint: the first one that can express it."""
-        if self.change_events:
-            return 4
         version = max(map(_version_of, self.topics.values()), default=1)
+        if self.change_events:
+            return max(version, 4)
         if self.schemas or self.deletions:
             return max(version, 3)
         return max(version, 2) if self.transactions or self.leases else version
@@ -440,6 +448,8 @@ class CatalogueState:
             made.topics[name].terminated = True
         for name in document.get("chunked", ()):
             made.topics[name].chunked = True
+        for name in document.get("encrypted", ()):
+            made.topics[name].encrypted = True
         for name, row in document.get("compactions", {}).items():
             made.topics[name].compaction = CompactionRecord(*row)
         return made

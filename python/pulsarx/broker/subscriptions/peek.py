@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.encryption import AS_STORED
 from pulsarx.schema import BytesSchema
 
 TYPE_CHECKING = False
@@ -30,7 +31,11 @@ def peek(
     """
     found: list[dict[str, Any]] = []
     size = 0
+    last = None
     for _, message in next_messages(topic, start, is_acknowledged, count):
+        if message is last:
+            continue  # an encrypted batch is shown once
+        last = message
         size += len(message.data())
         if size > SIZE_MAX:
             raise errors.NotAllowedError(
@@ -48,8 +53,9 @@ def next_messages(
     count: int,
 ) -> Iterator[tuple[Position, Message]]:
     """The next messages from start on that are not acknowledged, up to count, and where they are.
-    See peek."""
-    cursor = topic.reader_cursor(BytesSchema())
+    An encrypted batch, which is read as it is stored, comes once for each of its messages. See
+    peek."""
+    cursor = topic.reader_cursor(BytesSchema(), decryption=AS_STORED)
     reader = cursor.attach(start)
     try:
         while count > 0:
@@ -61,11 +67,11 @@ def next_messages(
                 continue
             if message is None:
                 return
-            ledger_id, ordinal, _ = topic.ledger.locate(message.message_id())
-            if is_acknowledged(ledger_id, ordinal):
-                continue
-            count -= 1
-            yield (ledger_id, ordinal), message
+            ledger_id, first, extent = topic.ledger.locate(message.message_id())
+            for ordinal in range(first, first + extent):
+                if count > 0 and not is_acknowledged(ledger_id, ordinal):
+                    count -= 1
+                    yield (ledger_id, ordinal), message
     finally:
         reader.shut()
 

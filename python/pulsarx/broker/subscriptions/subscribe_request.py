@@ -58,7 +58,7 @@ class SubscribeRequest:
 
     __slots__ = (
         "subscription_name", "type", "durable", "start", "schema", "consumer_name", "settings",
-        "key_shared", "made_subscription", "sink", "read_compacted",
+        "key_shared", "made_subscription", "sink", "read_compacted", "decryption",
     )  # fmt: skip
 
     def __init__(
@@ -73,9 +73,11 @@ class SubscribeRequest:
         key_shared: KeySharedPolicy | None = None,
         sink: type[EntrySink] = Receiver,
         read_compacted: bool = False,
+        decryption: object = None,
     ) -> None:
         """start: where a new subscription begins. key_shared: None for the defaults. sink: what the
-        dispatcher hands entries to."""
+        dispatcher hands entries to. decryption: a PayloadDecryption; None: what is encrypted is not
+        delivered."""
         self.subscription_name = subscription_name
         self.type = type
         self.schema = schema
@@ -86,6 +88,7 @@ class SubscribeRequest:
         self.key_shared = key_shared
         self.sink = sink
         self.read_compacted = read_compacted
+        self.decryption = decryption
         self.made_subscription = False  # set by the topic: the durable subscription is new
 
     @property

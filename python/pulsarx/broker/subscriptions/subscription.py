@@ -148,6 +148,7 @@ class Subscription:
             self.topic.ledger.tail,
             decompress,
             WriterSchemas(self.topic),
+            request.decryption,
         )
         receiver = request.sink(self.dispatcher, context, request.consumer_name, request.settings)
         consumer: ConsumerCore = make(receiver, self)

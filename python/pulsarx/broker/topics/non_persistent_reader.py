@@ -23,10 +23,11 @@ class NonPersistentReader:
     """Stands where a ReaderCursor stands on a persistent topic. As in Pulsar it is a subscription
     of its own, Exclusive, under a random name. Any thread may call."""
 
-    def __init__(self, topic: NonPersistentHost, schema: object) -> None:
+    def __init__(self, topic: NonPersistentHost, schema: object, decryption: object = None) -> None:
         self.topic = topic
         self.positions = topic.ledger
         self._schema = schema
+        self._decryption = decryption
         self._reader: weakref.ref[ConsumerCore] | None = None
 
     def attach(self, position: Position, queue_size: int = 1000) -> ConsumerCore:
@@ -39,6 +40,7 @@ class NonPersistentReader:
             lambda: (0, 0),
             ReceiverSettings(receiver_queue_size=queue_size),
             durable=False,
+            decryption=self._decryption,
         )
 
         def make(receiver: EntrySink, subscription: Any) -> ConsumerCore:

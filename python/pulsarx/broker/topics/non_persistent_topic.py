@@ -162,6 +162,9 @@ class NonPersistentTopic:
         self.ledger.refuse("publish messages in chunks")
         raise AssertionError
 
+    def hold_encrypted(self) -> None:
+        """Nothing is stored."""
+
     # Subscriptions --------------------------------------------------------------------------------
 
     def subscribe(self, request: SubscribeRequest, make: MakeConsumer) -> ConsumerCore:
@@ -232,12 +235,14 @@ class NonPersistentTopic:
     def all_subscriptions(self) -> list[NonPersistentSubscription]:
         return list(self._attached.values())
 
-    def reader_cursor(self, schema: object, read_compacted: bool = False) -> NonPersistentReader:
+    def reader_cursor(
+        self, schema: object, read_compacted: bool = False, decryption: object = None
+    ) -> NonPersistentReader:
         """NotAllowedError: it is to read what compaction left."""
         from pulsarx.broker.topics.non_persistent_reader import NonPersistentReader
 
         self._check_not_compacted(read_compacted)
-        made = NonPersistentReader(self, schema)
+        made = NonPersistentReader(self, schema, decryption)
         with self.lock:
             self.check_not_gone()
             self._readers.add(made)

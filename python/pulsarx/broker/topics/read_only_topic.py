@@ -42,8 +42,10 @@ class ReadOnlyTopic:
         """Whether its owner has deleted it, as far as it was read."""
         return self.ledger.record() is None
 
-    def reader_cursor(self, schema: object, read_compacted: bool = False) -> ReaderCursor:
-        made = ReaderCursor(self, schema, read_compacted)
+    def reader_cursor(
+        self, schema: object, read_compacted: bool = False, decryption: object = None
+    ) -> ReaderCursor:
+        made = ReaderCursor(self, schema, read_compacted, decryption)
         self._reader_cursors.add(made)
         return made
 

@@ -25,14 +25,21 @@ if TYPE_CHECKING:
 class ReaderCursor:
     """The position of a reader on a topic. Any thread may call."""
 
-    def __init__(self, topic: TopicView, schema: object, read_compacted: bool = False) -> None:
+    def __init__(
+        self,
+        topic: TopicView,
+        schema: object,
+        read_compacted: bool = False,
+        decryption: object = None,
+    ) -> None:
+        """decryption: see SubscribeRequest."""
         self.topic = topic
         # Where ids and times are, for the reader.
         self.positions: LedgerList | CompactedView = topic.ledger
         self._reader: weakref.ref[ConsumerCore] | None = None
         self._ended = False
         self._context = EntryContext(
-            topic.name, schema, topic.tail, decompress, WriterSchemas(topic)
+            topic.name, schema, topic.tail, decompress, WriterSchemas(topic), decryption
         )
         core, limit = SubscriptionCore(None, None), topic.decompressed_size_max
         self.dispatcher: SingleActiveDispatcher

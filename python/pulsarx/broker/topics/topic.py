@@ -160,6 +160,19 @@ class Topic:
 
         self.runtime.catalogue.commit(operations)
 
+    def hold_encrypted(self) -> None:
+        """Encrypted entries are about to be stored; committed once."""
+        record = self.ledger.record()
+        if record is not None and record.encrypted:
+            return
+        held = changes.hold_encrypted(self.name)
+
+        def operations(_: object) -> list[dict[str, Any]]:
+            self.check_not_gone()
+            return [held]
+
+        self.runtime.catalogue.commit(operations)
+
     def publisher(self, send_timeout_ms: int = 0) -> EntryPublisher:
         """What a producer publishes with. send_timeout_ms: how long a message may wait for the
         disk; 0 and less: for ever."""
@@ -362,10 +375,12 @@ class Topic:
             self.touch()
         self.trim()
 
-    def reader_cursor(self, schema: object, read_compacted: bool = False) -> ReaderCursor:
+    def reader_cursor(
+        self, schema: object, read_compacted: bool = False, decryption: object = None
+    ) -> ReaderCursor:
         from pulsarx.broker.topics.reader_cursor import ReaderCursor
 
-        made = ReaderCursor(self, schema, read_compacted)
+        made = ReaderCursor(self, schema, read_compacted, decryption)
         with self.lock:
             self.check_not_gone()
             self.touch()

@@ -1,0 +1,255 @@
+"""Encryption of payloads from end to end, as Pulsar's C++ client does it. Anybody may call.
+
+A producer encrypts the payload of each entry with AES-256 in GCM, under a random data key: 12
+random bytes of initialization vector in the metadata (encryption_param), 16 of tag behind the
+payload. The data key is encrypted with the RSA public key (OAEP with SHA-1) and goes into the
+metadata as well (encryption_keys), so the broker never has it. It compresses before, and a batch
+is one payload.
+
+Needs the package cryptography, which is loaded with the first key reader that is used.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx.enumerations import ConsumerCryptoFailureAction
+from pulsarx.errors import CorruptDataError, CryptoError, detail_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx._pycore.message.encryption_context import EncryptionKey
+    from pulsarx.clock import Clock
+    from pulsarx.options.authentication import CryptoKeyReader
+
+DATA_KEY_SIZE = 32
+IV_SIZE = 12
+TAG_SIZE = 16
+RENEWED_AFTER_MS = 4 * 60 * 60 * 1000  # a data key
+DATA_KEYS_KEPT = 1000  # that a consumer has decrypted
+
+_HINT = (
+    "encryption needs the package cryptography, which is not installed: "
+    "pip install 'pulsarx[encryption]'"
+)
+
+
+class PayloadEncryption:
+    """Encrypts what one producer sends. One thread at a time: the producer's mutex is held."""
+
+    def __init__(
+        self,
+        key_reader: CryptoKeyReader,
+        key_name: str,
+        clock: Clock,
+        topic_name: str,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        """ImportError: cryptography is missing. A public key that cannot be read is said in the
+        log: as in the official client, the producer is made, and what it sends fails."""
+        self._aes, self._keys, _ = _load()
+        self._key_reader = key_reader
+        self._key_name = key_name.encode()
+        self._clock = clock
+        self._topic_name = topic_name
+        self._random_bytes = random_bytes
+        self._data_key: tuple[Any, bytes, int] | None = None  # cipher, metadata, when it was made
+        try:
+            self._data_key = self._make_data_key()
+        except CryptoError as error:
+            _logger().error(
+                "%s: what this producer sends will fail: %s", topic_name, detail_of(error)
+            )
+
+    def __call__(self, payload: bytes) -> tuple[bytes, bytes]:
+        """Fields 13 to 15 of the metadata, and the encrypted payload. CryptoError: there is no data
+        key, because the public key cannot be read."""
+        cipher, metadata, _ = self._current_data_key()
+        iv = self._random_bytes(IV_SIZE)
+        return metadata + _block(15, iv), cipher.encrypt(iv, payload, None)
+
+    def _current_data_key(self) -> tuple[Any, bytes, int]:
+        known = self._data_key
+        if known is None:
+            known = self._data_key = self._make_data_key()
+        elif self._clock.now_ms() - known[2] >= RENEWED_AFTER_MS:
+            try:
+                known = self._make_data_key()
+            except CryptoError as error:
+                known = (known[0], known[1], self._clock.now_ms())
+                _logger().error(
+                    "%s: the data key is used for another four hours: %s",
+                    self._topic_name,
+                    detail_of(error),
+                )
+            self._data_key = known
+        return known
+
+    def _make_data_key(self) -> tuple[Any, bytes, int]:
+        data_key = self._random_bytes(DATA_KEY_SIZE)
+        public = self._keys.public(_read(self._key_reader.public_key_path, "public"))
+        encrypted = self._keys.wrap(public, data_key)
+        metadata = _block(13, _block(1, self._key_name) + _block(2, encrypted))
+        return self._aes(data_key), metadata, self._clock.now_ms()
+
+
+class PayloadDecryption:
+    """Decrypts for one consumer or reader, and says what becomes of what it cannot decrypt. Any
+    thread may call."""
+
+    def __init__(
+        self,
+        key_reader: CryptoKeyReader | None,
+        failure_action: ConsumerCryptoFailureAction,
+    ) -> None:
+        """key_reader: None to decrypt nothing. ImportError: cryptography is missing."""
+        self.failure_action = int(failure_action)
+        self._key_reader = key_reader
+        self._ciphers: dict[bytes, Any] = {}  # of data keys, by what these are encrypted to
+        if key_reader is not None:
+            self._aes, self._keys, self._invalid_tag = _load()
+
+    def decrypt(self, metadata: bytes, payload: bytes) -> bytes:
+        """What was encrypted; metadata: of its entry, encoded. CryptoError says why it cannot
+        be."""
+        if self._key_reader is None:
+            raise CryptoError("this consumer has no crypto_key_reader")
+        from pulsarx._pycore.message.encryption_context import encryption_fields
+
+        try:
+            keys, _, iv = encryption_fields(metadata)
+        except CorruptDataError as error:
+            raise CryptoError(detail_of(error)) from error
+        if len(iv) != IV_SIZE:
+            raise CryptoError(f"its encryption_param has {len(iv)} bytes, not {IV_SIZE}")
+        if len(payload) < TAG_SIZE:
+            raise CryptoError(f"it has {len(payload)} bytes, and the tag alone has {TAG_SIZE}")
+        for each in keys:
+            cipher = self._ciphers.get(each.value)
+            if cipher is not None:
+                try:
+                    return cipher.decrypt(iv, payload, None)  # type: ignore[no-any-return]
+                except self._invalid_tag:
+                    continue
+        cipher = self._decrypt_data_key(keys)
+        try:
+            return cipher.decrypt(iv, payload, None)  # type: ignore[no-any-return]
+        except self._invalid_tag:
+            raise CryptoError(
+                "the payload, or its tag, is not what was encrypted with its data key"
+            ) from None
+
+    def _decrypt_data_key(self, keys: list[EncryptionKey]) -> Any:
+        assert self._key_reader is not None
+        failure = CryptoError("its metadata name no key")
+        for each in keys:
+            try:
+                private = self._keys.private(_read(self._key_reader.private_key_path, "private"))
+                data_key = self._keys.unwrap(private, each.value)
+            except CryptoError as error:
+                failure = error
+                continue
+            cipher = self._aes(data_key)
+            self._keep(each.value, cipher)
+            return cipher
+        raise failure
+
+    def _keep(self, encrypted: bytes, cipher: Any) -> None:
+        for oldest in list(self._ciphers)[: len(self._ciphers) - DATA_KEYS_KEPT + 1]:
+            self._ciphers.pop(oldest, None)
+        self._ciphers[encrypted] = cipher
+
+
+# Shows what is stored, for those who look at a topic without consuming it.
+AS_STORED = PayloadDecryption(None, ConsumerCryptoFailureAction.CONSUME)
+
+
+class _Keys:
+    """The steps on RSA keys; CryptoError says which one failed."""
+
+    def __init__(self) -> None:
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+        self._padding = padding.OAEP(padding.MGF1(hashes.SHA1()), hashes.SHA1(), None)
+        self._rsa = rsa
+        self._serialization = serialization
+        self._refused = (ValueError, TypeError, UnsupportedAlgorithm)
+
+    def public(self, pem: bytes) -> Any:
+        return self._loaded("public", self._serialization.load_pem_public_key, pem)
+
+    def private(self, pem: bytes) -> Any:
+        load = self._serialization.load_pem_private_key
+        return self._loaded("private", lambda text: load(text, None), pem)
+
+    def _loaded(self, kind: str, load: Callable[[bytes], Any], pem: bytes) -> Any:
+        try:
+            found = load(pem)
+        except self._refused as error:
+            raise CryptoError(f"the {kind} key is no PEM of a key without password") from error
+        wanted = self._rsa.RSAPublicKey if kind == "public" else self._rsa.RSAPrivateKey
+        if not isinstance(found, wanted):
+            raise CryptoError(f"the {kind} key is not one of RSA")
+        return found
+
+    def wrap(self, public: Any, data_key: bytes) -> bytes:
+        try:
+            return public.encrypt(data_key, self._padding)  # type: ignore[no-any-return]
+        except self._refused as error:  # a key of few bits
+            raise CryptoError(f"the public key does not encrypt a data key: {error}") from error
+
+    def unwrap(self, private: Any, encrypted: bytes) -> bytes:
+        try:
+            data_key: bytes = private.decrypt(encrypted, self._padding)
+        except self._refused as error:
+            raise CryptoError("its data key was not encrypted for this private key") from error
+        if len(data_key) != DATA_KEY_SIZE:
+            raise CryptoError(f"its data key has {len(data_key)} bytes, not {DATA_KEY_SIZE}")
+        return data_key
+
+
+def check_encryption_installed() -> None:
+    """ImportError: cryptography is missing."""
+    _load()
+
+
+def _load() -> tuple[Any, _Keys, type[Exception]]:
+    """The cipher, the keys, and what the cipher raises when the tag does not hold."""
+    try:
+        control_plane.load("cryptography.hazmat.primitives.ciphers.aead")
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+    except ImportError as error:
+        raise ImportError(_HINT) from error
+    return AESGCM, _Keys(), InvalidTag
+
+
+def _read(path: str, kind: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise CryptoError(f"the {kind} key cannot be read: {error}") from error
+
+
+def _block(field: int, data: bytes) -> bytes:
+    """A protobuf field of bytes, whose number is below 16."""
+    found = bytearray((field << 3 | 2,))
+    size = len(data)
+    while size >= 0x80:
+        found.append(size & 0x7F | 0x80)
+        size >>= 7
+    found.append(size)
+    return bytes(found) + data
+
+
+def _logger() -> Any:
+    import logging
+
+    return logging.getLogger("pulsarx")
