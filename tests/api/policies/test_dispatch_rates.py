@@ -343,6 +343,36 @@ def test_seeking_and_expiry_leave_nothing_behind_that_waited(
     assert payloads(consumer) == [b"3"]
 
 
+def test_what_is_skipped_while_it_waits_takes_nothing_of_the_rate(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
+) -> None:
+    topics = clocked_client.admin.topics
+    filled(clocked_client, 3)
+    consumer = clocked_client.subscribe("t", "s", initial_position=EARLIEST)
+    topics.set_dispatch_rate("t", msgs=1)
+    assert payloads(consumer) == [b"0"]
+    topics.skip_messages("t", "s", 2)
+    manual_clock.advance(1)
+    assert payloads(consumer) == [b"2"]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_consumer_without_a_queue_waits_for_the_rate(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock, kind: Any
+) -> None:
+    filled(clocked_client, 2)
+    consumer = clocked_client.subscribe(
+        "t", "s", kind, initial_position=EARLIEST, receiver_queue_size=0
+    )
+    clocked_client.admin.topics.set_dispatch_rate("t", msgs=1)
+    assert consumer.receive().data() == b"0"
+    waiting = Receiving(consumer.receive)
+    assert waiting.waits()
+    manual_clock.advance(1)
+    assert waiting.ends().data() == b"1"
+    assert consumer_is_sound(consumer)
+
+
 @pytest.mark.parametrize("partitions", [0, 2])
 @pytest.mark.parametrize("read_compacted", [False, True])
 def test_readers_are_limited_each_and_say_what_there_is(

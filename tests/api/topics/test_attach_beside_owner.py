@@ -117,7 +117,7 @@ def test_nothing_is_attached_to_a_topic_whose_backlog_is_larger_than_its_quota(
     client.create_producer("t").send(bytes(5000))
     client.admin.topics.set_backlog_quota("t", limit_size=1000, policy=policy)
     files = [stage(folder, "u", [b"a"]), stage(folder, "t", [b"b"])]
-    with pytest.raises(refusal, match="1000.*Nothing was attached"):
+    with pytest.raises(refusal, match=r"1000.*Nothing was attached"):
         attach(folder, Transaction("app", 1), files)
     assert (whole_topic(client, "u"), whole_topic(client)) == ([], [bytes(5000)])
     client.admin.topics.skip_all_messages("t", "s")
