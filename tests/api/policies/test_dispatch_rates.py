@@ -556,6 +556,24 @@ def test_a_change_wakes_who_waits(
     assert payloads(consumer) == ([] if change == "remove" else numbers(2, 2))
 
 
+def test_open_readers_and_non_durable_consumers_heed_a_change(
+    clocked_client: pulsarx.Client,
+) -> None:
+    topics = clocked_client.admin.topics
+    topics.create_non_partitioned_topic("t")
+    sources = [
+        clocked_client.create_reader("t", MessageId.earliest),
+        clocked_client.subscribe("t", "s", subscription_mode=pulsarx.SubscriptionMode.NonDurable),
+    ]
+    take = [sources[0].read_many, sources[1].receive_many]
+    filled(clocked_client, 10)
+    topics.set_subscription_dispatch_rate("t", msgs=2)
+    assert [len(each(100, 0)) for each in take] == [2, 2]
+    waiting = [Receiving(lambda each=each: each(100)) for each in take]
+    topics.remove_subscription_dispatch_rate("t")
+    assert [len(each.ends()) for each in waiting] == [8, 8]
+
+
 def test_another_policy_gives_no_permits(
     clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
 ) -> None:
