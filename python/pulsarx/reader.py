@@ -86,7 +86,7 @@ class Reader(Typed[T]):
         return self._core.receive_arrow(max_messages, timeout_millis)
 
     def has_message_available(self) -> bool:
-        """Tell whether read_next would return at once."""
+        """Tell whether read_next returns at once, or waits for the dispatch rate alone."""
         return self._core.has_message()
 
     def topic(self) -> str:

@@ -19,7 +19,8 @@ cdef enum:
     BACKLOG_ENTRIES = 1000
 
 
-cdef tuple EVENTS = (
+# As Pulsar calls the counts of `events`.
+THROTTLE_EVENTS = (
     "dispatch_throttled_msg_events_by_topic_limit",
     "dispatch_throttled_bytes_events_by_topic_limit",
     "dispatch_throttled_msg_events_by_subscription_limit",
@@ -159,4 +160,4 @@ cdef class DispatchThrottle:
 def throttle_statistics(DispatchThrottle throttle) -> dict[str, int]:
     """As Pulsar calls it: how often a subscription had to wait, and which limit was used up."""
     events = (0, 0, 0, 0) if throttle is None else throttle.events()
-    return dict(zip(EVENTS, events, strict=True))
+    return dict(zip(THROTTLE_EVENTS, events, strict=True))

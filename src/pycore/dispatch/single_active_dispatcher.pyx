@@ -341,6 +341,10 @@ cdef class SingleActiveDispatcher(Dispatcher):
         elif self.core.ttl_ms and self.core.is_expired(view.publish_time_ms):
             self.expire_view(view)
             view = self.next_view(receiver)
+        elif self.core.tracker is not None and self.core.tracker.next_unacknowledged(
+                view.ledger_id, view.first_message, view.first_message + view.message_count) >= (
+                view.first_message + view.message_count):
+            view = self.next_view(receiver)
         self.ahead = view
         self.ahead_generation = self.generation
         return view

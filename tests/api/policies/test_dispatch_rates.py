@@ -63,7 +63,11 @@ class Receiving:
         until_asleep(self._thread)
         return self._thread.is_alive()
 
-    def ends(self) -> Any:
+    def ends(self, clock: pulsarx.ManualClock | None = None) -> Any:
+        """What came of it. clock: goes on until it ends."""
+        while clock is not None and self._thread.is_alive():
+            clock.advance(1)
+            self._thread.join(0.01)
         self._thread.join(20)
         assert not self._thread.is_alive()
         return self.outcome
@@ -339,6 +343,36 @@ def test_seeking_and_expiry_leave_nothing_behind_that_waited(
     assert payloads(consumer) == [b"3"]
 
 
+def test_what_is_skipped_while_it_waits_takes_nothing_of_the_rate(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
+) -> None:
+    topics = clocked_client.admin.topics
+    filled(clocked_client, 3)
+    consumer = clocked_client.subscribe("t", "s", initial_position=EARLIEST)
+    topics.set_dispatch_rate("t", msgs=1)
+    assert payloads(consumer) == [b"0"]
+    topics.skip_messages("t", "s", 2)
+    manual_clock.advance(1)
+    assert payloads(consumer) == [b"2"]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_consumer_without_a_queue_waits_for_the_rate(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock, kind: Any
+) -> None:
+    filled(clocked_client, 2)
+    consumer = clocked_client.subscribe(
+        "t", "s", kind, initial_position=EARLIEST, receiver_queue_size=0
+    )
+    clocked_client.admin.topics.set_dispatch_rate("t", msgs=1)
+    assert consumer.receive().data() == b"0"
+    waiting = Receiving(consumer.receive)
+    assert waiting.waits()
+    manual_clock.advance(1)
+    assert waiting.ends().data() == b"1"
+    assert consumer_is_sound(consumer)
+
+
 @pytest.mark.parametrize("partitions", [0, 2])
 @pytest.mark.parametrize("read_compacted", [False, True])
 def test_readers_are_limited_each_and_say_what_there_is(
@@ -393,8 +427,7 @@ def test_a_table_view_is_made_when_all_was_read(
     making = Receiving(lambda: clocked_client.create_table_view("t"))
     manual_clock.advance(1)
     assert making.waits()
-    manual_clock.advance(1)
-    view = making.ends()
+    view = making.ends(manual_clock)
     assert len(view) == 5
     view.close()
 
@@ -521,6 +554,24 @@ def test_a_change_wakes_who_waits(
     assert payloads(consumer) == (numbers(3, 2) if change == "remove" else [])
     manual_clock.advance(10)
     assert payloads(consumer) == ([] if change == "remove" else numbers(2, 2))
+
+
+def test_open_readers_and_non_durable_consumers_heed_a_change(
+    clocked_client: pulsarx.Client,
+) -> None:
+    topics = clocked_client.admin.topics
+    topics.create_non_partitioned_topic("t")
+    sources = [
+        clocked_client.create_reader("t", MessageId.earliest),
+        clocked_client.subscribe("t", "s", subscription_mode=pulsarx.SubscriptionMode.NonDurable),
+    ]
+    take = [sources[0].read_many, sources[1].receive_many]
+    filled(clocked_client, 10)
+    topics.set_subscription_dispatch_rate("t", msgs=2)
+    assert [len(each(100, 0)) for each in take] == [2, 2]
+    waiting = [Receiving(lambda each=each: each(100)) for each in take]
+    topics.remove_subscription_dispatch_rate("t")
+    assert [len(each.ends()) for each in waiting] == [8, 8]
 
 
 def test_another_policy_gives_no_permits(

@@ -378,6 +378,32 @@ def test_a_ttl_is_set_from_other_processes_and_not_by_readers(
         beside.admin.namespaces.remove_message_ttl(NAMESPACE)
 
 
+def test_beside_the_owner_nobody_knows_how_many_expired(
+    open_client: OpenClient, manual_clock: pulsarx.ManualClock
+) -> None:
+    """These statistics were not there at all: who read them met a KeyError."""
+    owner = open_client(clock=manual_clock)
+    owner.admin.topics.create_partitioned_topic("p", 2)
+    for topic in ("t", "p"):
+        owner.subscribe(topic, "s").close()
+        assert_counts(owner, topic, 0)
+    owner.close()
+    for topic in ("t", "p"):
+        assert_counts(open_client(read_only=True, clock=manual_clock), topic, None)
+
+
+def assert_counts(client: pulsarx.Client, topic: str, expected: int | None) -> None:
+    topics = client.admin.topics
+    found = topics.stats(topic) if topic == "t" else topics.partitioned_stats(topic)
+    for name in ("total_expired", "msg_rate_expired"):
+        assert found["subscriptions"]["s"][name] == expected
+    for limit in ("topic", "subscription"):
+        for kind in ("msg", "bytes"):
+            name = f"dispatch_throttled_{kind}_events_by_{limit}_limit"
+            assert found["subscriptions"]["s"][name] == expected
+    assert found["publish_rate_limited_times"] == expected
+
+
 @pytest.mark.parametrize("wrong", [-1, 1.5, True, "60", None, 2**31])
 def test_a_ttl_is_a_number_of_seconds(memory_client: pulsarx.Client, wrong: Any) -> None:
     with pytest.raises(ValueError):

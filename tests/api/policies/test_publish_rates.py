@@ -412,6 +412,18 @@ def test_letters_do_not_wait_and_are_counted(
     sending.ends()
 
 
+def test_reconsuming_later_does_not_wait(clocked_client: pulsarx.Client) -> None:
+    consumer = clocked_client.subscribe("t", "s", ConsumerType.Shared, retry_enable=True)
+    clocked_client.admin.namespaces.set_publish_rate(NAMESPACE, msgs=3)
+    with clocked_client.create_producer("t") as producer:
+        producer.send_many(numbers(3))
+    first, *rest = drain(consumer)
+    consumer.reconsume_later(first, 1)
+    clocked_client.admin.namespaces.set_publish_rate(NAMESPACE, msgs=1)
+    for message in rest:
+        assert Sending(lambda each=message: consumer.reconsume_later(each, 1)).ends() is None
+
+
 def test_what_a_callback_sends_does_not_wait_and_is_counted(
     clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
 ) -> None:

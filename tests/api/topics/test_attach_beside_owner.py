@@ -100,6 +100,43 @@ def test_nothing_is_attached_to_a_topic_that_a_producer_has_to_itself(
     )
 
 
+@pytest.mark.parametrize(
+    ("policy", "refusal"),
+    [
+        ("producer_request_hold", errors.ProducerBlockedQuotaExceededError),
+        ("producer_exception", errors.ProducerBlockedQuotaExceededException),
+    ],
+)
+def test_nothing_is_attached_to_a_topic_whose_backlog_is_larger_than_its_quota(
+    folder: Path, open_client: OpenClient, policy: str, refusal: type[Exception]
+) -> None:
+    """Attaching did not heed quotas: a job could add to a backlog in which no producer may."""
+    client = open_client()
+    client.create_producer("u").close()
+    client.subscribe("t", "s").close()
+    client.create_producer("t").send(bytes(5000))
+    client.admin.topics.set_backlog_quota("t", limit_size=1000, policy=policy)
+    files = [stage(folder, "u", [b"a"]), stage(folder, "t", [b"b"])]
+    with pytest.raises(refusal, match=r"1000.*Nothing was attached"):
+        attach(folder, Transaction("app", 1), files)
+    assert (whole_topic(client, "u"), whole_topic(client)) == ([], [bytes(5000)])
+    client.admin.topics.skip_all_messages("t", "s")
+    attach(folder, Transaction("app", 1), files)
+    assert (whole_topic(client, "u"), whole_topic(client)[-1]) == ([b"a"], b"b")
+
+
+def test_what_is_attached_is_evicted_above_the_quota_as_other_messages(
+    folder: Path, open_client: OpenClient
+) -> None:
+    clock = pulsarx.ManualClock()
+    client = open_client(clock=clock)
+    consumer = client.subscribe("t", "s")
+    client.admin.topics.set_backlog_quota("t", limit_size=2000, policy="consumer_backlog_eviction")
+    attach(folder, Transaction("app", 1), [stage(folder, "t", [bytes(1000)] * 10)])
+    clock.advance(60)
+    assert 0 < len(payloads(consumer)) <= 2
+
+
 @pytest.mark.parametrize("durability", ["sync", "interval", "os"])
 @pytest.mark.parametrize("kind", ["Exclusive", "Shared", "KeyShared"])
 def test_consumers_of_the_owner_are_woken_and_its_producers_roll_over(

@@ -4,7 +4,8 @@ In this order, so that a kill between any two steps leaves all of the ledgers or
 
   1  is the batch attached already?             then its record is the answer
   2  check every staged file                    nothing was touched until here
-  3  no producer has any of the topics to itself, nor gets it before the end
+  3  no topic has a larger backlog than its quota lets publish beside; no producer has any of them
+     to itself, nor gets it before the end
   4  close the open ledger of each topic        the next publish opens one behind the new ledgers
   5  link the files to their ledger names       a name not committed yet: an orphan after a kill
   6  flush the folders of those names, and see that the names mean what was checked
@@ -123,6 +124,8 @@ class _Attachment:
             topic = self.broker.topic(TopicName.of(name), create=False)
             self.topics.append(topic.require_kept("attach ledgers"))
         self._check_not_attached()
+        for topic in self.topics:
+            self._check_room(topic)
         with ExitStack() as stack:
             for topic in self.topics:
                 stack.enter_context(topic.producers.shared())
@@ -169,6 +172,14 @@ class _Attachment:
                         f"attach {file!r}: topic {topic.name} has it already, as ledger "
                         f"{known[file.uuid]}; it was attached as another batch"
                     )
+
+    @staticmethod
+    def _check_room(topic: Topic) -> None:
+        """ProducerBlockedQuotaExceededError and ...Exception, as for a producer that comes."""
+        try:
+            topic.check_room()
+        except errors.PulsarException as error:
+            raise type(error)(f"attach: {errors.detail_of(error)}. Nothing was attached") from error
 
     def _attach(self) -> None:
         ids = self.broker.catalogue.allocate_ids(len(self.files))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pulsarx._pycore.dispatch.dispatch_throttle import THROTTLE_EVENTS
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
 from pulsarx.broker.topics.reader_cursor import ReaderCursor
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.state import TopicRecord
     from pulsarx.broker.faces import FolderView
     from pulsarx.broker.schemas.registry import SchemaRegistry
+
+# Of a subscription, since its owner opened it: None beside the owner.
+_COUNTED_BY_OWNER = ("total_expired", "msg_rate_expired", *THROTTLE_EVENTS)
 
 
 class ReadOnlyTopic:
@@ -83,8 +87,8 @@ class ReadOnlyTopic:
         """None: only the owner knows its options."""
 
     def subscription_statistics(self) -> dict[str, dict[str, Any]]:
-        """Of the durable ones, from their cursors' files; only the owner knows the others, and who
-        consumes."""
+        """Of the durable ones, from their cursors' files; only the owner knows the others, who
+        consumes, and what it counted: None."""
         from pulsarx.broker.subscriptions.cursor_view import cursor_statistics
 
         self.broker.refresh()
@@ -93,5 +97,6 @@ class ReadOnlyTopic:
         return {
             name: {"type": each.type, "is_durable": True}
             | cursor_statistics(self.broker, self.ledger, each)
+            | dict.fromkeys(_COUNTED_BY_OWNER)
             for name, each in sorted(subscriptions.items())
         }

@@ -115,7 +115,9 @@ def _add(total: dict[str, Any], figures: dict[str, Any]) -> None:
     """Add numbers; texts and flags are those of the first partition, ages are the greatest,
     positions are left out."""
     for name, value in figures.items():
-        if name == "oldest_backlog_message_age_seconds":
+        if value is None:  # only the owner knows it
+            total[name] = None
+        elif name == "oldest_backlog_message_age_seconds":
             total[name] = max(total.get(name, -1), value)
         elif isinstance(value, (bool, str)):
             total.setdefault(name, value)

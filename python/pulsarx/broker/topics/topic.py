@@ -143,6 +143,11 @@ class Topic:
         self.touch()
         if self.ledger.is_terminated:
             raise errors.TopicTerminated(f"{self.name} is terminated and takes no more messages")
+        self.check_room()
+
+    def check_room(self) -> None:
+        """ProducerBlockedQuotaExceededError and ...Exception: its backlog is larger than its
+        quota."""
         if self.policies.quotas:
             self.backlog_limits.check_may_publish(self.policies.quotas)
             if self.backlog_limits.held_by is not None:  # there is room by now
