@@ -397,6 +397,42 @@ def test_a_reader_goes_on_in_the_result_that_took_over_what_it_had_before_it(
     assert data_of(first + read(reader)) == [b"%d" % n for n in range(8)]
 
 
+@pytest.mark.parametrize("compacts_first", [False, True])
+def test_removals_of_what_was_read_come_although_they_are_compacted_away_meanwhile(
+    open_client: OpenClient, compacts_first: bool
+) -> None:
+    """A reader went on in the new result, where neither the key nor its removal is left: a table
+    view showed the removed key for ever."""
+    client = open_client(broker_options=SMALL)
+    publish(client, [("a", b"1"), ("b", b"1"), ("c", b"1")])
+    if compacts_first:
+        compacted(client)
+    reader = client.create_reader("t", MessageId.earliest, is_read_compacted=True)
+    first = [reader.read_next(5000) for _ in range(2)]
+    assert data_of(first) == [b"1", b"1"]
+    publish(client, [("a", b""), ("b", b"2"), ("b", b"3")])
+    compacted(client)
+    assert data_of(read(reader)) == [b"1", b"", b"2", b"3"]
+
+
+def test_an_empty_ledger_behind_the_horizon_is_no_message(open_client: OpenClient) -> None:
+    """With all others trimmed there was no last message: a table view began empty."""
+    client = open_client(broker_options=SMALL)
+    other = client.subscribe("t", "s")
+    publish(client, [("a", b"1"), ("b", b"1")])
+    compacted(client)
+    other.acknowledge_many(other.receive_many(10, 0))
+    ledger = inspect(client).ledger("t")
+    ledger.cut()
+    inspect(client).settle()
+    ledger.open_writer()
+    inspect(client).topic("t").trim()
+    assert [each.message_count for each in ledger.ledgers()] == [0]
+    found = read_compacted(client)  # which asks for the last id
+    assert data_of(found) == [b"1", b"1"]
+    assert dict(client.create_table_view("t").items()) == {"a": b"1", "b": b"1"}
+
+
 def test_an_old_result_is_read_to_its_end(open_client: OpenClient) -> None:
     client = open_client(broker_options=SMALL)
     publish(client, [(f"k{n}", b"%d" % n) for n in range(5)])
