@@ -4,9 +4,11 @@ then the topic, with nothing missing or twice where they meet."""
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from child_process import ChildProcess
 from compaction_steps import compacted, pairs_of, publish, read, read_compacted
 from topic_reading import OpenClient, drain
 
@@ -545,6 +547,44 @@ def test_a_client_beside_the_owner_reads_compacted(open_client: OpenClient) -> N
     assert beside.admin.topics.stats("t")["compaction"]["compacted_messages"] == 3
     owner.close()
     assert pairs_of(read_compacted(beside)) == wanted
+
+
+COMPACTS_TWICE = """
+import sys
+import pulsarx
+from pulsarx.testing import inspect
+client = pulsarx.Client(sys.argv[1])
+producer = client.create_producer("t")
+for value in (b"1", b"2"):
+    producer.send(value, partition_key="a")
+    producer.send(value, partition_key="b" + str(value))
+    client.admin.topics.trigger_compaction("t")
+    inspect(client).settle()
+    print("compacted")
+    sys.stdin.readline()
+"""
+
+
+def test_a_result_that_was_replaced_is_no_damage_to_a_client_beside_the_owner(
+    folder: Path, open_client: OpenClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where another thread of the client had read the catalogue just before, the old file counted
+    as lost, and all survivors with it."""
+    with ChildProcess(COMPACTS_TWICE, folder) as owner:
+        assert owner.line() == "compacted"
+        client = open_client(read_only=True)
+        reader = client.create_reader("t", MessageId.earliest, is_read_compacted=True)
+        owner.tell("go on")
+        assert owner.line() == "compacted"
+        broker: Any = inspect(client).broker
+        refresh = broker.refresh
+
+        def refreshed_before() -> bool:
+            refresh()
+            return False
+
+        monkeypatch.setattr(broker, "refresh", refreshed_before)
+        assert data_of(read(reader)) == [b"1", b"2", b"2"]
 
 
 def test_the_reserved_subscription_is_not_for_users(memory_client: pulsarx.Client) -> None:
