@@ -54,7 +54,7 @@ cdef class CompactedReader(LedgerReader):
         # A result that came since reading began lacks removals of keys that were read before: it
         # is gone on with only where it alone has what comes next.
         if not is_lost and not control_plane.perform_whole(
-                self.source.is_trimmed_behind, (self.passed_ledger_id,)):
+                self.source.is_trimmed_from, (self.passed_ledger_id,)):
             return False
         if self.span is not None:
             self.at_ledger_id = self.span.ledger_id

@@ -587,6 +587,40 @@ def test_a_result_that_was_replaced_is_no_damage_to_a_client_beside_the_owner(
         assert data_of(read(reader)) == [b"1", b"2", b"2"]
 
 
+TRIMS_WHAT_IS_BEING_READ = """
+import sys
+import pulsarx
+from pulsarx.testing import inspect
+options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=4)
+client = pulsarx.Client(sys.argv[1], broker_options=options)
+other = client.subscribe("t", "s", pulsarx.ConsumerType.Shared)
+producer = client.create_producer("t")
+for keys in ("ab", "cdefgh"):
+    for key in keys:
+        producer.send(b"1", partition_key=key)
+    if keys != "ab":
+        client.admin.topics.trigger_compaction("t")
+        inspect(client).settle()
+        other.acknowledge_many(other.receive_many(100, 0))
+        inspect(client).settle()
+    print(len(inspect(client).ledger("t").ledgers()))
+    sys.stdin.readline()
+"""
+
+
+def test_the_rest_of_a_ledger_comes_that_was_trimmed_while_another_process_read_it(
+    folder: Path, open_client: OpenClient
+) -> None:
+    with ChildProcess(TRIMS_WHAT_IS_BEING_READ, folder) as owner:
+        assert owner.line() == "1"
+        client = open_client(read_only=True)
+        reader = client.create_reader("t", MessageId.earliest, is_read_compacted=True)
+        assert [message.partition_key() for message in read(reader)] == ["a", "b"]
+        owner.tell("go on")
+        assert owner.line() == "1"
+        assert [message.partition_key() for message in read(reader)] == [*"cdefgh"]
+
+
 def test_the_reserved_subscription_is_not_for_users(memory_client: pulsarx.Client) -> None:
     publish(memory_client, [("a", b"1")])
     compacted(memory_client)

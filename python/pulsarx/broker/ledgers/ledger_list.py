@@ -166,10 +166,10 @@ class LedgerList:
         rows = [] if record is None else record.ledgers
         return {ledger_id: end for ledger_id, end in rows if ledger_id < first}
 
-    def is_trimmed_behind(self, ledger_id: int) -> bool:
-        """Whether a ledger with messages behind this one was trimmed."""
+    def is_trimmed_from(self, ledger_id: int) -> bool:
+        """Whether this ledger was trimmed, or one with messages behind it."""
         record = self.record()
-        return record is not None and record.removed_ledger_id > ledger_id
+        return record is not None and record.removed_ledger_id >= ledger_id
 
     def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
         """LedgerTrimmed: the topic has it no more."""
