@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx._pycore.message.message import Message
     from pulsarx.broker.broker import Broker
+    from pulsarx.broker.ledgers.compacted_view import CompactedView
     from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.non_persistent_reader import NonPersistentReader
     from pulsarx.broker.topics.reader_cursor import ReaderCursor
@@ -89,16 +90,17 @@ class TableView:
     def _attach_one(self, topic: AnyTopic) -> None:
         from pulsarx.broker.ledgers.compacted_view import CompactedView
 
+        positions = CompactedView(topic.ledger) if topic.keeps_messages else None
         # A topic that keeps nothing holds nothing now: the view has what comes from now on.
         start, last = (0, 0), MessageId.earliest
-        if topic.keeps_messages:
-            start = CompactedView(topic.ledger).first_position()
+        if positions is not None:
+            start = positions.first_position()
         cursor = topic.reader_cursor(self._options.schema, read_compacted=topic.keeps_messages)
         core = cursor.attach(start)
         loop = ListenerLoop(self._pool, core, self._update, None)
-        if topic.keeps_messages:
-            last = cursor.positions.last_message_id()
-        made = _Partition(cursor, core, loop, last)
+        if positions is not None:
+            last = positions.last_message_id()
+        made = _Partition(cursor, core, loop, last, positions)
         with self._lock:
             self._partitions.append(made)
             if self._is_live:
@@ -273,7 +275,7 @@ class TableView:
 class _Partition:
     """A topic that is read: the whole one, or a partition."""
 
-    __slots__ = ("core", "cursor", "last", "loop")
+    __slots__ = ("core", "cursor", "last", "loop", "positions")
 
     def __init__(
         self,
@@ -281,15 +283,17 @@ class _Partition:
         core: ConsumerCore,
         loop: ListenerLoop,
         last: MessageId,
+        positions: CompactedView | None,
     ) -> None:
         self.cursor = cursor  # which its topic holds weakly, and closes with itself
         self.core = core
         self.loop = loop
+        self.positions = positions  # None: the topic keeps nothing
         self.last = last  # when reading began; (-1, -1, -1, -1) where there was none
 
     def read_up_to_end(self, view: TableView) -> None:
         """Apply what there was when reading began. Raises StorageError where it cannot be read."""
-        if self.last == MessageId.earliest:
+        if self.positions is None or self.last == MessageId.earliest:
             return
         while self.core.has_message():
             try:
@@ -305,7 +309,10 @@ class _Partition:
                 continue
             view.keep(message)
             if message.message_id() >= self.last:
-                return
+                # A compaction that ended meanwhile may have left what came later in its place.
+                self.last = control_plane.perform(self.positions.last_survivor)
+                if message.message_id() >= self.last:
+                    return
 
 
 class _Undecoded:

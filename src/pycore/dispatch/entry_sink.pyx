@@ -739,8 +739,8 @@ cdef class Dispatcher:
             due_ms = self.core.later_ms(FAILED_DUE_MS)
         else:
             due_ms = chunks.next_due_ms()
-            if due_ms:
-                due_ms = max(due_ms, self.core.later_ms(FAILED_DUE_MS))
+            if due_ms and due_ms <= now_ms:
+                due_ms = self.core.later_ms(max(chunks.expiry_ms, <int64_t>FAILED_DUE_MS))
         if due_ms:
             chunks.armed_ms = due_ms
             self.core.arm(due_ms, 0, 0)

@@ -1,8 +1,9 @@
 """A place in a compacted topic: up to the horizon the compacted ledger is read, then the topic's.
 
 As a LedgerReader, with the ids and ordinals of the topic throughout. The position it has reached is
-compared with the horizon where it begins, and wherever it goes on to another ledger: so it does
-not miss what a compaction took over and trimming removed meanwhile.
+compared with the horizon where it begins, and where it goes on to another ledger and some behind it
+were trimmed: so it does not miss what a compaction took over and trimming removed meanwhile.
+Elsewhere it stays with the topic, which still has the removals of keys that were read before.
 """
 
 from libc.stdint cimport uint64_t

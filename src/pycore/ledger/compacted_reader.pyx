@@ -50,7 +50,12 @@ cdef class CompactedReader(LedgerReader):
         self.c_entry = NULL
         return True
 
-    cdef bint turns(self) except -1:
+    cdef bint turns(self, bint is_lost) except -1:
+        # A result that came since reading began lacks removals of keys that were read before: it
+        # is gone on with only where it alone has what comes next.
+        if not is_lost and not control_plane.perform_whole(
+                self.source.is_trimmed_from, (self.passed_ledger_id,)):
+            return False
         if self.span is not None:
             self.at_ledger_id = self.span.ledger_id
             self.at_message = self.next_message
@@ -85,13 +90,13 @@ cdef class CompactedReader(LedgerReader):
         return self.compacted is None and not self.asks and LedgerReader.is_at_end(self)
 
     cdef int leave(self) except -1:
-        """Everything in front of the horizon was read: go on there, in a newer result if there is
-        one by now."""
+        """Everything in front of the horizon was read: go on there."""
         cdef uint64_t gap_ledger_id = self.gap_ledger_id if self.has_gap else self.at_ledger_id
         cdef uint64_t gap_message = self.gap_message if self.has_gap else self.at_message
         cdef uint64_t ledger_id = self.compacted.horizon_ledger_id
         cdef uint64_t message = self.compacted.horizon_message
         self.find(ledger_id, message)
+        self.asks = False
         self.has_gap = True
         self.gap_ledger_id = gap_ledger_id
         self.gap_message = gap_message

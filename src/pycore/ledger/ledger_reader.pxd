@@ -50,7 +50,7 @@ cdef class LedgerReader:
     cdef int next_entry(self) except -1
     """A ReadStep, but never READ_AGAIN."""
 
-    cdef bint turns(self) except -1
+    cdef bint turns(self, bint is_lost) except -1
     """About to go on to another ledger: whether the reader reads on elsewhere instead."""
 
     cdef int read_message(self, uint64_t ledger_id, uint64_t message) except -1

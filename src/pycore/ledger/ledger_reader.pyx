@@ -118,7 +118,7 @@ cdef class LedgerReader:
         return span is None or ledger_span_end(span) <= max(
             self.offset if self.span is span else 0, <uint64_t>LEDGER_HEADER_SIZE)
 
-    cdef bint turns(self) except -1:
+    cdef bint turns(self, bint is_lost) except -1:
         return False
 
     cdef void unread(self) noexcept:
@@ -177,9 +177,9 @@ cdef class LedgerReader:
         try:
             span = self.tail.span_after(self.span, self.passed_ledger_id, self.offset)
         except errors.CorruptDataError as error:
-            return READ_TURN if self.turns() else self.pass_ledger(error)
+            return READ_TURN if self.turns(True) else self.pass_ledger(error)
         # Behind it: what trimming removed in front of the ledger found was compacted before.
-        if self.turns():
+        if self.turns(False):
             return READ_TURN
         if span is None:
             self.seen_changes = changes

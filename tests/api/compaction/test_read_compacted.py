@@ -4,9 +4,11 @@ then the topic, with nothing missing or twice where they meet."""
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from child_process import ChildProcess
 from compaction_steps import compacted, pairs_of, publish, read, read_compacted
 from topic_reading import OpenClient, drain
 
@@ -397,6 +399,42 @@ def test_a_reader_goes_on_in_the_result_that_took_over_what_it_had_before_it(
     assert data_of(first + read(reader)) == [b"%d" % n for n in range(8)]
 
 
+@pytest.mark.parametrize("compacts_first", [False, True])
+def test_removals_of_what_was_read_come_although_they_are_compacted_away_meanwhile(
+    open_client: OpenClient, compacts_first: bool
+) -> None:
+    """A reader went on in the new result, where neither the key nor its removal is left: a table
+    view showed the removed key for ever."""
+    client = open_client(broker_options=SMALL)
+    publish(client, [("a", b"1"), ("b", b"1"), ("c", b"1")])
+    if compacts_first:
+        compacted(client)
+    reader = client.create_reader("t", MessageId.earliest, is_read_compacted=True)
+    first = [reader.read_next(5000) for _ in range(2)]
+    assert data_of(first) == [b"1", b"1"]
+    publish(client, [("a", b""), ("b", b"2"), ("b", b"3")])
+    compacted(client)
+    assert data_of(read(reader)) == [b"1", b"", b"2", b"3"]
+
+
+def test_an_empty_ledger_behind_the_horizon_is_no_message(open_client: OpenClient) -> None:
+    """With all others trimmed there was no last message: a table view began empty."""
+    client = open_client(broker_options=SMALL)
+    other = client.subscribe("t", "s")
+    publish(client, [("a", b"1"), ("b", b"1")])
+    compacted(client)
+    other.acknowledge_many(other.receive_many(10, 0))
+    ledger = inspect(client).ledger("t")
+    ledger.cut()
+    inspect(client).settle()
+    ledger.open_writer()
+    inspect(client).topic("t").trim()
+    assert [each.message_count for each in ledger.ledgers()] == [0]
+    found = read_compacted(client)  # which asks for the last id
+    assert data_of(found) == [b"1", b"1"]
+    assert dict(client.create_table_view("t").items()) == {"a": b"1", "b": b"1"}
+
+
 def test_an_old_result_is_read_to_its_end(open_client: OpenClient) -> None:
     client = open_client(broker_options=SMALL)
     publish(client, [(f"k{n}", b"%d" % n) for n in range(5)])
@@ -509,6 +547,78 @@ def test_a_client_beside_the_owner_reads_compacted(open_client: OpenClient) -> N
     assert beside.admin.topics.stats("t")["compaction"]["compacted_messages"] == 3
     owner.close()
     assert pairs_of(read_compacted(beside)) == wanted
+
+
+COMPACTS_TWICE = """
+import sys
+import pulsarx
+from pulsarx.testing import inspect
+client = pulsarx.Client(sys.argv[1])
+producer = client.create_producer("t")
+for value in (b"1", b"2"):
+    producer.send(value, partition_key="a")
+    producer.send(value, partition_key="b" + str(value))
+    client.admin.topics.trigger_compaction("t")
+    inspect(client).settle()
+    print("compacted")
+    sys.stdin.readline()
+"""
+
+
+def test_a_result_that_was_replaced_is_no_damage_to_a_client_beside_the_owner(
+    folder: Path, open_client: OpenClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where another thread of the client had read the catalogue just before, the old file counted
+    as lost, and all survivors with it."""
+    with ChildProcess(COMPACTS_TWICE, folder) as owner:
+        assert owner.line() == "compacted"
+        client = open_client(read_only=True)
+        reader = client.create_reader("t", MessageId.earliest, is_read_compacted=True)
+        owner.tell("go on")
+        assert owner.line() == "compacted"
+        broker: Any = inspect(client).broker
+        refresh = broker.refresh
+
+        def refreshed_before() -> bool:
+            refresh()
+            return False
+
+        monkeypatch.setattr(broker, "refresh", refreshed_before)
+        assert data_of(read(reader)) == [b"1", b"2", b"2"]
+
+
+TRIMS_WHAT_IS_BEING_READ = """
+import sys
+import pulsarx
+from pulsarx.testing import inspect
+options = pulsarx.BrokerOptions(managed_ledger_max_entries_per_ledger=4)
+client = pulsarx.Client(sys.argv[1], broker_options=options)
+other = client.subscribe("t", "s", pulsarx.ConsumerType.Shared)
+producer = client.create_producer("t")
+for keys in ("ab", "cdefgh"):
+    for key in keys:
+        producer.send(b"1", partition_key=key)
+    if keys != "ab":
+        client.admin.topics.trigger_compaction("t")
+        inspect(client).settle()
+        other.acknowledge_many(other.receive_many(100, 0))
+        inspect(client).settle()
+    print(len(inspect(client).ledger("t").ledgers()))
+    sys.stdin.readline()
+"""
+
+
+def test_the_rest_of_a_ledger_comes_that_was_trimmed_while_another_process_read_it(
+    folder: Path, open_client: OpenClient
+) -> None:
+    with ChildProcess(TRIMS_WHAT_IS_BEING_READ, folder) as owner:
+        assert owner.line() == "1"
+        client = open_client(read_only=True)
+        reader = client.create_reader("t", MessageId.earliest, is_read_compacted=True)
+        assert [message.partition_key() for message in read(reader)] == ["a", "b"]
+        owner.tell("go on")
+        assert owner.line() == "1"
+        assert [message.partition_key() for message in read(reader)] == [*"cdefgh"]
 
 
 def test_the_reserved_subscription_is_not_for_users(memory_client: pulsarx.Client) -> None:

@@ -41,12 +41,23 @@ class CompactedView:
         """Of the last message that is not compacted away; (-1,-1,-1,-1) when there is none."""
         last: MessageId = self._ledgers.last_message_id()  # it refreshes what others own
         record = self._ledgers.compaction()
-        if record is None or self._ledgers.end_position() > record.horizon:
+        if record is None:
             return last
-        if not record.last:
-            return MessageId()
-        ledger_id, entry_id, batch_index = record.last
-        return MessageId(self._ledgers.partition, ledger_id, entry_id, batch_index)
+        # Not by the end of the topic: a ledger that holds nothing yet may be behind the horizon.
+        if last.ledger_id() == record.horizon_ledger_id and record.horizon_message:
+            is_behind = last.entry_id() > record.horizon_entry
+        else:
+            is_behind = last.ledger_id() >= record.horizon_ledger_id
+        return last if is_behind else self.last_survivor()
+
+    def last_survivor(self) -> MessageId:
+        """Id of the last message that the last compaction left; (-1,-1,-1,-1): there is none."""
+        record = self._ledgers.compaction()
+        return (
+            MessageId(self._ledgers.partition, *record.last)
+            if record and record.last
+            else (MessageId())
+        )
 
     def _trimmed(self, message_id: MessageId) -> CompactedLedger | None:
         """The compacted ledger, if it may hold the id and the topic's ledgers do not."""

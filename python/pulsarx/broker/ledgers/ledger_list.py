@@ -168,6 +168,11 @@ class LedgerList:
         first = ledgers[0].ledger_id if ledgers else LATEST
         return {ledger_id: end for ledger_id, end in record.ledgers if ledger_id < first}
 
+    def is_trimmed_from(self, ledger_id: int) -> bool:
+        """Whether this ledger was trimmed, or one with messages behind it."""
+        record = self.record()
+        return record is not None and record.removed_ledger_id >= ledger_id
+
     def make_span(self, ledger: LedgerRecord) -> LedgerSpan:
         """LedgerTrimmed: the topic has it no more."""
         raise NotImplementedError

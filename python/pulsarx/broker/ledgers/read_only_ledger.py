@@ -192,7 +192,10 @@ class ReadOnlyLedger(LedgerList):
             if found is None or found.lost_why is None:
                 break
             self._compacted = None
-            if not self.broker.refresh():
+            self.broker.refresh()
+            # Whoever refreshed: another thread may have done it.
+            record = self.compaction()
+            if record is not None and record.ledger_id == found.ledger_id:
                 break
         return found
 
