@@ -20,6 +20,7 @@ from collections import deque
 from contextlib import contextmanager
 
 from pulsarx import errors
+from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.topics.waiting_producer import ENDED, PROMOTED, WaitingProducer
@@ -72,6 +73,7 @@ class ProducerRegistry:
         self._holder: _Entry | WaitingProducer | Reservation | None = None
         self._waiting: deque[WaitingProducer] = deque()
         self._coming: list[str] = []  # names of those that are being made
+        self._shut = WeakList()  # producers that are fenced, and not in `_entries` any more
         self._is_closed = False
 
     # Coming ---------------------------------------------------------------------------------------
@@ -259,6 +261,7 @@ class ProducerRegistry:
                 each.change(ENDED, errors.ProducerFenced(reason))
         for producer in found:
             if producer is not None:
+                self._shut.add(producer)
                 producer.fence(reason)
 
     # Epochs ---------------------------------------------------------------------------------------
@@ -358,6 +361,7 @@ class ProducerRegistry:
         and they are in nobody's way."""
         for name, producer in self._open().items():
             producer.fence(reason, kind)
+            self._shut.add(producer)
             self.remove(name, producer)
 
     def _promote_next(self) -> None:
@@ -474,6 +478,8 @@ class ProducerRegistry:
             producer = entry.producer()
             if producer is not None:
                 producer.abandon()
+        for producer in self._shut.members():
+            producer.abandon()
         waiting = list(self._waiting)
         if isinstance(self._holder, WaitingProducer):
             waiting.append(self._holder)
