@@ -63,6 +63,8 @@ class _Intercepting(_Kind):  # type: ignore[misc]  # what is behind it is not kn
         arguments = message.arguments()
         told = partial(self._told, message, callback)
         try:
+            if callback is None:
+                super().require_open()  # of a closed one no flush would tell it
             super().send_async(arguments.pop("content"), told, **arguments)
         except Exception as error:
             self._acknowledged(message, None, error)

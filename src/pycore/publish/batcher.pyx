@@ -26,7 +26,7 @@ from pulsarx._core.sticky_key cimport sticky_key_of_entry
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.latch cimport Latch
-from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
+from pulsarx._pycore.ground.mutex cimport mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.rate_limit cimport PublishMeter, RateLimit
 from pulsarx._pycore.message.message_id cimport MessageId, message_id_chunked
@@ -35,6 +35,9 @@ from pulsarx._pycore.publish.key_batches cimport KeyBatches
 from pulsarx._pycore.publish.memory_limit cimport MemoryLimit
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.producer_sequences cimport ProducerSequences
+
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() noexcept
 
 cdef enum Tuning:
     HEADROOM = 1024            # for the metadata in front of a batch; a longer one makes it grow
@@ -849,6 +852,8 @@ cdef class Batcher:
         if self.state != PRODUCER_FORKED:    # else by the child of a child
             self.owner_pid = errors.parent_pid()
         self.state = PRODUCER_FORKED
+        if self.publisher.mutex.owner != PyThread_get_thread_ident():
+            mutex_init(&self.publisher.mutex)    # a thread that is not there may have had it
         self.publisher.abandon()
 
     def require_open(self) -> None:

@@ -123,8 +123,14 @@ MANY_CHILDREN = (
     FORK
     + """
 stop = threading.Event()
+fenced = client.create_producer("fenced")
+client.create_producer("fenced", access_mode=pulsarx.ProducerAccessMode.ExclusiveWithFencing)
+calls["send of a fenced one"] = lambda: fenced.send(b"x")
+calls["close of a fenced one"] = fenced.close
 def publish(number):
     mine = client.create_producer("u", batching_enabled=number == 0, block_if_queue_full=True)
+    calls[f"send of a busy one, {number}"] = lambda: mine.send(b"x")
+    calls[f"close of a busy one, {number}"] = mine.close
     while not stop.is_set():
         mine.send_async(b"x", lambda result, message_id: None)
         mine.flush()
@@ -144,7 +150,7 @@ for _ in range(int(sys.argv[3])):
     pid = os.fork()
     if pid == 0:
         signal.alarm(30)
-        for name, call in calls.items():
+        for name, call in dict(calls).items():
             try:
                 print(name, "returned", call())
             except errors.ForkedError:
@@ -169,7 +175,8 @@ client.close()
 @pytest.mark.standard
 @pytest.mark.parametrize("durability", ["sync", "os"])
 def test_many_children_are_forked_while_all_threads_work(folder: Path, durability: str) -> None:
-    """Whatever lock a thread holds at that moment, no child waits for it."""
+    """Whatever lock a thread holds at that moment, no child waits for it. One that sent by a
+    producer of such a thread, or closed one that was fenced, did."""
     count = scaled(15)
     assert run_program(MANY_CHILDREN, folder, durability, count) == ["."] * count
     with pulsarx.Client(folder) as client:

@@ -202,6 +202,20 @@ def test_closing_raises_what_nobody_was_told() -> None:
         assert not producer.is_connected()
 
 
+@pytest.mark.parametrize("partitions", [0, 2])
+def test_sending_without_a_callback_by_a_closed_producer_raises(partitions: int) -> None:
+    """Nobody was told: the next flush raises that it is closed, and no more."""
+    ends = Ends()
+    with pulsarx.Client("memory:closed") as client:
+        if partitions:
+            client.admin.topics.create_partitioned_topic("t", partitions)
+        producer = client.create_producer("t", interceptors=[ends])
+        producer.close()
+        with pytest.raises(errors.AlreadyClosed):
+            producer.send_async(b"x", None)
+        assert ends.ends == [(b"x", None, errors.AlreadyClosed)]
+
+
 def test_what_a_producers_interceptor_raises_is_logged_and_loses_nothing(
     client: pulsarx.Client, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -215,7 +215,7 @@ def test_what_a_power_cut_took_is_left_out_and_said_and_kept_aside(
         lost.write_bytes(left)
     with caplog.at_level(logging.WARNING, "pulsarx"):
         assert names_of(folder, read_only=True) == ["t0", "t1", "t2"]
-    assert "before a power cut" in caplog.text and lost.name in caplog.text
+    assert "after a power cut" in caplog.text and lost.name in caplog.text
     assert names_of(folder) == ["t0", "t1", "t2"]
     assert len(list((folder / "catalogue").glob("*.lost"))) == (2 if left is None else 3)
     assert names_of(folder) == ["t0", "t1", "t2"]

@@ -304,10 +304,14 @@ class CatalogueLog:
         if not settled:
             raise _Discontinuity(str(failure)) from failure
         _log().warning(
-            "%s. Commits from %d on were not flushed before a power cut and are left out: topics "
-            "that were created last and in which nothing was stored",
+            "%s. Commits from %d on are left out: after a power cut these are topics that were "
+            "created last, in which nothing was stored, and whose commits were not flushed. "
+            "Without one the disk has damaged more; the files that are left out are kept, as "
+            "<name>.%d.%s",
             detail_of(failure),
             number,
+            read.state.epoch + 1,
+            _LOST_SUFFIX,
         )
 
     def _was_flushed(self, number: int) -> bool:

@@ -19,6 +19,7 @@ import weakref
 from contextlib import contextmanager
 
 from pulsarx import errors
+from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.topics.topic_gone import TopicGone
 from pulsarx.broker.topics.waiting_producer import ENDED, PROMOTED, WaitingProducer
@@ -69,6 +70,7 @@ class ProducerRegistry:
         "_keeps_epoch",
         "_lock",
         "_runtime",
+        "_shut",
         "_topic",
         "_waiting",
     )
@@ -85,6 +87,8 @@ class ProducerRegistry:
         self._holder: _Entry | WaitingProducer | Reservation | None = None
         self._waiting: list[WaitingProducer] = []  # in the order they came
         self._coming: str | None = None  # the name of the one that is being made
+        # Producers that are fenced, and not in `_entries` any more; made with the first.
+        self._shut: WeakList | None = None
         self._is_closed = False
 
     # Coming ---------------------------------------------------------------------------------------
@@ -288,7 +292,14 @@ class ProducerRegistry:
                 each.change(ENDED, errors.ProducerFenced(reason))
         for producer in found:
             if producer is not None:
+                self._remember_shut(producer)
                 producer.fence(reason)
+
+    def _remember_shut(self, producer: Producer) -> None:
+        with self._lock:
+            if self._shut is None:
+                self._shut = WeakList()
+            self._shut.add(producer)
 
     # Epochs ---------------------------------------------------------------------------------------
 
@@ -387,6 +398,7 @@ class ProducerRegistry:
         and they are in nobody's way."""
         for name, producer in self._open().items():
             producer.fence(reason, kind)
+            self._remember_shut(producer)
             self.remove(name, producer)
 
     def _promote_next(self) -> None:
@@ -506,6 +518,9 @@ class ProducerRegistry:
         for entry in list(self._entries.values()):
             producer = entry.producer()
             if producer is not None:
+                producer.abandon()
+        if self._shut is not None:
+            for producer in self._shut.members():
                 producer.abandon()
         waiting = list(self._waiting)
         if isinstance(self._holder, WaitingProducer):
