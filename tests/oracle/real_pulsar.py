@@ -161,6 +161,8 @@ class RealPulsar:
                 self._process.wait()
 
     def __enter__(self) -> RealPulsar:
+        # A process that is told to end takes the broker with it.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         return self
 
     def __exit__(self, *_: object) -> None:

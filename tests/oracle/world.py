@@ -376,6 +376,9 @@ class RealAdmin:
     def create_namespace(self, namespace: str) -> None:
         self._call("PUT", f"namespaces/{namespace}", {})
 
+    def delete_namespace(self, namespace: str) -> None:
+        self._call("DELETE", f"namespaces/{namespace}")
+
     def set_policy(self, namespace: str, name: str, values: dict[str, Any]) -> None:
         path, body = REAL_POLICIES[name](**values)
         self._call("POST", f"namespaces/{namespace}/{path}", body)
@@ -530,6 +533,9 @@ class OwnAdmin:
 
     def create_namespace(self, namespace: str) -> None:
         self._admin.namespaces.create_namespace(namespace)
+
+    def delete_namespace(self, namespace: str) -> None:
+        self._admin.namespaces.delete_namespace(namespace)
 
     def set_policy(self, namespace: str, name: str, values: dict[str, Any]) -> None:
         getattr(self._admin.namespaces, f"set_{name}")(namespace, **values)

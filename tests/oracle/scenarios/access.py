@@ -70,3 +70,57 @@ def waiting_ends_when_the_holder_leaves(world: World) -> Any:
     first.close()
     thread.join(10)
     return [before, told]
+
+
+@scenario
+def fencing_ends_the_waiting_of_others(world: World) -> Any:
+    client = world.client()
+    first = create(world, client, "Exclusive")
+    told: list[str] = []
+    waiting = world.client()
+    thread = threading.Thread(
+        target=lambda: told.append(world.outcome(create, world, waiting, "WaitForExclusive")),
+        daemon=True,
+    )
+    thread.start()
+    thread.join(0.5)
+    second = create(world, world.client(), "ExclusiveWithFencing")
+    thread.join(5)
+    return [told, world.outcome(second.send, b"x"), world.outcome(first.send, b"late")]
+
+
+@scenario(each=["Shared", "Exclusive"])
+def while_somebody_waits(world: World, mode: str) -> Any:
+    """The holder is one that shares."""
+    client = world.client()
+    first = create(world, client, "Shared")
+    waiting = world.client()
+    thread = threading.Thread(
+        target=lambda: world.outcome(create, world, waiting, "WaitForExclusive"), daemon=True
+    )
+    thread.start()
+    thread.join(0.5)
+    return [
+        world.outcome(create, world, client, mode),
+        world.outcome(first.send, b"x"),
+    ]
+
+
+@scenario(each=MODES)
+def on_partitions(world: World, mode: str) -> Any:
+    client = world.client()
+    topic = world.partitioned(2)
+    access = getattr(world.pulsar.ProducerAccessMode, mode)
+    first = client.create_producer(topic, access_mode=access)
+    shared = world.pulsar.ProducerAccessMode.Shared
+    second = world.outcome(client.create_producer, topic, access_mode=shared)
+    return [second, world.outcome(first.send, b"x")]
+
+
+@scenario
+def an_exclusive_one_that_unloads(world: World) -> Any:
+    client = world.client()
+    first = create(world, client, "Exclusive")
+    first.send(b"1")
+    world.admin.unload(world.topic())
+    return [world.outcome(first.send, b"2"), world.outcome(create, world, client, "Shared")]

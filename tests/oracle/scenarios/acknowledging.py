@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from world import PATIENCE_MS, TYPES, World, place, scenario, text
+from world import NOTHING_MS, PATIENCE_MS, TYPES, World, place, scenario, text
 
 ONE_AT_A_TIME = ("Exclusive", "Failover")
 SHARING = ("Shared", "KeyShared")
@@ -292,3 +292,74 @@ def deleting_a_subscription(world: World) -> Any:
     world.subscribe(client).close()
     world.admin.delete_subscription(world.topic(), "subscription")
     return world.admin.subscriptions(world.topic())
+
+
+@scenario(each=["Shared", "KeyShared", "Failover"])
+def what_another_consumer_has(world: World, kind: str) -> Any:
+    client = world.client()
+    first = world.subscribe(client, kind, consumer_name="a")
+    second = world.subscribe(client, kind, consumer_name="b")
+    world.send(client, [(b"1", "k"), (b"2", "k")])
+    found: list[Any] = []
+    for _ in range(10):
+        for each, other in ((first, second), (second, first)):
+            try:
+                message = each.receive(NOTHING_MS)
+            except world.pulsar.Timeout:
+                continue
+            found.append(world.outcome(other.acknowledge, message))
+        if len(found) == 2:
+            break
+    world.settle(lambda: world.admin.backlog(world.topic(), "subscription") == 0)
+    return [found, world.admin.backlog(world.topic(), "subscription")]
+
+
+@scenario(each=TYPES)
+def what_a_closed_consumer_had(world: World, kind: str) -> Any:
+    client = world.client()
+    world.send(client, [(b"1", "k"), (b"2", "k")])
+    first = world.subscribe(client, kind)
+    message = first.receive(PATIENCE_MS)
+    first.close()
+    second = world.subscribe(client, kind)
+    outcome = world.outcome(second.acknowledge, message.message_id())
+    second.close()
+    return [outcome, world.receive(world.subscribe(client, kind), 1)]
+
+
+@scenario(each=TYPES)
+def before_it_was_received(world: World, kind: str) -> Any:
+    client = world.client()
+    consumer = world.subscribe(client, kind)
+    producer = client.create_producer(world.topic())
+    ids = [producer.send(b"%d" % number, partition_key="k") for number in range(3)]
+    outcome = world.outcome(consumer.acknowledge, ids[1])
+    world.settle(lambda: world.admin.backlog(world.topic(), "subscription") == 2)
+    backlog = world.admin.backlog(world.topic(), "subscription")
+    consumer.close()
+    return [outcome, backlog, world.receive(world.subscribe(client, kind), 2)]
+
+
+@scenario(each=TYPES)
+def after_unsubscribing(world: World, kind: str) -> Any:
+    client = world.client()
+    world.send(client, [(b"1", "k")])
+    consumer = world.subscribe(client, kind)
+    message = consumer.receive(PATIENCE_MS)
+    consumer.unsubscribe()
+    return [
+        world.outcome(consumer.acknowledge, message),
+        world.outcome(consumer.receive, NOTHING_MS),
+    ]
+
+
+@scenario(each=["Exclusive", "Failover"])
+def cumulatively_backwards(world: World, kind: str) -> Any:
+    client = world.client()
+    world.send(client, [b"%d" % number for number in range(4)])
+    consumer = world.subscribe(client, kind)
+    messages = world.messages(consumer, 4)
+    consumer.acknowledge_cumulative(messages[2])
+    outcome = world.outcome(consumer.acknowledge_cumulative, messages[0])
+    consumer.close()
+    return [outcome, world.receive(world.subscribe(client, kind), 1)]

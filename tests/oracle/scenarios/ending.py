@@ -240,3 +240,42 @@ def deleting_a_partitioned_topic_by_its_partition(world: World) -> Any:
     topic = world.partitioned(2)
     world.send(client, [b"1", b"2"], topic)
     return world.refused(world.admin.delete, topic)
+
+
+@scenario(each=["producer", "consumer", "reader"])
+def deleting_by_force_beside(world: World, who: str) -> Any:
+    """Is the topic there again, and can one go on with what one had?"""
+    client = world.client()
+    producer = client.create_producer(world.topic())
+    producer.send(b"old")
+    if who == "producer":
+        world.admin.delete(world.topic(), force=True)
+        return world.outcome(producer.send, b"new")
+    producer.close()
+    if who == "consumer":
+        one = world.subscribe(client)
+        receive = one.receive
+    else:
+        one = client.create_reader(world.topic(), world.pulsar.MessageId.earliest)
+        receive = one.read_next
+    receive(PATIENCE_MS)
+    world.admin.delete(world.topic(), force=True)
+    world.pause(1)
+    world.send(client, [b"new"])
+    try:
+        return text(receive(PATIENCE_MS).data())
+    except Exception as error:
+        return type(error).__name__
+
+
+@scenario
+def a_namespace_with_topics(world: World) -> Any:
+    client = world.client()
+    topic = world.governed()
+    producer = client.create_producer(topic)
+    namespace = f"public/{world.prefix}"
+    found = [world.refused(world.admin.delete_namespace, namespace)]
+    producer.close()
+    found.append(world.refused(world.admin.delete_namespace, namespace))
+    world.admin.delete(topic)
+    return [*found, world.refused(world.admin.delete_namespace, namespace)]

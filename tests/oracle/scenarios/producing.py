@@ -477,3 +477,92 @@ def closing_sends_what_waits(world: World) -> Any:
     except world.pulsar.Timeout:
         found = "nothing"
     return [found, told]
+
+
+@scenario
+def a_null_message_in_a_batch(world: World) -> Any:
+    client = world.client()
+    consumer = world.subscribe(client)
+    world.send_batch(client, [b"1", None, b"", b"3"])
+    return [[text(m.data()), m.has_null_value()] for m in world.messages(consumer, 4)]
+
+
+@scenario(each=["text", "bytes"])
+def a_null_message_with_a_schema(world: World, kind: str) -> Any:
+    client = world.client()
+    schemas = world.pulsar.schema
+    schema = schemas.StringSchema() if kind == "text" else schemas.BytesSchema()
+    consumer = world.subscribe(client, schema=schema)
+    producer = client.create_producer(world.topic(), schema=schema)
+    outcome = world.outcome(producer.send, None, partition_key="k")
+    if outcome != "ok":
+        return outcome
+    message = consumer.receive(PATIENCE_MS)
+    return [message.has_null_value(), message.partition_key(), text(message.data())]
+
+
+@scenario
+def sequence_ids_of_a_batch(world: World) -> Any:
+    client = world.client()
+    producer = client.create_producer(
+        world.topic(), batching_enabled=True, batching_max_publish_delay_ms=60_000
+    )
+    found = [producer.last_sequence_id()]
+    for number in range(3):
+        producer.send_async(b"%d" % number, lambda *_: None)
+    producer.flush()
+    found.append(producer.last_sequence_id())
+    producer.send_async(b"x", lambda *_: None, sequence_id=50)
+    producer.flush()
+    return [*found, producer.last_sequence_id()]
+
+
+@scenario
+def flushing_nothing(world: World) -> Any:
+    producer = world.client().create_producer(world.topic(), batching_enabled=True)
+    return [world.outcome(producer.flush), world.outcome(producer.flush)]
+
+
+@scenario(each=["many", "empty_key", "long", "signs"])
+def strange_properties(world: World, case: str) -> Any:
+    properties = {
+        "many": {f"key-{number}": str(number) for number in range(500)},
+        "empty_key": {"": "x"},
+        "long": {"a": "x" * 100_000},
+        "signs": {"ä\n": "\x00 €😀"},
+    }[case]
+    client = world.client()
+    consumer = world.subscribe(client)
+    client.create_producer(world.topic()).send(b"x", properties=properties)
+    return consumer.receive(PATIENCE_MS).properties() == properties
+
+
+@scenario(each=["single", "batch"])
+def the_publish_time_is_that_of_sending(world: World, case: str) -> Any:
+    client = world.client()
+    consumer = world.subscribe(client)
+    if case == "batch":
+        world.send_batch(client, [b"1", b"2"])
+    else:
+        world.send(client, [b"1", b"2"])
+    first, second = (each.publish_timestamp() for each in world.messages(consumer, 2))
+    return [first <= second < first + 10_000, case == "batch" and first == second]
+
+
+@scenario(each=[0, 1, 2**53, 2**63 - 1])
+def an_event_time(world: World, moment: int) -> Any:
+    client = world.client()
+    consumer = world.subscribe(client)
+    producer = client.create_producer(world.topic())
+    outcome = world.outcome(producer.send, b"x", event_timestamp=moment)
+    return [outcome, consumer.receive(PATIENCE_MS).event_timestamp()]
+
+
+@scenario(each=[-1, 2**64])
+def a_number_that_does_not_fit(world: World, number: int) -> Any:
+    producer = world.client().create_producer(world.topic())
+    return [
+        world.outcome(producer.send, b"x", event_timestamp=number),
+        world.outcome(producer.send, b"x", sequence_id=number),
+        world.outcome(producer.send, b"x", deliver_at=number),
+    ]

@@ -263,3 +263,114 @@ def a_table_view_forgets_null_values(world: World) -> Any:
     world.send(client, [(b"1", "a"), (b"2", "b"), (b"", "a")])
     view = client.create_table_view(world.topic())
     return [view.get("a"), text(view.get("b")), len(view)]
+
+
+@scenario(each=["earliest", "latest", "first", "last", "behind_last"])
+def what_is_available_after_seeking(world: World, where: str) -> Any:
+    client, ids = filled(world)
+    reader = client.create_reader(world.topic(), world.pulsar.MessageId.earliest)
+    world.read(reader)
+    last = ids[-1]
+    target = {
+        "earliest": world.pulsar.MessageId.earliest,
+        "latest": world.pulsar.MessageId.latest,
+        "first": ids[0],
+        "last": last,
+        "behind_last": world.pulsar.MessageId(-1, last.ledger_id(), last.entry_id() + 1, -1),
+    }[where]
+    reader.seek(target)
+    return [reader.has_message_available(), reader.has_message_available()]
+
+
+@scenario
+def what_is_available_to_an_inclusive_reader_after_seeking(world: World) -> Any:
+    client, ids = filled(world)
+    earliest = world.pulsar.MessageId.earliest
+    reader = client.create_reader(world.topic(), earliest, start_message_id_inclusive=True)
+    world.read(reader)
+    reader.seek(ids[-1])
+    return [reader.has_message_available(), world.read(reader)]
+
+
+@scenario(each=[0, 1, 2])
+def a_reader_with_a_queue_of(world: World, size: int) -> Any:
+    client, _ = filled(world)
+    earliest = world.pulsar.MessageId.earliest
+    reader = client.create_reader(world.topic(), earliest, receiver_queue_size=size)
+    found = []
+    for _ in range(COUNT):
+        found.append(text(reader.read_next().data()))
+    return [found, reader.has_message_available()]
+
+
+@scenario
+def a_reader_while_more_comes(world: World) -> Any:
+    client, _ = filled(world)
+    reader = client.create_reader(world.topic(), world.pulsar.MessageId.earliest)
+    found = world.read(reader)
+    for number in range(3):
+        world.send(client, [b"new%d" % number])
+        found += world.read(reader)
+    return found
+
+
+@scenario
+def a_reader_keeps_nothing(world: World) -> Any:
+    """What readers read goes all the same when subscriptions have acknowledged it."""
+    client = world.client()
+    consumer = world.subscribe(client)
+    world.send(client, [b"1", b"2"])
+    reader = client.create_reader(world.topic(), world.pulsar.MessageId.earliest)
+    reader.close()
+    world.receive(consumer, 2, acknowledge=True)
+    world.settle(lambda: world.admin.backlog(world.topic(), "subscription") == 0)
+    consumer.close()
+    world.admin.roll_over(world.topic())
+    world.send(client, [b"new"])
+    return world.read(client.create_reader(world.topic(), world.pulsar.MessageId.earliest))
+
+
+@scenario
+def a_table_view_tells_what_is_removed(world: World) -> Any:
+    client = world.client()
+    view = client.create_table_view(world.topic())
+    told: list[Any] = []
+    done = threading.Event()
+
+    def listener(key: str, value: Any) -> None:
+        told.append([key, None if value is None else text(value)])
+        if key == "z":
+            done.set()
+
+    view.for_each_and_listen(listener)
+    producer = client.create_producer(world.topic())
+    producer.send(b"1", partition_key="a")
+    producer.send(None, partition_key="a")
+    producer.send(b"2", partition_key="b")
+    producer.send(b"", partition_key="b")
+    producer.send(b"keyless")
+    producer.send(b"end", partition_key="z")
+    done.wait(10)
+    return [told, len(view)]
+
+
+@scenario
+def a_table_view_of_batches(world: World) -> Any:
+    client = world.client()
+    producer = client.create_producer(
+        world.topic(), batching_enabled=True, batching_max_publish_delay_ms=60_000
+    )
+    for number in range(10):
+        producer.send_async(b"%d" % number, lambda *_: None, partition_key=f"k{number % 3}")
+    producer.flush()
+    view = client.create_table_view(world.topic())
+    return [text(view.get(f"k{number}")) for number in range(3)]
+
+
+@scenario
+def a_table_view_of_values(world: World) -> Any:
+    client = world.client()
+    schema = world.pulsar.schema.StringSchema()
+    client.create_producer(world.topic(), schema=schema).send("ä", partition_key="a")
+    view = client.create_table_view(world.topic(), schema=schema)
+    return [view.get("a"), view.get("b"), len(view)]
