@@ -11,9 +11,9 @@ import pytest
 
 import pulsarx
 
-EXPENSIVE = ("asyncio", "concurrent.futures", "dataclasses", "difflib", "enum", "inspect", "json",
-             "logging", "numpy", "pyarrow", "pyspark", "random", "re", "typing", "urllib.parse",
-             "uuid")  # fmt: skip
+EXPENSIVE = ("asyncio", "concurrent.futures", "dataclasses", "difflib", "enum", "importlib",
+             "inspect", "json", "logging", "numpy", "pyarrow", "pyspark", "random", "re", "typing",
+             "urllib.parse", "uuid", "warnings")  # fmt: skip
 
 
 def loaded_by(program: str) -> set[str]:
