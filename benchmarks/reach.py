@@ -127,7 +127,8 @@ ROWS = (
              "the same against a folder with 1 GB (1: independent of the size)", "of the time",
              1.5),
     _at_most("import_and_open", "bench_open.py",
-             "`import pulsarx` and opening an empty folder", "ms", 40),
+             "`import pulsarx` and opening an empty folder, against a bare interpreter, whole "
+             "processes", "of the time", 2.5),
     _at_most("memory", "bench_memory.py",
              "a received and held 100-byte message of a million, resident", "bytes", 200),
     _at_most("timer_insert", "bench_timers.py",

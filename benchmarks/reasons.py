@@ -63,6 +63,13 @@ REASONS: dict[str, str] = {
         "costs as much "
         "as a tenth of a flush. Free-threaded Python would reach it."
     ),
+    "import_and_open": (
+        "of 33 ms against 12, importing `threading` (with functools and collections) is 3.4, our "
+        "own sixty modules 13, opening and closing 4. Locks and threads of `_thread` in all that "
+        "opening loads would reach it. Then the first import of `threading` must be the main "
+        "thread's, for whichever thread comes first is the main one to it (CPython 3.11), and "
+        "everything behind opening is imported in control threads."
+    ),
     "spark_topic_uds": (
         "runs differ, 0.80 and 0.89: of 20 ns a row beyond the ceiling decoding is 12, for two "
         "cores share its 24, of which the checksum is a third and the page table a quarter. The "

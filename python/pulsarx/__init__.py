@@ -175,9 +175,10 @@ def __getattr__(name: str) -> Any:
     home = _HOME_OF.get(name)
     if home is None and name != "schema":
         raise AttributeError(f"module 'pulsarx' has no attribute {name!r}")
-    from importlib import import_module
-
-    found = import_module(f"pulsarx.{name}") if home is None else getattr(import_module(home), name)
+    # Without importlib, which a start should not pay for. The last argument has the module itself
+    # returned, and not its package.
+    module = __import__(home or f"pulsarx.{name}", None, None, ("__name__",))
+    found = module if home is None else getattr(module, name)
     globals()[name] = found
     return found
 

@@ -8,7 +8,10 @@ one; whatever is imported below them and is no file there is looked for in the l
 from __future__ import annotations
 
 import sys
-from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
+
+# What importlib.machinery shows; that package loads more than a start should pay for.
+from _frozen_importlib import ModuleSpec
+from _frozen_importlib_external import EXTENSION_SUFFIXES, ExtensionFileLoader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

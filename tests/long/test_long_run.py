@@ -85,6 +85,7 @@ def test_what_fails_is_kept_with_its_seed_and_fails_the_run(tmp_path: Path, plan
     assert LongState.load(tmp_path / "long", None).of(one).failed  # a later run knows it too
 
 
+@pytest.mark.standard
 def test_a_budget_of_time_is_used_up(tmp_path: Path, planted: Path) -> None:
     one = Campaign("one", "planted", (str(planted),), minutes=0.01)
     run = run_of(tmp_path / "long", one)

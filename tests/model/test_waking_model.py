@@ -126,6 +126,7 @@ def begin(scene: Callable[[], list[Process]], *defects: str) -> State:
     return read_topic(*defects) if scene in READ else new_topic(*defects)
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("scene", NEW + READ + PREPARED)
 def test_no_waking_is_lost(scene: Callable[[], list[Process]]) -> None:
     assert explore(begin(scene), scene(), nobody_waits_in_vain) > 20

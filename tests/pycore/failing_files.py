@@ -15,7 +15,7 @@ class PlainFiles:
         if operation in self.fail:
             raise OSError(5, f"{operation} was told to fail")
 
-    def create(self, path: str, data: bytes, exclusive: bool = True) -> None:
+    def create(self, path: str, data: bytes, exclusive: bool = True, flush: bool = True) -> None:
         self._may_fail("create")
         with open(path, "xb" if exclusive else "wb") as file:
             file.write(data)

@@ -268,6 +268,7 @@ def union(names: list[str], fields: list[Any]) -> AvroDefinition:
     return AvroDefinition(json.dumps({**R, "fields": [{"name": "u", "type": records}]}))
 
 
+@pytest.mark.standard
 def test_unions_of_thousands_of_records_are_compared_by_name_or_refused() -> None:
     """Each was compared with each, for minutes, while nobody else could commit."""
     before = [f"a{number}" for number in range(8000)]

@@ -46,6 +46,7 @@ def test_lines_are_short():
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.standard
 def test_long_files_and_functions_are_remarked_on():
     found = []
     for path in files():
@@ -90,6 +91,7 @@ def test_a_long_file_and_a_wide_line_are_found():
     assert not too_wide("planted", "# " + "x" * 98)
 
 
+@pytest.mark.standard
 def test_a_reminder_is_shown_and_fails_nothing(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(f"{__name__}.LINES_A_FILE", 10)
     with pytest.warns(LongSourceWarning, match=r"tests/tidy/test_sizes.py: \d+ lines"):

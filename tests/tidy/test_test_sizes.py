@@ -105,6 +105,7 @@ def workers_of(project: pytest.Pytester, *arguments: str) -> dict[str, str]:
     return {words[-1]: words[0] for words in done}
 
 
+@pytest.mark.standard
 def test_processes_share_the_files_and_keep_a_file_and_the_tests_of_spark_together(
     project: pytest.Pytester,
 ):
@@ -120,6 +121,7 @@ def test_processes_share_the_files_and_keep_a_file_and_the_tests_of_spark_togeth
     assert of_units["spark"] != of_units["test_here.py"]  # it has a standard test: both come first
 
 
+@pytest.mark.standard
 def test_quick_tests_of_several_processes_are_remarked_on_as_well(project: pytest.Pytester):
     pytest.importorskip("xdist")
     conftest = project.path / "conftest.py"

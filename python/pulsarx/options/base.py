@@ -17,7 +17,6 @@ from pulsarx.options.argument_check import (
     native_integer,
 )
 from pulsarx.options.authentication import Authentication
-from pulsarx.options.loggers import check_logger
 from pulsarx.options.not_yet import refuse_what_is_not_there_yet
 from pulsarx.options.service_url import ServiceUrl, parse_service_url
 from pulsarx.randomness import Randomness
@@ -151,7 +150,10 @@ class ClientOptions(Options):
                      "connection_timeout_ms")
         self._native(0, INT32_MAX, "stats_interval_in_seconds")
         self._native(0, INT64_MAX, "memory_limit_bytes")
-        check_logger(self.logger)
+        if self.logger is not None:
+            from pulsarx.options.loggers import check_logger
+
+            check_logger(self.logger)
         if self.durability not in DURABILITIES:
             raise ValueError(
                 f"durability must be 'sync', 'interval' or 'os', not {self.durability!r}"

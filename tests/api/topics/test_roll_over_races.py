@@ -121,6 +121,7 @@ def test_beside_the_owner_a_ledger_is_found_whose_slot_is_anothers_by_now(folder
             assert (data_of(messages), told) == (["0", "1", "2", "3"], [])
 
 
+@pytest.mark.standard
 def test_threads_that_look_while_ledgers_roll_over_are_refused_nothing(
     open_client: OpenClient,
 ) -> None:
