@@ -24,6 +24,7 @@ class Sizes:
     messages: int = 200_000  # of 100 bytes, a round
     kib_messages: int = 32_768
     large_message: int = 100_000_000
+    compacted_messages: int = 10_000_000
     cold_messages: int = 600 * 1024  # 600 MiB: a round begins at least two ledgers
     cold_rounds: int = 4
     durable_sends: int = 300
@@ -56,6 +57,7 @@ QUICK = Sizes(
     messages=10_000,
     kib_messages=2_048,
     large_message=20_000_000,
+    compacted_messages=50_000,
     cold_messages=16_384,
     cold_rounds=2,
     durable_sends=30,

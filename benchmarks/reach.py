@@ -102,8 +102,10 @@ ROWS = (
     _at_least("non_persistent_batches", "bench_non_persistent.py",
               "the same with batches of 1000", "of the rate", 1.3),
     _at_least("compaction", "bench_compaction.py",
-              "compacting keyed messages of 100 bytes, half of which survive, against `read_many`",
-              "of the rate", 0.2),
+              "compacting 10 million keyed messages of 100 bytes, of which half have a key of "
+              "their own, against `read_many`", "of the rate", 0.2),
+    _at_least("compaction_distinct", "bench_compaction.py",
+              "the same where each has a key of its own: all survive", "of the rate", 0.2),
     _at_least("kib_send_many", "bench_kib.py",
               "1 KiB, `send_many` into prepared space, against checksum + `pwrite` in C",
               "of the rate", 0.75),

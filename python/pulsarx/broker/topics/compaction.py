@@ -56,6 +56,8 @@ class CompactionStopped(Exception):
 class TopicCompaction:
     """Of one open topic. Any thread may call; runs are jobs of the broker's compaction queue."""
 
+    marks_least = 1 << 23  # 1 MiB
+
     def __init__(
         self,
         runtime: BrokerRuntime,
@@ -236,6 +238,7 @@ class TopicCompaction:
             decompress=decompress,
             compress=compress,
             decompressed_size_max=self._runtime.decompressed_size_max,
+            marks_least=self.marks_least,
         )
 
     def _new_reader(self) -> CompactedReader:
