@@ -24,7 +24,7 @@ KEYS: dict[str, Callable[[int], int]] = {
 def bench_compaction(measurement: Measurement, scratch: Path, row: str) -> None:
     count = measurement.sizes.compacted_messages
     key_of = KEYS[row]
-    with TopicInFolder(scratch / "topic") as topic:
+    with TopicInFolder(scratch / row) as topic:
         producer = topic.client.create_producer("keyed", batching_enabled=True)
         for number in range(count):
             key = f"key-{key_of(number)}"

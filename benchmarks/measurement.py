@@ -23,6 +23,7 @@ class Sizes:
     rounds: int = 11
     messages: int = 200_000  # of 100 bytes, a round
     kib_messages: int = 32_768
+    codec_messages: int = 16_000  # of 1 KiB
     large_message: int = 100_000_000
     compacted_messages: int = 10_000_000
     cold_messages: int = 600 * 1024  # 600 MiB: a round begins at least two ledgers
@@ -56,6 +57,7 @@ QUICK = Sizes(
     rounds=3,
     messages=10_000,
     kib_messages=2_048,
+    codec_messages=1_000,
     large_message=20_000_000,
     compacted_messages=50_000,
     cold_messages=16_384,
