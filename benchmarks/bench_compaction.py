@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from measurement import Measurement
-from topic_in_folder import TopicInFolder, payloads
+from topic_in_folder import TopicInFolder
 
 import pulsarx
 from pulsarx.testing import inspect
 
+ROUNDS = 5
+KEYS: dict[str, Callable[[int], int]] = {
+    # Half of the messages have a key of their own, the others replace each other.
+    "compaction": lambda number: number if number % 2 else number % 1000,
+    "compaction_distinct": lambda number: number,
+}
 
-def bench_compaction(measurement: Measurement, scratch: Path) -> None:
-    """Half of the messages have a key of their own, the others replace each other."""
-    count = measurement.sizes.messages
-    with TopicInFolder(scratch / "topic") as topic:
+
+@pytest.mark.parametrize("row", KEYS)
+def bench_compaction(measurement: Measurement, scratch: Path, row: str) -> None:
+    count = measurement.sizes.compacted_messages
+    key_of = KEYS[row]
+    with TopicInFolder(scratch / row) as topic:
         producer = topic.client.create_producer("keyed", batching_enabled=True)
-        for number, payload in enumerate(payloads(count, 100)):
-            key = f"key-{number if number % 2 else number % 1000}"
-            producer.send_async(payload, None, partition_key=key)
+        for number in range(count):
+            key = f"key-{key_of(number)}"
+            producer.send_async(b"%0100d" % number, None, partition_key=key)
         producer.flush()
 
         def read() -> None:
@@ -36,5 +46,12 @@ def bench_compaction(measurement: Measurement, scratch: Path) -> None:
             inspect(topic.client).settle()
 
         measurement.pairs(
-            "compaction", read, compact, before=forget, names=("read_many", "compaction")
+            row,
+            read,
+            compact,
+            before=forget,
+            rounds=min(ROUNDS, measurement.sizes.rounds),
+            floor_count=count,
+            path_count=count,
+            names=("a message read", "compacted"),
         )

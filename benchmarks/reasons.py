@@ -47,6 +47,10 @@ REASONS: dict[str, str] = {
         "costs about "
         "as much for each piece as the copy. Several batches in one `pwrite` would gain 10 to 15 %."
     ),
+    "lz4_send_many": (
+        "LZ4 alone takes as little as 2.8 µs for 1 KiB of such text, and what is besides 0.33 µs: "
+        "the payload is copied into its batch and, compressed, into the kernel; a `MessageId` each."
+    ),
     "kib_send": "as kib_send_many, and a Python call for each message.",
     "kib_cold": (
         "as kib_send_many; besides, opening the next ledger (a file, a commit of the "

@@ -15,6 +15,10 @@ from collections.abc import Callable
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.errors import CorruptDataError, InvalidConfiguration, UnreadableEntryError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 NAMES = ("NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY")
 
 
@@ -100,11 +104,21 @@ def _zlib_back(data: bytes | memoryview, size: int) -> bytes:
     return result
 
 
+# Made once for each thread that compresses at the same time: each is some hundred KiB large.
+_zstd_compressors: list[Any] = []
+
+
 def _zstd(data: bytes | memoryview) -> bytes:
     control_plane.load("zstandard")
     import zstandard
 
-    return zstandard.ZstdCompressor().compress(data)
+    try:
+        compressor = _zstd_compressors.pop()
+    except IndexError:
+        compressor = zstandard.ZstdCompressor()
+    result: bytes = compressor.compress(data)
+    _zstd_compressors.append(compressor)
+    return result
 
 
 def _zstd_back(data: bytes | memoryview, size: int) -> bytes:
@@ -128,7 +142,7 @@ def _snappy(data: bytes | memoryview) -> bytes:
     control_plane.load("snappy")
     import snappy
 
-    compressed: bytes = snappy.compress(data)
+    compressed: bytes = snappy.compress(bytes(data))
     return compressed
 
 

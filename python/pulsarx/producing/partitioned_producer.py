@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 
+import pulsarx._pycore.publish.send_routed  # noqa: F401  # gives PartitionRouter its send_async
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.publish.partition_hash import partition_hash
@@ -169,14 +170,22 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
                 raise ValueError(f"{name} is a str; give a list, one element a message")
             if column is not None and len(column) != len(contents):
                 raise ValueError(f"{name} has {len(column)} elements and payloads {len(contents)}")
-        places = self._places(contents, keys, properties, event_timestamps)
+        if keys is not None and self._router is None:
+            self.require_open()
+            parts: Any = self.split(contents, keys, self._options.batching_max_messages)
+        else:
+            places = self._places(contents, keys, properties, event_timestamps)
+            parts = [
+                (index, numbers, _taken(contents, numbers), _taken(keys, numbers))
+                for index, numbers in places.items()
+            ]
         ids: list[Any] = [None] * len(contents)
         published = 0
-        for index, numbers in places.items():
+        for index, numbers, of_one, keys_of_one in parts:
             try:
                 made = self.producer_of(index).send_many(
-                    [contents[number] for number in numbers],
-                    keys=_taken(keys, numbers),
+                    of_one,
+                    keys=keys_of_one,
                     properties=_taken(properties, numbers),
                     event_timestamps=_taken(event_timestamps, numbers),
                 )
@@ -184,8 +193,7 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
                 error.add_note(f"of partition {index}; other partitions took {published}")
                 raise
             published += len(made)
-            for number, message_id in zip(numbers, made, strict=True):
-                ids[number] = message_id
+            self.join(ids, numbers, made)
         return ids
 
     def _places(
@@ -195,37 +203,24 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
         properties: Sequence[dict[str, str] | None] | None,
         event_timestamps: Sequence[int | None] | None,
     ) -> dict[int, list[int]]:
-        """Which messages go to which partition."""
+        """Which messages go to which partition, where a router or nothing says so."""
         places: dict[int, list[int]] = {}
-        count = self._partition_count()
+        self.require_open()
         run_size = self._options.batching_max_messages
-        if keys is None and self._router is None:
+        if self._router is None:
             for at in range(0, len(contents), run_size):
                 numbers = range(at, min(at + run_size, len(contents)))
                 places.setdefault(self.next_turn(), []).extend(numbers)
             return places
-        run: list[int] = []  # of the messages without a key
-        left = 0
         for number, content in enumerate(contents):
-            key = None if keys is None else keys[number]
-            if self._router is not None:
-                index = self._router(
-                    content,
-                    None if properties is None else properties[number],
-                    key,
-                    None,
-                    None if event_timestamps is None else event_timestamps[number],
-                )
-                places.setdefault(index, []).append(number)
-            elif key and isinstance(key, str):
-                index = partition_hash(self._hashing_scheme, key) % count
-                places.setdefault(index, []).append(number)
-            else:
-                if left == 0:
-                    run = places.setdefault(self.next_turn(), [])
-                    left = run_size
-                left -= 1
-                run.append(number)
+            index = self._router(
+                content,
+                None if properties is None else properties[number],
+                None if keys is None else keys[number],
+                None,
+                None if event_timestamps is None else event_timestamps[number],
+            )
+            places.setdefault(index, []).append(number)
         return places
 
     def send_arrow(

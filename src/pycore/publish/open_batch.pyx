@@ -1,7 +1,9 @@
 # cython: language_level=3
 """Body of open_batch.pxd."""
 
+from cpython.buffer cimport PyBUF_READ
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memset
@@ -44,7 +46,14 @@ cdef class OpenBatch:
             return 0
         if compression or encrypt is not None:
             batch_encode_plain_payload(&self.batch, &plain, &size)
-            packed = compress(compression, plain[:size]) if compression else plain[:size]
+            if compression:
+                view = PyMemoryView_FromMemory(<char*>plain, size, PyBUF_READ)
+                try:
+                    packed = compress(compression, view)
+                finally:
+                    view.release()               # the buffer is used again
+            else:
+                packed = plain[:size]
             if encrypt is not None:
                 fields, packed = encrypt(packed)
                 envelope.flags |= METADATA_ENCRYPTED

@@ -1,6 +1,6 @@
 """The hash of a key that chooses its partition. Anybody may call it, from any thread."""
 
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from pulsarx._core.java_hash cimport java_string_hash
 from pulsarx._core.murmur3 cimport murmur3_32
@@ -14,12 +14,7 @@ cdef enum:
     SIGNLESS = 0x7FFFFFFF
 
 
-def partition_hash(int scheme, str key not None) -> int:
-    """Answer 0 .. 2^31-1, to be taken modulo the number of partitions.
-
-    scheme: HashingScheme, 0 JavaStringHash, 1 Murmur3_32Hash. ValueError: another one, or a key
-    that cannot be stored as UTF-8.
-    """
+cdef int64_t partition_hash_of(int scheme, str key) except -1:
     cdef Py_ssize_t size = 0
     cdef const uint8_t* utf8 = <const uint8_t*>PyUnicode_AsUTF8AndSize(key, &size)
     if scheme == JAVA_STRING_HASH:
@@ -28,3 +23,12 @@ def partition_hash(int scheme, str key not None) -> int:
         return murmur3_32(0, utf8, <size_t>size) & <uint32_t>SIGNLESS
     raise ValueError(f"hashing scheme {scheme} is not known: 0 is JavaStringHash, "
                      "1 is Murmur3_32Hash")
+
+
+def partition_hash(int scheme, str key not None) -> int:
+    """Answer 0 .. 2^31-1, to be taken modulo the number of partitions.
+
+    scheme: HashingScheme, 0 JavaStringHash, 1 Murmur3_32Hash. ValueError: another one, or a key
+    that cannot be stored as UTF-8.
+    """
+    return partition_hash_of(scheme, key)

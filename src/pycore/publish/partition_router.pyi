@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +15,10 @@ class PartitionRouter:
         turn: int,
     ) -> None: ...
     def next_turn(self) -> int: ...
+    def join(self, found: list[Any], numbers: Iterable[int], made: list[Any]) -> None: ...
+    def split(
+        self, contents: list[Any], keys: Sequence[str | None], run_size: int
+    ) -> list[tuple[int, list[int], list[Any], list[str | None]]]: ...
     @property
     def producers(self) -> list[Any]: ...
     def send(

@@ -5,8 +5,7 @@ from cpython.list cimport PyList_GET_ITEM
 from cpython.object cimport PyCallable_Check
 
 from pulsarx import errors
-from pulsarx._pycore.publish.partition_hash import partition_hash
-
+from pulsarx._pycore.publish.partition_hash cimport partition_hash_of
 from pulsarx._pycore.publish.producer_core cimport ProducerCore, refuse_callback
 
 
@@ -34,11 +33,11 @@ cdef class PartitionRouter:
                              replication_clusters, disable_replication, event_timestamp,
                              deliver_at, deliver_after)
 
-    def send_async(self, content, callback, properties=None, partition_key=None,
-                   ordering_key=None, sequence_id=None, replication_clusters=None,
-                   disable_replication=False, event_timestamp=None, deliver_at=None,
-                   deliver_after=None) -> None:
-        """As Producer.send_async."""
+    def send_async_described(self, content, callback, properties=None, partition_key=None,
+                             ordering_key=None, sequence_id=None, replication_clusters=None,
+                             disable_replication=False, event_timestamp=None, deliver_at=None,
+                             deliver_after=None) -> None:
+        """send_async with whatever arguments; send_async itself is in send_routed."""
         cdef ProducerCore producer
         cdef bint taken = False
         if callback is not None and not PyCallable_Check(callback):
@@ -79,15 +78,61 @@ cdef class PartitionRouter:
             return self.at(self.router(content, properties, key, ordering_key, event_timestamp))
         # What is no text is refused by whichever partition it comes to.
         if key is not None and isinstance(key, str) and len(<str>key) != 0:
-            # A key of bytes is a subclass of str: its text is hashed.
-            plain = key if type(key) is str else str(key)
-            return self.at(partition_hash(self.hashing_scheme, plain) % <Py_ssize_t>(
-                self.topic.partition_count))
+            return self.at(self.partition_of(key, self.topic.partition_count))
         current = self.current
         if current is not None and (
                 self.stays or (self.batching and current.entry_count == self.current_entries)):
             return current
         return self.take_turn()
+
+    cdef Py_ssize_t partition_of(self, object key, Py_ssize_t count) except -1:
+        # A key of bytes is a subclass of str: its text is hashed.
+        cdef str plain = <str>key if type(key) is str else str(key)
+        return <Py_ssize_t>partition_hash_of(self.hashing_scheme, plain) % count
+
+    def split(self, list contents not None, keys not None, Py_ssize_t run_size) -> list:
+        """(partition, numbers, contents, keys) of each partition that takes some of the messages.
+
+        Those without a key go round in runs of run_size.
+        """
+        cdef Py_ssize_t number
+        cdef Py_ssize_t index
+        cdef Py_ssize_t left = 0
+        cdef Py_ssize_t run = 0
+        cdef Py_ssize_t count = self.topic.partition_count
+        cdef list parts = [None] * count
+        cdef list found = []
+        cdef tuple part
+        for number in range(len(contents)):
+            key = keys[number]
+            if key is not None and isinstance(key, str) and len(<str>key) != 0:
+                index = self.partition_of(key, count)
+            else:
+                if left == 0:
+                    run = self.next_turn()
+                    left = run_size
+                left -= 1
+                index = run
+            if index >= len(parts):              # the topic grows
+                parts.extend([None] * (index + 1 - len(parts)))
+            if parts[index] is None:
+                part = (index, [], [], [])
+                parts[index] = part
+                found.append(part)
+            else:
+                part = <tuple>parts[index]
+            (<list>part[1]).append(number)
+            (<list>part[2]).append(contents[number])
+            (<list>part[3]).append(key)
+        return found
+
+    def join(self, list found not None, numbers not None, list made not None) -> None:
+        """Put the ids of the messages of these numbers to their places."""
+        cdef Py_ssize_t at = 0
+        cdef Py_ssize_t number
+        for number in numbers:
+            found[number] = made[at]
+            at += 1
 
     cdef ProducerCore at(self, Py_ssize_t index):
         """The producer of a partition."""

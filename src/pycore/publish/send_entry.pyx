@@ -15,11 +15,6 @@ from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from pulsarx._pycore.publish.producer_core cimport ProducerCore
 
 cdef extern from "Python.h":
-    ctypedef struct PyMethodDef:
-        const char* ml_name
-        void* ml_meth
-        int ml_flags
-        const char* ml_doc
     int METH_FASTCALL
     int METH_KEYWORDS
     object PyDescr_NewMethod(PyTypeObject* owner, PyMethodDef* method)
@@ -42,31 +37,39 @@ cdef str DESCRIBED = "send_async_described"
 cdef PyMethodDef DEFINITION
 
 
-cdef object send_async(object self, PyObject** arguments, Py_ssize_t count, PyObject* names):
-    cdef ProducerCore core = <ProducerCore>self
-    cdef PyObject* key = <PyObject*>None
-    cdef bint taken = False
+cdef bint everyday_call(PyObject** arguments, Py_ssize_t count, PyObject* names,
+                        EverydayCall* call) noexcept:
+    call.key = <PyObject*>None
     if names == NULL:
         if count == 4 and arguments[2] == <PyObject*>None:
-            key = arguments[3]
+            call.key = arguments[3]
         elif count != 2:
-            return described(self, arguments, count, names)
+            return False
     elif count == 2 and PyTuple_GET_SIZE(<tuple>names) == 1 and (
             <PyObject*>PyTuple_GET_ITEM(<tuple>names, 0) == <PyObject*>PARTITION_KEY):
-        key = arguments[2]
+        call.key = arguments[2]
     else:
+        return False
+    call.content = arguments[0]
+    call.callback = arguments[1]
+    return True
+
+
+cdef object send_async(object self, PyObject** arguments, Py_ssize_t count, PyObject* names):
+    cdef ProducerCore core = <ProducerCore>self
+    cdef EverydayCall call
+    cdef bint taken = False
+    if not everyday_call(arguments, count, names, &call) or not (
+            core.plain_sends and type(<object>call.content) is bytes):
         return described(self, arguments, count, names)
-    if not (core.plain_sends and type(<object>arguments[0]) is bytes):
-        return described(self, arguments, count, names)
-    if arguments[1] == <PyObject*>None:
-        core.send_plain(<object>arguments[0], None, <object>key, &taken)
+    if call.callback == <PyObject*>None:
+        core.send_plain(<object>call.content, None, <object>call.key, &taken)
     else:
-        core.send_told(<object>arguments[0], <object>arguments[1], <object>key)
+        core.send_told(<object>call.content, <object>call.callback, <object>call.key)
     return None
 
 
 cdef object described(object self, PyObject** arguments, Py_ssize_t count, PyObject* names):
-    """Call send_async_described with the same arguments."""
     cdef PyObject* all_arguments[ARGUMENTS_MAX]
     cdef Py_ssize_t named = 0 if names == NULL else PyTuple_GET_SIZE(<tuple>names)
     cdef Py_ssize_t at
@@ -78,12 +81,12 @@ cdef object described(object self, PyObject** arguments, Py_ssize_t count, PyObj
     return PyObject_VectorcallMethod(DESCRIBED, all_arguments, <size_t>count + 1, names)
 
 
-cdef int install() except -1:
-    cdef PyTypeObject* owner = <PyTypeObject*>ProducerCore
-    DEFINITION.ml_name = "send_async"
-    DEFINITION.ml_meth = <void*>send_async
-    DEFINITION.ml_flags = METH_FASTCALL | METH_KEYWORDS
-    DEFINITION.ml_doc = (
+cdef int install_send_async(PyTypeObject* owner, PyMethodDef* method,
+                            FastCall function) except -1:
+    method.ml_name = "send_async"
+    method.ml_meth = <void*>function
+    method.ml_flags = METH_FASTCALL | METH_KEYWORDS
+    method.ml_doc = (
         b"send_async($self, content, callback, properties=None, partition_key=None,\n"
         b"           ordering_key=None, sequence_id=None, replication_clusters=None,\n"
         b"           disable_replication=False, event_timestamp=None, deliver_at=None,\n"
@@ -94,9 +97,9 @@ cdef int install() except -1:
         b"instead). This, and whatever else keeps the message from being stored, is told to the\n"
         b"callback and not raised. Without a callback it is raised, or told to the next flush()\n"
         b"or close() when it fails later. TypeError: the callback cannot be called.")
-    (<dict>pulsarx_type_dict(owner))["send_async"] = PyDescr_NewMethod(owner, &DEFINITION)
+    (<dict>pulsarx_type_dict(owner))["send_async"] = PyDescr_NewMethod(owner, method)
     PyType_Modified(owner)
     return 0
 
 
-install()
+install_send_async(<PyTypeObject*>ProducerCore, &DEFINITION, send_async)

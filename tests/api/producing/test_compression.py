@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import zlib
 
 import pytest
@@ -103,3 +104,24 @@ def test_zlib_is_the_plain_stream() -> None:
 
 def test_lz4_is_a_block_without_its_size() -> None:
     assert compress(1, b"abc") == b"\x30abc"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_threads_compress_at_the_same_time(kind: int) -> None:
+    """What one of them has in hand no other one takes."""
+    texts = [b"%d, " % number * 20_000 for number in range(4)]
+    packed: list[tuple[bytes, bytes]] = []
+    start = threading.Barrier(4)
+
+    def work(text: bytes) -> None:
+        start.wait()
+        packed.extend((text, compress(kind, memoryview(text))) for _ in range(20))
+
+    threads = [threading.Thread(target=work, args=(text,)) for text in texts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(packed) == 80
+    for text, data in packed:
+        assert decompress(kind, data, len(text), LIMIT) == text
