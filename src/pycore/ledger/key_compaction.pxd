@@ -31,7 +31,11 @@ cdef enum EntryKind:
 
 cdef class KeyCompaction:
     cdef KeyPositions keys
-    cdef KeyPositions chunked            # where chunked messages end, by their uuids
+    cdef KeyPositions chunked            # where chunked messages end, by where they begin
+    # by uuid, of messages whose last chunk did not come yet: [ledger id and ordinal of the first
+    # chunk, chunks that came, chunks that belong to it]
+    cdef dict open
+    cdef dict left_open                  # `open` behind the first pass; None: that goes on
     cdef bint retain_null_key
     cdef object decompress
     cdef object compress
@@ -44,9 +48,6 @@ cdef class KeyCompaction:
     cdef bytes plain                     # its decompressed payload
     cdef const uint8_t* payload
     cdef uint32_t payload_size
-    cdef const uint8_t* uuid             # of a chunk
-    cdef uint32_t uuid_size
-    cdef bint is_last_chunk
     cdef uint8_t* room                   # owned: what is written
     cdef uint64_t room_size
     cdef readonly uint64_t scanned_count # messages, of the first pass
@@ -63,8 +64,12 @@ cdef class KeyCompaction:
     cdef void fetch_keys(self, uint32_t start, uint32_t end) noexcept nogil
     cdef int reserve_messages(self, uint32_t count) except -1
     cdef int reserve_room(self, uint64_t size) except -1
-    cdef int note_keys(self, uint64_t ledger_id, uint64_t first, int kind) noexcept nogil
-    cdef uint32_t choose(self, uint64_t ledger_id, uint64_t first, int kind) noexcept nogil
+    cdef list follow(self, const EntryParts* parts, uint64_t ledger_id, uint64_t first)
+    cdef int note_end(self, list chunked, uint64_t ledger_id, uint64_t first) noexcept
+    cdef bint find_end(self, const EntryParts* parts, uint64_t* ledger_id, uint64_t* first,
+                       bint* is_open) except -1
+    cdef int note_keys(self, uint64_t ledger_id, uint64_t first) noexcept nogil
+    cdef uint32_t choose(self, uint64_t ledger_id, uint64_t first) noexcept nogil
     cdef int store(self, LedgerReader reader, LedgerWriter writer, uint32_t survivors,
                    const uint8_t* entry, uint32_t size, uint32_t flags) except -1
     cdef int store_rewritten(self, LedgerReader reader, LedgerWriter writer, uint32_t survivors,

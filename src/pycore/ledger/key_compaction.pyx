@@ -9,7 +9,7 @@ from libc.string cimport memcpy, memset
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.byte_reader cimport (
-    ByteReader, byte_reader_block, byte_reader_start, byte_reader_varint,
+    ByteReader, byte_reader_start,
 )
 from pulsarx._core.byte_writer cimport (
     ByteWriter, byte_writer_bytes, byte_writer_start, byte_writer_u32_be, byte_writer_varint,
@@ -29,8 +29,7 @@ from pulsarx._core.message_metadata cimport EntryParts, entry_count_holds, entry
 from pulsarx._core.proto_field cimport proto_field_skip, proto_field_tag
 from pulsarx._core.single_metadata cimport (
     METADATA_BATCH, METADATA_COMPACTED_OUT, METADATA_ENCRYPTED, METADATA_MARKER,
-    METADATA_NULL_VALUE, METADATA_PARTITION_KEY, METADATA_SEQUENCE_ID, METADATA_UUID,
-    SingleMetadata,
+    METADATA_NULL_VALUE, METADATA_PARTITION_KEY, METADATA_SEQUENCE_ID, SingleMetadata,
     single_metadata_decode,
 )
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK, STATUS_TOO_LARGE
@@ -42,9 +41,6 @@ cdef enum:
     TAG_PARTITION_KEY = 0x12             # of SingleMessageMetadata
     TAG_PAYLOAD_SIZE = 0x18
     TAG_UNCOMPRESSED_SIZE = 0x48         # of MessageMetadata: field 9
-    TAG_UUID = 0xD2                      # field 26
-    TAG_CHUNK_COUNT = 0xD8               # field 27
-    TAG_CHUNK_ID = 0xE8                  # field 29
     KEYS_AHEAD = 64                      # whose memory is fetched together
     TAKEN_OUT_SIZE = 8                   # of a message that is taken out, with its size
     VARINT_ROOM = 16
@@ -75,6 +71,7 @@ cdef class KeyCompaction:
         self.decompressed_size_max = decompressed_size_max
         self.last_batch_index = -1
         self.ledgers = []
+        self.open = {}
 
     def __dealloc__(self):
         key_positions_free(&self.keys)
@@ -104,10 +101,11 @@ cdef class KeyCompaction:
     def scan(self, LedgerReader reader not None, entry_count: int) -> bool:
         """Note the last message of each key, of so many entries more; False: all was read."""
         cdef EntryParts parts
+        cdef list chunked
         cdef uint64_t ledger_id
         cdef uint64_t first
         cdef int kind
-        cdef int status
+        cdef int status = STATUS_OK
         cdef uint32_t left = entry_count
         while left:
             left -= 1
@@ -118,8 +116,14 @@ cdef class KeyCompaction:
             if kind == KIND_MESSAGES or kind == KIND_CHUNK:
                 ledger_id = reader.span.ledger_id
                 first = reader.c_frame.first_message
-                with nogil:
-                    status = self.note_keys(ledger_id, first, kind)
+                if kind == KIND_CHUNK:
+                    chunked = self.follow(&parts, ledger_id, first)
+                    if chunked is None or chunked[2] < chunked[3]:
+                        continue         # the message is where its last chunk is
+                    status = self.note_end(chunked, ledger_id, first)
+                if status == STATUS_OK:
+                    with nogil:
+                        status = self.note_keys(ledger_id, first)
                 if status != STATUS_OK:
                     raise_status(status, 0, f"keep {self.keys.key_count} keys of "
                                             f"{reader.topic_name} in memory")
@@ -131,6 +135,9 @@ cdef class KeyCompaction:
         cdef EntryParts parts
         cdef uint64_t ledger_id
         cdef uint64_t first
+        cdef uint64_t end_ledger_id
+        cdef uint64_t end
+        cdef bint is_open
         cdef uint32_t survivors
         cdef uint32_t count
         cdef uint32_t index
@@ -138,6 +145,8 @@ cdef class KeyCompaction:
         cdef int kind
         cdef uint32_t left = entry_count
         cdef list row = self.ledgers[len(self.ledgers) - 1] if self.ledgers else None
+        if self.left_open is None:
+            self.left_open, self.open = self.open, {}
         while left:
             left -= 1
             if not self.next_entry(reader):
@@ -151,10 +160,16 @@ cdef class KeyCompaction:
             last = count - 1
             survivors = count
             if kind != KIND_WHOLE:
-                with nogil:
-                    survivors = self.choose(ledger_id, first, kind)
-                if survivors == 0:
+                end_ledger_id, end, is_open = ledger_id, first, False
+                if kind == KIND_CHUNK and not self.find_end(&parts, &end_ledger_id, &end, &is_open):
                     continue
+                if is_open:
+                    self.messages[0].survives = True
+                else:
+                    with nogil:
+                        survivors = self.choose(end_ledger_id, end)
+                    if survivors == 0:
+                        continue
                 for index in range(self.message_count):
                     if self.messages[index].survives:
                         last = index
@@ -209,9 +224,6 @@ cdef class KeyCompaction:
         self.message_count = 0
         if status == STATUS_OK and not entry_count_holds(parts, reader.c_frame.message_count):
             status = STATUS_CORRUPT
-        if status == STATUS_OK:
-            status = extras_decode(parts.encoded_metadata, parts.encoded_metadata_size,
-                                   &self.uuid, &self.uuid_size, &self.is_last_chunk)
         if status != STATUS_OK:
             return KIND_WHOLE
         if parts.metadata.flags & METADATA_MARKER:
@@ -230,7 +242,12 @@ cdef class KeyCompaction:
                 parts.metadata.uncompressed_size == 0 if parts.metadata.compression
                 else parts.payload_size == 0)
             self.message_count = 1
-            return KIND_CHUNK if parts.metadata.flags & METADATA_UUID else KIND_MESSAGES
+            if parts.metadata.chunk_count <= 1:
+                return KIND_MESSAGES
+            if parts.metadata.uuid == NULL or (
+                    parts.metadata.chunk_id >= parts.metadata.chunk_count):
+                return KIND_WHOLE        # its readers are told
+            return KIND_CHUNK
         self.payload = parts.payload
         self.payload_size = parts.payload_size
         if parts.metadata.compression:
@@ -285,19 +302,60 @@ cdef class KeyCompaction:
             if each.key != NULL:
                 key_positions_fetch_record(&self.keys, each.hash)
 
-    cdef int note_keys(self, uint64_t ledger_id, uint64_t first, int kind) noexcept nogil:
+    # Messages in chunks ---------------------------------------------------------------------------
+
+    cdef list follow(self, const EntryParts* parts, uint64_t ledger_id, uint64_t first):
+        """The message of `open` that a chunk belongs to, by the rules of chunk_assembler; None: it
+        belongs to none that can become whole."""
+        cdef bytes uuid = parts.metadata.uuid[:parts.metadata.uuid_size]
+        cdef uint32_t chunk_id = parts.metadata.chunk_id
+        cdef list found
+        if chunk_id == 0:
+            found = [ledger_id, first, 1, parts.metadata.chunk_count]
+            self.open[uuid] = found      # the same uuid may come again
+            return found
+        found = self.open.get(uuid)
+        if found is None or chunk_id < found[2]:
+            return None
+        if chunk_id > found[2] or parts.metadata.chunk_count != found[3]:
+            del self.open[uuid]
+            return None
+        found[2] += 1
+        if found[2] == found[3]:
+            del self.open[uuid]
+        return found
+
+    cdef int note_end(self, list chunked, uint64_t ledger_id, uint64_t first) noexcept:
+        cdef uint64_t[2] begin
+        begin[0], begin[1] = chunked[0], chunked[1]
+        return key_positions_put(
+            &self.chunked, key_positions_hash(&self.chunked, <uint8_t*>begin, sizeof(begin)),
+            <uint8_t*>begin, sizeof(begin), ledger_id, first)
+
+    cdef bint find_end(self, const EntryParts* parts, uint64_t* ledger_id, uint64_t* first,
+                       bint* is_open) except -1:
+        """Where the message of a chunk ends; is_open: behind what is compacted, so all of it that
+        came stays. False: it belongs to none that is or can become whole."""
+        cdef list chunked = self.follow(parts, ledger_id[0], first[0])
+        cdef list left
+        cdef uint64_t[2] begin
+        if chunked is None:
+            return False
+        begin[0], begin[1] = chunked[0], chunked[1]
+        if key_positions_find(
+                &self.chunked, key_positions_hash(&self.chunked, <uint8_t*>begin, sizeof(begin)),
+                <uint8_t*>begin, sizeof(begin), ledger_id, first):
+            return True
+        left = self.left_open.get(parts.metadata.uuid[:parts.metadata.uuid_size])
+        is_open[0] = left is not None and left[:2] == chunked[:2]
+        return is_open[0]
+
+    # Keys -----------------------------------------------------------------------------------------
+
+    cdef int note_keys(self, uint64_t ledger_id, uint64_t first) noexcept nogil:
         cdef uint32_t index
         cdef CompactedMessage* each
         cdef int status
-        if kind == KIND_CHUNK:
-            # The message is where its last piece is.
-            if not self.is_last_chunk:
-                return STATUS_OK
-            status = key_positions_put(
-                &self.chunked, key_positions_hash(&self.chunked, self.uuid, self.uuid_size),
-                self.uuid, self.uuid_size, ledger_id, first)
-            if status != STATUS_OK:
-                return status
         for index in range(self.message_count):
             if index % KEYS_AHEAD == 0:
                 self.fetch_keys(index, min(index + KEYS_AHEAD, self.message_count))
@@ -310,20 +368,14 @@ cdef class KeyCompaction:
                 return status
         return STATUS_OK
 
-    cdef uint32_t choose(self, uint64_t ledger_id, uint64_t first, int kind) noexcept nogil:
-        """Mark the survivors among `messages`; how many there are."""
+    cdef uint32_t choose(self, uint64_t ledger_id, uint64_t first) noexcept nogil:
+        """Mark the survivors among `messages`; how many there are. ledger_id, first: of a chunk,
+        where its message ends."""
         cdef uint64_t at_ledger = 0
         cdef uint64_t at_message = 0
         cdef uint32_t index
         cdef uint32_t found = 0
         cdef CompactedMessage* each
-        if kind == KIND_CHUNK:
-            # A message whose last piece did not come yet stays whole.
-            if not key_positions_find(
-                    &self.chunked, key_positions_hash(&self.chunked, self.uuid, self.uuid_size),
-                    self.uuid, self.uuid_size, &ledger_id, &first):
-                self.messages[0].survives = True
-                return 1
         for index in range(self.message_count):
             if index % KEYS_AHEAD == 0:
                 self.fetch_keys(index, min(index + KEYS_AHEAD, self.message_count))
@@ -459,36 +511,6 @@ cdef int metadata_write(const uint8_t* data, uint32_t size, uint32_t uncompresse
         else:
             byte_writer_bytes(&writer, start, reader.at - start)
     written[0] = <uint32_t>(writer.at - room)
-    return STATUS_OK
-
-
-cdef int extras_decode(const uint8_t* data, uint32_t size, const uint8_t** uuid,
-                       uint32_t* uuid_size, bint* is_last_chunk) noexcept nogil:
-    """What of the MessageMetadata of a chunk nobody else reads: its uuid, and whether it is the
-    last one."""
-    cdef ByteReader reader
-    cdef uint32_t tag = 0
-    cdef uint64_t chunk_id = 0
-    cdef uint64_t chunk_count = 0
-    cdef int status
-    uuid[0] = NULL
-    uuid_size[0] = 0
-    byte_reader_start(&reader, data, size)
-    while reader.at < reader.end:
-        status = proto_field_tag(&reader, &tag)
-        if status != STATUS_OK:
-            return status
-        if tag == TAG_UUID:
-            status = byte_reader_block(&reader, uuid, uuid_size)
-        elif tag == TAG_CHUNK_COUNT:
-            status = byte_reader_varint(&reader, &chunk_count)
-        elif tag == TAG_CHUNK_ID:
-            status = byte_reader_varint(&reader, &chunk_id)
-        else:
-            status = proto_field_skip(&reader, tag)
-        if status != STATUS_OK:
-            return status
-    is_last_chunk[0] = chunk_id + 1 >= chunk_count
     return STATUS_OK
 
 

@@ -56,6 +56,22 @@ class CompactionStopped(Exception):
 class TopicCompaction:
     """Of one open topic. Any thread may call; runs are jobs of the broker's compaction queue."""
 
+    __slots__ = (
+        "_failed_ms",
+        "_last_error",
+        "_ledger",
+        "_lock",
+        "_reader",
+        "_run_lock",
+        "_runtime",
+        "_status",
+        "_stopped",
+        "_tell",
+        "_topic",
+        "_topic_lock",
+        "_trim",
+    )
+
     def __init__(
         self,
         runtime: BrokerRuntime,
