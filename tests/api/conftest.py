@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from encryption_steps import KeyFiles
 from topic_reading import OpenClient
 
 import pulsarx
@@ -17,12 +16,6 @@ import pulsarx
 def folder(tmp_path: Path) -> Path:
     """A path where a data directory may be made."""
     return tmp_path / "data"
-
-
-@pytest.fixture(scope="session")
-def key_files(tmp_path_factory: pytest.TempPathFactory) -> KeyFiles:
-    """Makes pairs of keys for encryption, by name."""
-    return KeyFiles(tmp_path_factory.mktemp("keys"))
 
 
 @pytest.fixture

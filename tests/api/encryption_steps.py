@@ -99,6 +99,7 @@ class Forged:
         self.value = public.encrypt(self.data_key, OAEP)
         self.keys = block(13, block(1, b"key") + block(2, self.value))
         self.fields = b""
+        self.sequence_id = 0
         self._public = public
 
     def wrap(self, data_key: bytes) -> None:
@@ -107,12 +108,15 @@ class Forged:
 
     def store(self, client: pulsarx.Client, topic: str = "t") -> Any:
         client.create_producer(topic).close()
-        metadata = block(1, b"other") + number(2, 0) + number(3, 1) + self.fields + self.keys
+        return inspect(client).append_entry(topic, self.encoded())
+
+    def encoded(self) -> bytes:
+        metadata = block(1, b"other") + number(2, self.sequence_id) + number(3, 1)
+        metadata += self.fields + self.keys
         if self.param is not None:
             metadata += block(15, self.param)
         checked = struct.pack(">I", len(metadata)) + metadata + self.payload
-        entry = struct.pack(">HI", 0x0E01, crc32c(checked)) + checked
-        return inspect(client).append_entry(topic, entry)
+        return struct.pack(">HI", 0x0E01, crc32c(checked)) + checked
 
 
 def number(field: int, value: int) -> bytes:

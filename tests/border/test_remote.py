@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import re
+import struct
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from border_client import BorderClient
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId, errors
-from pulsarx._pycore.ranges.entry_codec import encode_batch
+from pulsarx._pycore.ranges.entry_codec import crc32c, encode_batch
 from pulsarx.remote.connection import Connection
 from pulsarx.remote.remote_client import RemoteClient
 from pulsarx.remote.remote_receiver import RemoteReceiver
@@ -156,6 +157,37 @@ def test_a_pattern_of_topics_is_refused_over_a_connection(tmp_path: Path) -> Non
         with pytest.raises(errors.OperationNotSupported, match="several topics"):
             client.subscribe(re.compile("p-.*"), "s")
         assert client.admin.topics.get_list() == []
+
+
+def test_encryption_is_refused_over_a_connection(tmp_path: Path) -> None:
+    with BorderClient(tmp_path / "data") as client:
+        keys = pulsarx.CryptoKeyReader("public", "private")
+        stored = {"crypto_failure_action": pulsarx.ConsumerCryptoFailureAction.CONSUME}
+        for ask in (
+            lambda: client.create_producer("t", encryption_key="k", crypto_key_reader=keys),
+            lambda: client.subscribe("t", "s", crypto_key_reader=keys),
+            lambda: client.subscribe("t", "s", **stored),
+            lambda: client.create_reader("t", MessageId.earliest, crypto_key_reader=keys),
+            lambda: client.create_reader("t", MessageId.earliest, **stored),
+        ):
+            with pytest.raises(errors.OperationNotSupported, match="encryption is not supported"):
+                ask()
+        client.create_producer("t", crypto_key_reader=keys).send(b"plain")
+        consumer = client.subscribe("t", "s", initial_position=InitialPosition.Earliest)
+        assert consumer.receive(5000).data() == b"plain"
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_is_encrypted_is_an_error_to_who_receives_it_over_a_connection(count: int) -> None:
+    broker = Script()
+    receiver = broker.receiver(10)
+    name, keys = b"\x0a\x01p\x10\x00\x18\x01", b"\x6a\x06\x0a\x01k\x12\x01v"
+    metadata = name + (b"\x58" + bytes((count,)) if count > 1 else b"") + keys
+    checked = struct.pack(">I", len(metadata)) + metadata + bytes(100)
+    broker.message(struct.pack(">HI", 0x0E01, crc32c(checked)) + checked)
+    with pytest.raises(errors.UnreadableEntryError, match="not supported yet over a connection"):
+        receiver.receive(5000)
+    assert receiver.take_now() is None
 
 
 def test_a_compacted_topic_is_not_read_over_a_connection(tmp_path: Path) -> None:

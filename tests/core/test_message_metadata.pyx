@@ -81,6 +81,28 @@ def test_the_smallest_metadata_is_pulsars_vector():
     assert encoded(&metadata) == SMALLEST
 
 
+def test_what_says_how_a_payload_is_encrypted_stands_in_its_place():
+    cdef MessageMetadata metadata
+    cdef bytes fields = bytes.fromhex("6a060a016b12017b" "7a020102")
+    memset(&metadata, 0, sizeof(metadata))
+    metadata.producer_name = b"p"
+    metadata.producer_name_size = 1
+    metadata.message_count = 1
+    metadata.encryption = fields
+    metadata.encryption_size = len(fields)
+    plain = encoded(&metadata)
+    assert fields not in plain
+    metadata.flags = METADATA_ENCRYPTED | METADATA_EVENT_TIME | METADATA_NULL_VALUE
+    metadata.event_time_ms = 5
+    written = encoded(&metadata)
+    assert written == plain + bytes.fromhex("6005") + fields + bytes.fromhex("c80101")
+    status, found = decoded(written)
+    assert (status, found["flags"]) == (STATUS_OK, metadata.flags)
+    assert decoded(written[:len(written) - 5])[0] == STATUS_TRUNCATED
+    # A number is none of these fields.
+    assert decoded(plain + bytes.fromhex("6801"))[1]["flags"] == 0
+
+
 def test_all_fields_stand_in_ascending_order():
     cdef MessageMetadata metadata
     cdef PropertyView property = PropertyView(b"a", b"1", 1, 1)
@@ -177,7 +199,7 @@ def test_each_required_field_is_required():
 
 def test_unknown_fields_are_passed_over():
     unknown = bytes.fromhex(
-        "2a0178" "6a0178" "b00105" "a9020000000000000000" "ad0200000000" "ab020801ac02")
+        "2a0178" "3a0178" "b00105" "a9020000000000000000" "ad0200000000" "ab020801ac02")
     status, found = decoded(unknown + SMALLEST + unknown)
     assert (status, found["producer_name"], found["flags"]) == (STATUS_OK, b"p", 0)
 

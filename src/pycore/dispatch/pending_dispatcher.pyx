@@ -25,7 +25,9 @@ from pulsarx._pycore.message.entry_view cimport (
 )
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_DAMAGE, READ_ENTRY
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
-from pulsarx._pycore.message.message cimport Message, message_new, message_ordinal
+from pulsarx._pycore.message.message cimport (
+    Message, message_extent, message_new, message_ordinal,
+)
 from pulsarx._pycore.message.message_at cimport message_in, message_place
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.dispatch.entry_sink cimport (
@@ -128,10 +130,11 @@ cdef class PendingDispatcher(Dispatcher):
         cdef uint64_t message
         cdef PendingAck* ack
         for each in messages:
-            message = message_ordinal(each)
-            ack = pending_acks_find(&self.core.pending, each.entry.ledger_id, message)
-            if ack != NULL and ack.state == PENDING_HELD and ack.consumer == receiver.index:
-                self.give_back(each.entry.ledger_id, message, ack)
+            for message in range(message_ordinal(each),
+                                 message_ordinal(each) + message_extent(each)):
+                ack = pending_acks_find(&self.core.pending, each.entry.ledger_id, message)
+                if ack != NULL and ack.state == PENDING_HELD and ack.consumer == receiver.index:
+                    self.give_back(each.entry.ledger_id, message, ack)
         return 0
 
     cdef int pass_over(self, EntrySink receiver, EntryView view, uint32_t index) except -1:

@@ -16,7 +16,7 @@ from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
 from pulsarx._pycore.message.entry_view cimport EntryView, entry_view_chunked, entry_view_new
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_DAMAGE, READ_NOTHING
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail, ledger_span_end
-from pulsarx._pycore.message.message cimport Message, message_ordinal
+from pulsarx._pycore.message.message cimport Message, message_extent, message_ordinal
 from pulsarx._pycore.message.message_at cimport chunked_message_at, message_at
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
@@ -473,6 +473,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         cdef uint64_t first = message_ordinal(each)
         cdef uint64_t end_ledger = 0
         cdef uint64_t end = 0
+        cdef uint64_t at
         cdef PendingAck* ack
         self.delivered_end(&end_ledger, &end)
         if receiver is not self.active or (ledger_id, first) >= (end_ledger, end):
@@ -480,10 +481,10 @@ cdef class SingleActiveDispatcher(Dispatcher):
         for each in messages:
             if each.entry.chunked is not None:
                 self.core.assembler().remember(each.entry.chunked)
-            ack = pending_acks_find(&self.core.pending, each.entry.ledger_id,
-                                    message_ordinal(each))
-            if ack != NULL and ack.state == PENDING_HELD:
-                self.core.unread(each.entry.ledger_id, message_ordinal(each), ack)
+            for at in range(message_ordinal(each), message_ordinal(each) + message_extent(each)):
+                ack = pending_acks_find(&self.core.pending, each.entry.ledger_id, at)
+                if ack != NULL and ack.state == PENDING_HELD:
+                    self.core.unread(each.entry.ledger_id, at, ack)
         self.core.rearm()
         self.wakes = True
         for each in messages:        # one that came late lies in front of others

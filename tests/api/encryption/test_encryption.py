@@ -34,6 +34,7 @@ from pulsarx import (
     Result,
     errors,
 )
+from pulsarx.encryption import PayloadDecryption
 from pulsarx.testing import inspect
 
 FAIL = ConsumerCryptoFailureAction.FAIL
@@ -379,16 +380,71 @@ def test_a_batch_consumed_as_stored_is_acknowledged_as_a_whole(
         assert backlog(client) == 1
 
 
+@pytest.mark.parametrize("queue", [0, 2])
 def test_a_batch_goes_to_one_consumer_whatever_its_queue(
-    client: pulsarx.Client, keys: CryptoKeyReader
+    client: pulsarx.Client, keys: CryptoKeyReader, queue: int
 ) -> None:
     """Where its messages end is not known to who dispatches it. As in Pulsar."""
-    first = subscribe(client, keys, consumer_type=ConsumerType.Shared, receiver_queue_size=2)
-    second = subscribe(client, consumer_type=ConsumerType.Shared, receiver_queue_size=2)
+    shared = {"consumer_type": ConsumerType.Shared, "receiver_queue_size": queue}
+    first = subscribe(client, keys, **shared)
+    second = subscribe(client, **shared)
     with batching(client, keys) as producer:
         send_batch(producer, numbers(10))
     assert payloads(first) + payloads(second) == numbers(10)
     assert inspect(client).subscription("t", "s").dispatcher.check() == []
+
+
+@all_types
+@pytest.mark.parametrize("raised", [MemoryError, KeyboardInterrupt])
+def test_decrypting_that_is_interrupted_is_done_once_more(
+    client: pulsarx.Client,
+    keys: CryptoKeyReader,
+    kind: Any,
+    raised: type[BaseException],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is encrypted is not taken for plain then, and is not lost."""
+    consumer = subscribe(client, keys, consumer_type=kind)
+    with batching(client, keys) as producer:
+        send_batch(producer, numbers(3), partition_key="k")
+    decrypt = PayloadDecryption.decrypt
+    left = [raised(), raised()]
+
+    def interrupted(self: PayloadDecryption, metadata: bytes, payload: bytes) -> bytes:
+        if left:
+            raise left.pop()
+        return decrypt(self, metadata, payload)
+
+    monkeypatch.setattr(PayloadDecryption, "decrypt", interrupted)
+    for call in (lambda: consumer.receive(0), lambda: consumer.receive_many(10, 0)):
+        with pytest.raises(raised):
+            call()
+    found = drain(consumer)
+    assert [each.data() for each in found] == numbers(3)
+    assert {each.redelivery_count() for each in found} == {0}
+    assert inspect(client).subscription("t", "s").dispatcher.check() == []
+
+
+@all_types
+def test_a_batch_as_it_is_stored_that_nobody_saw_comes_again_whole(
+    client: pulsarx.Client, keys: CryptoKeyReader, kind: Any
+) -> None:
+    """A cancelled future gives back what it took: all messages of the batch were held for it."""
+    consumer = subscribe(
+        client,
+        consumer_type=kind,
+        crypto_failure_action=CONSUME,
+        unacked_messages_timeout_ms=10_000,
+    )
+    with batching(client, keys) as producer:
+        send_batch(producer, numbers(3), partition_key="k")
+    (batch,) = drain(consumer)
+    consumer.give_back([batch])
+    (again,) = drain(consumer)
+    assert (again.message_id(), again.redelivery_count()) == (batch.message_id(), 0)
+    assert inspect(client).subscription("t", "s").dispatcher.check() == []
+    consumer.acknowledge(again)
+    assert backlog(client) == 0
 
 
 def test_what_one_consumer_could_not_decrypt_goes_to_another_when_it_leaves(

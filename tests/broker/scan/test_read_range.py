@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from encryption_steps import write_keys
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ledger_files import make_entry, make_ledger
@@ -141,6 +142,18 @@ def test_messages_in_chunks_are_refused_and_those_before_are_read(client: pulsar
     reading = iter(read_range(one_range(client), ["value"], max_rows=1))
     assert pa.record_batch(next(reading))["value"].to_pylist() == [b"a"]
     with pytest.raises(errors.OperationNotSupported, match="read by consumers and readers"):
+        next(reading)
+
+
+def test_encrypted_messages_are_refused_and_those_before_are_read(
+    client: pulsarx.Client, tmp_path: Path
+):
+    keys = write_keys(tmp_path / "keys")
+    client.create_producer("t").send(b"a")
+    client.create_producer("t", encryption_key="k", crypto_key_reader=keys).send(b"b")
+    reading = iter(read_range(one_range(client), ["value"], max_rows=1))
+    assert pa.record_batch(next(reading))["value"].to_pylist() == [b"a"]
+    with pytest.raises(errors.OperationNotSupported, match="is encrypted; ranges have no"):
         next(reading)
 
 
