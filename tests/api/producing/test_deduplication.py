@@ -508,16 +508,16 @@ def test_a_name_is_not_forgotten_while_its_producer_comes(
     twice."""
     options = ON.replace(broker_deduplication_max_number_of_producers=1)
     client = open_client(broker_options=options, clock=manual_clock)
-    there = producer_of(client, producer_name="there")
+    there = producer_of(client, producer_name="a")
     topic = inspect(client).topic("t")
     with monkeypatch.context() as patch:
         patch.setattr(topic, "instruct", lambda _: topic.deduplication.snapshot())
-        producer = producer_of(client, producer_name="coming")
+        producer = producer_of(client, producer_name="b")
     producer.send(b"x", sequence_id=5)
     assert there.is_connected()
     client.close()
     client = open_client(broker_options=options, clock=manual_clock)
-    producer_of(client, producer_name="coming").send(b"x", sequence_id=5)
+    producer_of(client, producer_name="b").send(b"x", sequence_id=5)
     assert whole_topic(client) == [b"x"]
 
 
