@@ -183,6 +183,18 @@ _ROWS = (
      "A durable subscription that nobody uses is deleted after this time; 0: never."),
     ("subscription_expiry_check_interval_in_minutes", 5, 1, CENTURY_MINUTES, False, True,
      "How often such subscriptions are looked for."),
+    ("dispatch_throttling_rate_per_topic_in_msg", 0, 0, INT32_MAX, False, True,
+     "How many messages a topic dispatches in a second; 0: without limit."),
+    ("dispatch_throttling_rate_per_topic_in_byte", 0, 0, 2**63 - 1, False, True,
+     "How many bytes; 0: without limit."),
+    ("dispatch_throttling_rate_per_subscription_in_msg", 0, 0, INT32_MAX, False, True,
+     "How many messages a subscription or reader is given in a second; 0: without limit."),
+    ("dispatch_throttling_rate_per_subscription_in_byte", 0, 0, 2**63 - 1, False, True,
+     "How many bytes; 0: without limit."),
+    ("dispatch_throttling_on_non_backlog_consumer_enabled", True, None, None, False, True,
+     "Dispatch rates hold for all; off: for those alone that are more than 1000 entries behind."),
+    ("dispatch_throttling_on_batch_message_enabled", False, None, None, False, True,
+     "Dispatch rates count entries, so that a batch is one; off: messages."),
     ("delayed_delivery_max_delay_in_millis", 0, 0, 2**63 - 1, False, True,
      "How long a message may be delayed; longer ones raise NotAllowedError. 0: without limit."),
     ("managed_ledger_max_entries_per_ledger", 50_000, 1, INT32_MAX, False, True,
@@ -275,6 +287,12 @@ class BrokerOptions:
     broker_delete_inactive_partitioned_topic_metadata_enabled: bool
     subscription_expiration_time_minutes: int
     subscription_expiry_check_interval_in_minutes: int
+    dispatch_throttling_rate_per_topic_in_msg: int
+    dispatch_throttling_rate_per_topic_in_byte: int
+    dispatch_throttling_rate_per_subscription_in_msg: int
+    dispatch_throttling_rate_per_subscription_in_byte: int
+    dispatch_throttling_on_non_backlog_consumer_enabled: bool
+    dispatch_throttling_on_batch_message_enabled: bool
     delayed_delivery_max_delay_in_millis: int
     managed_ledger_max_entries_per_ledger: int
     managed_ledger_max_size_per_ledger_mbytes: int

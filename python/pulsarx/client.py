@@ -723,6 +723,7 @@ class ClientOwner:
             producer_name=producer_name,
             chunking_enabled=TopicName.of(topic).persistent,
         )
+        options.for_letters = True
         steps = _bare_producer_steps(broker, options)  # each letter brings the schema it has
         producer: Producer | PartitionedProducer = self._client._make(steps)
         return producer

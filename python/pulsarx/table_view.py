@@ -11,6 +11,7 @@ import threading
 from pulsarx import errors
 from pulsarx._pycore.ground.condition import Condition
 from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx.clock import Deadline
 from pulsarx.closing import Closing, attempt
 from pulsarx.consuming.partition_follower import PartitionFollower
 from pulsarx.enumerations import SchemaType
@@ -298,7 +299,10 @@ class _Partition:
                     log_exception("%s: damaged messages were skipped", view.topic())
                 continue
             if message is None:
-                return
+                if not self.core.has_message():
+                    return
+                self.core.wait_for_message(Deadline(None))  # for the dispatch rate
+                continue
             view.keep(message)
             if message.message_id() >= self.last:
                 return

@@ -11,6 +11,8 @@ Source: Pulsar TopicName, NamespaceName, NamedEntity.
 
 from __future__ import annotations
 
+from sys import intern
+
 from pulsarx.errors import (
     InvalidConfiguration,
     InvalidTopicName,
@@ -54,9 +56,9 @@ class TopicName:
     def __init__(self, domain: str, tenant: str, namespace: str, local_name: str) -> None:
         """Take parts that were checked; `of` is what checks."""
         put = object.__setattr__
-        put(self, "domain", domain)
-        put(self, "tenant", tenant)
-        put(self, "namespace", namespace)
+        put(self, "domain", intern(domain))  # shared by the many topics of a namespace
+        put(self, "tenant", intern(tenant))
+        put(self, "namespace", intern(namespace))
         put(self, "local_name", local_name)
         put(self, "partition_index", _partition_index_of(local_name))
         put(self, "_full_name", f"{domain}://{tenant}/{namespace}/{local_name}")
@@ -73,6 +75,8 @@ class TopicName:
         made = _parse(name)
         if len(_cached) >= _CACHED_MAX:
             _cached.clear()
+        if made._full_name != name:
+            made = _cached.setdefault(made._full_name, made)
         _cached[name] = made
         return made
 

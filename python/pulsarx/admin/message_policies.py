@@ -40,7 +40,8 @@ class MessagePolicies:
         """Keep acknowledged messages: for time_minutes, up to size_mb MiB a topic, whichever is
         reached first.
 
-        -1: without limit; 0 in either: not at all. Whole ledgers are removed, never parts.
+        -1: without limit; 0 in both: not at all. Whole ledgers are removed, never parts.
+        ValueError: 0 in one of them alone, with which nothing would be kept.
         NotAllowedError: size_mb is not more than the backlog quota.
         """
         value = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pulsarx.admin.compaction_policies import CompactionPolicies
 from pulsarx.admin.creation_policies import CreationPolicies
 from pulsarx.admin.message_policies import MessagePolicies
+from pulsarx.admin.rate_policies import RatePolicies
 from pulsarx.admin.schema_policies import SchemaPolicies
 
 TYPE_CHECKING = False
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from pulsarx.admin.channel import Channel
 
 
-class Namespaces(CreationPolicies, SchemaPolicies, MessagePolicies, CompactionPolicies):
+class Namespaces(
+    CreationPolicies, SchemaPolicies, MessagePolicies, RatePolicies, CompactionPolicies
+):
     """Any thread may call. TopicNotFound: there is no such namespace."""
 
     _LEVEL = "namespace"

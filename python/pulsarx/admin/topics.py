@@ -5,6 +5,7 @@ from __future__ import annotations
 from pulsarx.admin.compaction_policies import CompactionPolicies
 from pulsarx.admin.creation_policies import CreationPolicies
 from pulsarx.admin.message_policies import MessagePolicies
+from pulsarx.admin.rate_policies import RatePolicies
 from pulsarx.admin.schema_policies import SchemaPolicies
 from pulsarx.admin.topic_subscriptions import TopicSubscriptions
 from pulsarx.message_id import MessageId
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
 
 
 class Topics(
-    TopicSubscriptions, CreationPolicies, SchemaPolicies, MessagePolicies, CompactionPolicies
+    TopicSubscriptions,
+    CreationPolicies,
+    SchemaPolicies,
+    MessagePolicies,
+    RatePolicies,
+    CompactionPolicies,
 ):
     """Any thread may call. TopicNotFound: there is no such topic."""
 

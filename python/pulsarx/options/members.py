@@ -67,7 +67,7 @@ class ProducerOptions(Options):
         "batching_max_allowed_size_in_bytes", "batching_max_publish_delay_ms", "chunking_enabled",
         "message_routing_mode", "lazy_start_partitioned_producers", "properties", "batching_type",
         "encryption_key", "crypto_key_reader", "access_mode", "message_router",
-        "hashing_scheme", "interceptors", "schema_info", "memory_limit",
+        "hashing_scheme", "interceptors", "schema_info", "memory_limit", "for_letters",
     )
     CALL = "create_producer"
     ROWS = (
@@ -120,6 +120,7 @@ class ProducerOptions(Options):
     properties: dict[str, str] | None
     interceptors: list[ProducerInterceptor] | None
     memory_limit: MemoryLimit | None  # that of the client; no argument
+    for_letters: bool  # which wait for no publish rate; no argument
 
     @property
     def is_batching_by_key(self) -> bool:
@@ -133,6 +134,7 @@ class ProducerOptions(Options):
 
     def _check(self) -> None:
         self.memory_limit = None
+        self.for_letters = False
         self.interceptors = check_interceptors(self.interceptors, ProducerInterceptor)
         self._at_least_0("max_pending_messages", "max_pending_messages_across_partitions")
         self._native(0, INT32_MAX, "max_pending_messages", "max_pending_messages_across_partitions",

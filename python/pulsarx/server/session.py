@@ -172,6 +172,8 @@ class Session:
         if self._some_are_shut:
             self._some_are_shut = False
             self._tell_shut()
+        for producer in list(self._producers.values()):
+            producer.go_on()
         for consumer_id, consumer in self._each_consumer():
             if consumer.to_close or not consumer.is_open:
                 self._close_there(consumer_id, consumer)
@@ -325,7 +327,9 @@ class Session:
             topic.check_may_publish()
 
             def make(name: str) -> SessionProducer:
-                return SessionProducer(topic, name, self._server.completions, self._producer_shut)
+                return SessionProducer(
+                    topic, name, self._server.completions, self._producer_shut, self._wake
+                )
 
             name = values["producer_name"] or None
             made = topic.producers.add(name, make, mode, epoch=values["topic_epoch"])

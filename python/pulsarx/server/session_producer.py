@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from pulsarx import errors
 from pulsarx._pycore.publish.entry_intake import EntryIntake
 from pulsarx._pycore.publish.entry_publisher import LedgerPublisher
@@ -14,9 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from pulsarx._pycore.ground.rate_limit import PublishMeter, RateLimit
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
     from pulsarx._pycore.publish.producer_sequences import ProducerSequences
     from pulsarx.broker.topics.topic import Topic
+    from pulsarx.clock import Timer
 
     Told = Callable[[Any, Any], object]  # error or None, message id or None
 
@@ -33,14 +37,19 @@ class SessionProducer:
         name: str,
         completions: CompletionQueue,
         was_shut: Callable[[], object],
+        wake: Callable[[], object],
     ) -> None:
-        """was_shut: called when the broker has shut it, or its session, in any thread."""
+        """was_shut: called when the broker has shut it, or its session, in any thread. wake: has
+        the session call go_on soon; in any thread, and with mutexes held."""
         runtime = topic.runtime
         self.name = name
         self.is_open = True
         self._topic = topic
         self._completions = completions
         self._was_shut = was_shut
+        self._wake = wake
+        self._late: deque[tuple[bytes, Told]] = deque()  # what waits for the publish rate
+        self._timer: Timer | None = None
         self._intake = EntryIntake(
             LedgerPublisher(topic.name, topic.tail, completions, runtime.durability_code),
             decompress,
@@ -59,6 +68,31 @@ class SessionProducer:
         in the thread of callbacks; or never, when it was shut before: its client is told that."""
         if not self.is_open:
             return
+        if self._late or self._waits():
+            self._late.append((entry, told))
+            return
+        self._publish(entry, told)
+
+    def _waits(self) -> bool:
+        """Whether the publish rate is used up; then its session is woken when it is not."""
+        until_ms = self._intake.waits_until()
+        if not until_ms:
+            return False
+        if self._timer is None:
+            self._timer = self._topic.runtime.clock.call_at(until_ms, self._period_begins)
+        return True
+
+    def _period_begins(self) -> None:
+        self._timer = None
+        self._wake()
+
+    def go_on(self) -> None:
+        """Publish what waited for the publish rate, as far as that allows by now. By its session,
+        as publish."""
+        while self._late and self.is_open and not self._waits():
+            self._publish(*self._late.popleft())
+
+    def _publish(self, entry: bytes, told: Told) -> None:
         try:
             self._intake.publish(entry, told)
         except Exception as raised:
@@ -84,6 +118,8 @@ class SessionProducer:
     def close(self) -> None:
         try:
             if self.is_open:
+                while self._late:
+                    self._publish(*self._late.popleft())
                 self.shut()
         finally:
             self._topic.producer_left(self.name, self)
@@ -103,6 +139,13 @@ class SessionProducer:
     def limit_delay(self, delay_max_ms: int) -> None:
         """See EntryIntake."""
         self._intake.limit_delay(delay_max_ms)
+
+    def limit_rate(self, limit: RateLimit | None, meter: PublishMeter | None) -> None:
+        """Publish no faster than this; what comes meanwhile waits. meter: told what is
+        published."""
+        self._intake.limit_rate(limit, meter)
+        if self._late:
+            self._wake()
 
     def deduplicate(
         self,

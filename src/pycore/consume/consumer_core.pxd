@@ -28,7 +28,7 @@ cdef class ConsumerCore:
     cdef object __weakref__
 
     cdef bint wait(self, Deadline deadline) except -1
-    cdef bint look(self) except -1
+    cdef bint look(self, bint later=*) except -1
     cdef int stop_asking(self) except -1
     cdef bint settle(self, int status, uint64_t ledger_id, uint64_t message) except -1
     cdef int after(self) except -1

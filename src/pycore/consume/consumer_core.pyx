@@ -163,20 +163,23 @@ cdef class ConsumerCore:
         return receive_arrow_of(self, max_messages, timeout_millis)
 
     def has_message(self) -> bool:
-        """Tell whether receive would return at once."""
-        cdef bint found = self.look()
+        """Tell whether receive would return at once; of a reader, also where it waits for the
+        dispatch rate alone."""
+        cdef bint found = self.look(True)
         if not found:
             self.stop_asking()
         return found
 
-    cdef bint look(self) except -1:
-        """Whether there is a message; a receiver without a queue asks for one by this."""
+    cdef bint look(self, bint later=False) except -1:
+        """Whether there is a message; a receiver without a queue asks for one by this. later: see
+        Dispatcher.has_next."""
         cdef bint found
         if self.state != CONSUMER_OPEN:
             self.check_open()
         mutex_lock(&self.core.mutex)
         try:
-            found = self.dispatcher.is_ready(self.receiver)
+            found = (self.dispatcher.has_next(self.receiver) if later
+                     else self.dispatcher.is_ready(self.receiver))
         finally:
             mutex_unlock(&self.core.mutex)
             self.after()

@@ -66,14 +66,16 @@ cdef class ChunkAssembler:
     """(ledger id, ordinal) of the chunks before a message that belong to a message which does not
     end before it; in order."""
 
-    cdef set hidden(self)
-    """(ledger id, ordinal) of all chunks that are read, and no message by themselves."""
+    cdef set hidden(self, bint waiting)
+    """(ledger id, ordinal) of all chunks that are read, and no message by themselves. waiting: and
+    of whole messages that wait for room."""
 
     cdef int64_t next_due_ms(self) except? -1
     """When something of it expires; 0: never."""
 
-    cdef int expire(self, int64_t now_ms) except -1
-    """Acknowledge what has waited too long for its other chunks."""
+    cdef int expire(self, int64_t now_ms, bint all_read) except -1
+    """Acknowledge what has waited too long for its other chunks. all_read: none of them can be
+    among what is there and was not read yet."""
 
     cdef int clear(self) noexcept
     """Reading begins anew in front of all chunks."""

@@ -8,7 +8,9 @@ What a chunk does, by what is known of its uuid:
     the next one                            it is added; the last one makes the message whole
     one that is held                        it was read before: nothing
     one that is held, from another place    it is acknowledged
+    one in front of those that are held     it was read before: nothing
     0, from another place                   the chunks before are acknowledged, it begins anew
+    0, and the one aside is whole           that one comes now, another one begins
     behind a gap, or without a begin        what is there belongs to no message
     acknowledged, the last one              the message is: so are the others
     acknowledged, another one               nothing
@@ -36,6 +38,8 @@ cdef enum:
 
 # Of a reader, as of a consumer that says nothing else.
 cdef uint64_t PENDING_MAX = 10
+
+cdef int64_t END_OF_TIME = 0x7FFFFFFFFFFFFFFF
 
 
 cdef class ChunkAssembler:
@@ -71,6 +75,8 @@ cdef class ChunkAssembler:
         found = self.open.get(uuid)
         if found is None:
             found = self.aside.get(uuid)
+        if found is not None and found.is_behind(ledger_id, message):
+            return None              # of an earlier message; it was read before
         if self.tracker is not None and self.tracker.is_acknowledged(ledger_id, message):
             if found is not None and chunk_id + 1 == found.chunk_count and (
                     found.count == chunk_id):
@@ -87,6 +93,10 @@ cdef class ChunkAssembler:
             return self.extend(found, reader, parts, now_ms)
         if found.is_at(chunk_id, ledger_id, message):
             found.touched_ms = now_ms
+        elif chunk_id == 0 and found.is_whole():
+            del self.aside[uuid]     # its turn is now: the uuid is another message's from here on
+            self.ready.append(self.completed(found))
+            self.begin(uuid, reader, parts, now_ms)
         elif chunk_id == 0:
             self.drop(found)
             self.acknowledge_chunks(found, found.count)
@@ -264,7 +274,7 @@ cdef class ChunkAssembler:
         found.sort()
         return found
 
-    cdef set hidden(self):
+    cdef set hidden(self, bint waiting):
         cdef ChunkedMessage each
         cdef StrayChunks run
         cdef uint32_t number
@@ -272,7 +282,8 @@ cdef class ChunkAssembler:
         cdef set found = set()
         for each in list(self.open.values()) + list(self.aside.values()) + list(
                 self.whole.values()):
-            for number in range(each.count - (1 if each.is_whole() else 0)):
+            shown = each.is_whole() and not (waiting and self.aside.get(each.uuid) is each)
+            for number in range(each.count - (1 if shown else 0)):
                 found.add((each.chunks[number].ledger_id, each.chunks[number].message))
         for run in self.strays:
             for at in range(run.first, run.first + run.count):
@@ -322,9 +333,11 @@ cdef class ChunkAssembler:
                    int64_t now_ms) except -1:
         cdef StrayChunks run
         cdef int64_t due_ms
-        if self.tracker is None or self.expiry_ms == 0:
+        if self.tracker is None:
             return 0
-        due_ms = later(min(publish_ms, now_ms), self.expiry_ms)
+        due_ms = END_OF_TIME
+        if self.expiry_ms:
+            due_ms = later(min(publish_ms, now_ms), self.expiry_ms)
         if due_ms <= now_ms:
             return self.acknowledge_run(ledger_id, message, 1)
         if self.strays:
@@ -342,7 +355,8 @@ cdef class ChunkAssembler:
         self.strays.append(run)
         if len(self.strays) > STRAYS_MAX:
             run = self.strays.popleft()
-            return self.acknowledge_run(run.ledger_id, run.first, run.count)
+            if self.expiry_ms:
+                return self.acknowledge_run(run.ledger_id, run.first, run.count)
         return 0
 
     cdef int64_t next_due_ms(self) except? -1:
@@ -360,13 +374,14 @@ cdef class ChunkAssembler:
             due_ms = run.due_ms if due_ms == 0 else min(due_ms, run.due_ms)
         return due_ms
 
-    cdef int expire(self, int64_t now_ms) except -1:
+    cdef int expire(self, int64_t now_ms, bint all_read) except -1:
         cdef ChunkedMessage each
         cdef StrayChunks run
         if self.expiry_ms == 0:
             return 0
         for each in list(self.open.values()) + list(self.aside.values()):
-            if not each.is_whole() and later(each.touched_ms, self.expiry_ms) <= now_ms:
+            if all_read and not each.is_whole() and (
+                    later(each.touched_ms, self.expiry_ms) <= now_ms):
                 self.acknowledge_chunks(each, each.count)
                 self.drop(each)
         for run in list(self.strays):
@@ -382,5 +397,4 @@ def end_of(ChunkedMessage chunked) -> tuple:
 
 
 cdef inline int64_t later(int64_t at_ms, int64_t delay_ms) noexcept:
-    cdef int64_t end = 0x7FFFFFFFFFFFFFFF
-    return at_ms + delay_ms if at_ms < end - delay_ms else end
+    return at_ms + delay_ms if at_ms < END_OF_TIME - delay_ms else END_OF_TIME

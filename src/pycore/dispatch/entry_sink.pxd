@@ -300,6 +300,10 @@ cdef class Dispatcher:
     cdef bint is_ready(self, EntrySink receiver) except -1
     """Whether take would find something; dispatches for it."""
 
+    cdef bint has_next(self, EntrySink receiver) except -1
+    """As is_ready, or of a reader whether there is something for which only the dispatch rate makes
+    it wait."""
+
     cdef int acknowledged(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1
     """Messages were acknowledged: whatever was known of them goes."""
 

@@ -533,7 +533,7 @@ cdef class Dispatcher:
                     end = acks.message_count if acks.sealed else self.tail.messages_in(at)
                 count += end - ack_bits_count_below(&acks.bits, end)
             if self.core.chunks is not None:     # a message in chunks counts once
-                for place in self.core.chunks.hidden():
+                for place in self.core.chunks.hidden(False):
                     if place < (ledger_id, message) and not tracker.is_acknowledged(
                             place[0], place[1]):
                         count -= 1
@@ -571,6 +571,9 @@ cdef class Dispatcher:
 
     cdef bint is_ready(self, EntrySink receiver) except -1:
         raise NotImplementedError
+
+    cdef bint has_next(self, EntrySink receiver) except -1:
+        return self.is_ready(receiver)
 
     cdef int acknowledged(self, uint64_t ledger_id, uint64_t first, uint64_t count) except -1:
         raise NotImplementedError
@@ -672,6 +675,10 @@ cdef class Dispatcher:
             self.overdue.append((asked, node.first, node.second, ack.redelivery_count))
         return 0
 
+    def has_read_all(self) -> bool:
+        """Whether nothing is published that was not read. Mutex held."""
+        raise NotImplementedError
+
     def expire_chunks(self, int64_t now_ms) -> None:
         cdef ChunkAssembler chunks = self.core.chunks
         cdef int64_t due_ms
@@ -679,7 +686,8 @@ cdef class Dispatcher:
             return
         chunks.armed_ms = 0
         try:
-            chunks.expire(now_ms)
+            # A consumer that is slow has the others yet to come.
+            chunks.expire(now_ms, self.has_read_all())
         except Exception:
             import logging
 
@@ -689,6 +697,8 @@ cdef class Dispatcher:
             due_ms = self.core.later_ms(FAILED_DUE_MS)
         else:
             due_ms = chunks.next_due_ms()
+            if due_ms:
+                due_ms = max(due_ms, self.core.later_ms(FAILED_DUE_MS))
         if due_ms:
             chunks.armed_ms = due_ms
             self.core.arm(due_ms, 0, 0)

@@ -147,6 +147,8 @@ cdef class KeySharedDispatcher(SharedDispatcher):
                 continue
             each = <EntrySink>PyList_GET_ITEM(self.receivers, at)
             if self.room(each):
+                if not anybody and self.core.throttle is not None and not self.lets_pass():
+                    return False
                 anybody = True
                 if self.c_keys.waiting == 0:
                     break
@@ -208,6 +210,8 @@ cdef class KeySharedDispatcher(SharedDispatcher):
         if self.look_ahead_stopped and self.core.pending.due_count < self.look_ahead_max():
             self.look_ahead_stopped = False
             self.wakes = True      # others may be read for again
+        if self.core.throttle is not None and self.item_count:
+            self.core.throttle.take(self.again_view, self.item_count, 1)
         self.push_items(receiver, self.again_view, self.last_tag)
         self.say_loss()
         return True
@@ -368,6 +372,7 @@ cdef class KeySharedDispatcher(SharedDispatcher):
 
     cdef int push_lists(self, EntryView view, uint32_t tag) except -1:
         """Queue what each receiver got of the view."""
+        cdef uint32_t begins = 1
         cdef uint32_t owner
         cdef ItemList* found
         cdef EntrySink receiver
@@ -375,6 +380,9 @@ cdef class KeySharedDispatcher(SharedDispatcher):
             found = &self.c_lists[owner]
             if found.count == 0:
                 continue
+            if self.core.throttle is not None:
+                self.core.throttle.take(view, found.count, begins)
+                begins = 0
             receiver = <EntrySink>PyList_GET_ITEM(self.receivers, owner)
             self.push_slice(receiver, view, tag, found.items, found.count)
             found.count = 0

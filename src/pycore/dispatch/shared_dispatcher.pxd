@@ -33,6 +33,9 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef int64_t early_ms                # how much before its time a message may be delivered
 
     cdef int dispatch(self, EntrySink target) except -1
+    cdef bint lets_pass(self) except -1
+    """Whether the dispatch rate lets something be delivered; core.throttle is not None."""
+
     cdef bint step(self) except -1
     """Deliver something, or pass over something; False: nothing can be done."""
 

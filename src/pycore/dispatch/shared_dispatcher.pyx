@@ -343,9 +343,17 @@ cdef class SharedDispatcher(PendingDispatcher):
     cdef int keys_cleared(self) except -1:
         return 0
 
+    cdef bint lets_pass(self) except -1:
+        if self.core.throttle.is_lifted():
+            self.core.throttle = None
+            return True
+        return self.core.throttle.lets_pass(self.reader)
+
     cdef bint step(self) except -1:
         cdef EntrySink receiver = self.next_receiver()
         if receiver is None:
+            return False
+        if self.core.throttle is not None and not self.lets_pass():
             return False
         if self.core.pending.due_count:
             return self.give_due(receiver)
@@ -410,6 +418,9 @@ cdef class SharedDispatcher(PendingDispatcher):
             self.view_at = 0
             self.view_index = 0
             return True
+
+    def has_read_all(self) -> bool:
+        return self.reader.is_at_end()
 
     cdef int whole_later(self, ChunkedMessage chunked) except -1:
         cdef Chunk* last = &chunked.chunks[chunked.count - 1]
@@ -527,6 +538,8 @@ cdef class SharedDispatcher(PendingDispatcher):
         slice.tag = tag
         self.view = None
         if given:
+            if self.core.throttle is not None:
+                self.core.throttle.take(view, given, 1 if slice.first == 0 else 0)
             self.key_given(key_hash, given)
             shared = view
             if slice.first == 0 and message == end:
@@ -586,6 +599,8 @@ cdef class SharedDispatcher(PendingDispatcher):
             self.add_item(self.again_at, self.again_index)
             message += 1
             ack = pending_acks_next_due(&self.core.pending, &ledger_id, &message)
+        if self.core.throttle is not None and self.item_count:
+            self.core.throttle.take(self.again_view, self.item_count, 1)
         self.push_items(receiver, self.again_view, self.last_tag)
         self.say_loss()
         return True

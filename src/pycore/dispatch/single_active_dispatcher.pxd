@@ -7,6 +7,7 @@ is queued. With the subscription's mutex held unless a method says otherwise.
 from libc.stdint cimport int64_t, uint64_t
 
 from pulsarx._core.cursor_state cimport LedgerAcks
+from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
 from pulsarx._pycore.message.entry_view cimport EntryView
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader
 from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink
@@ -22,9 +23,20 @@ cdef class SingleActiveDispatcher(Dispatcher):
     # messages of this ledger below this ordinal are not wanted
     cdef uint64_t skip_messages
 
+    cdef EntryView ahead                 # read, and waiting for the dispatch rate; None: none is
+    cdef uint64_t ahead_generation
+
     cdef list later                      # messages in chunks that come before what is read next
+    cdef ChunkedMessage late             # of those, in hand; None: the entry read last is
     cdef bint has_gaps                   # what is read was compacted
     cdef EntryView next_view(self, EntrySink receiver)
+    cdef EntryView next_later(self, EntrySink receiver)
+
+    cdef EntryView throttled_view(self, EntrySink receiver)
+    """As next_view; None too while the dispatch rate lets nothing pass."""
+
+    cdef EntryView view_ahead(self, EntrySink receiver)
+    """What waits for the dispatch rate, or else next_view. It waits from now on."""
 
     cdef int pass_gap(self, bint to_end) except -1
     """What lies between the entry read before and this one, or the end, was compacted away."""
@@ -40,6 +52,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef int activate(self) except -1
     cdef int activate_again(self) except -1
     cdef int go(self, uint64_t ledger_id, uint64_t message) except -1
+    cdef int keep_late(self) except -1
     cdef int rewind_to_mark_delete(self) except -1
     cdef int rewind_from(self, uint64_t ledger_id, uint64_t message) except -1
     cdef int redeliver_later(self, EntrySink receiver, uint64_t ledger_id, uint64_t message,

@@ -21,8 +21,9 @@ from pulsarx._pycore.message.message_at cimport chunked_message_at, message_at
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.dispatch.entry_sink cimport (
-    CHUNK_WAITS, CHUNK_WHOLE, CLAIM_STALE, Dispatcher, EntrySink,
+    CHUNK_ORDINARY, CHUNK_WAITS, CHUNK_WHOLE, CLAIM_STALE, Dispatcher, EntrySink,
 )
+from pulsarx._pycore.dispatch.dispatch_throttle cimport DispatchThrottle
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
 
 
@@ -75,6 +76,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 self.receivers.remove(receiver)
                 receiver.index = PENDING_NOBODY
                 receiver.clear()
+                self.ahead = None
                 self.activate()
         finally:
             mutex_unlock(&self.core.mutex)
@@ -82,6 +84,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
     def release(self) -> None:
         cdef EntrySink each
         mutex_lock(&self.core.mutex)
+        self.ahead = None
         for each in self.receivers:
             each.clear()
         mutex_unlock(&self.core.mutex)
@@ -185,6 +188,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
     def forget_chunks(self) -> None:
         """Reading begins anew in front of all chunks of unacknowledged messages."""
         self.later = None
+        self.late = None
         if self.core.chunks is not None:
             self.core.chunks.clear()
 
@@ -220,7 +224,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
             handed_out = end if ledger_id == end_ledger else self.messages_in(acks)
             total += handed_out - ack_bits_count_below(&acks.bits, handed_out)
         if self.core.chunks is not None:
-            for at in self.core.chunks.hidden():
+            for at in self.core.chunks.hidden(True):
                 if at < (end_ledger, end) and not self.core.tracker.is_acknowledged(at[0], at[1]):
                     total -= 1
         return total
@@ -241,7 +245,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
         if receiver is not self.active:
             receiver.drop_view()
             return False
-        view = self.next_view(receiver)
+        view = (self.next_view(receiver) if self.core.throttle is None
+                else self.throttled_view(receiver))
         receiver.view = view
         if view is None:
             return False
@@ -256,17 +261,15 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef EntryView next_view(self, EntrySink receiver):
         """The next entry with something to deliver, None when nothing more is published."""
         cdef LedgerReader reader = self.reader
-        cdef ChunkedMessage chunked
         cdef EntryView view
         cdef uint64_t last
         cdef int step
+        self.late = None
         while True:
-            if self.later:
-                chunked = self.later.pop(0)
-                if self.core.tracker is None or not self.core.tracker.is_acknowledged(
-                        chunked.chunks[chunked.count - 1].ledger_id, chunked.frame.first_message):
-                    return entry_view_chunked(chunked, receiver.context)
-                continue
+            if self.later is not None:
+                view = self.next_later(receiver)
+                if view is not None:
+                    return view
             step = reader.next_entry()
             if step == READ_NOTHING:
                 if self.has_gaps:
@@ -278,13 +281,11 @@ cdef class SingleActiveDispatcher(Dispatcher):
             if self.has_gaps:
                 self.pass_gap(False)
             last = reader.next_message
-            chunked = None
+            step = CHUNK_ORDINARY
             if reader.c_frame.flags & ENTRY_CHUNK:
                 step = self.read_chunk(reader)
                 if step == CHUNK_WAITS:
                     continue
-                if step == CHUNK_WHOLE:
-                    chunked = self.whole
             if self.core.tracker is not None:
                 if self.core.tracker.next_unacknowledged(
                         reader.span.ledger_id, reader.c_frame.first_message, last) >= last:
@@ -294,8 +295,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
             if self.core.ttl_ms and self.core.is_expired(reader.c_frame.publish_time_ms):
                 self.expire(reader.span.ledger_id, reader.c_frame.first_message, last)
                 continue
-            if chunked is not None:
-                return entry_view_chunked(chunked, receiver.context)
+            if step == CHUNK_WHOLE:
+                return entry_view_chunked(self.whole, receiver.context)
             try:
                 view = entry_view_new(reader.span.file, receiver.context, reader.span.ledger_id,
                                       &reader.c_frame, reader.c_entry, self.decompressed_size_max)
@@ -308,11 +309,57 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 reader.unread()
                 raise
 
+    cdef EntryView next_later(self, EntrySink receiver):
+        """The next chunked message that was read ahead of its turn, None when there is none."""
+        cdef ChunkedMessage chunked
+        while self.later:
+            chunked = self.later.pop(0)
+            if self.core.tracker is None or not self.core.tracker.is_acknowledged(
+                    chunked.chunks[chunked.count - 1].ledger_id, chunked.frame.first_message):
+                self.late = chunked
+                return entry_view_chunked(chunked, receiver.context)
+        self.later = None
+        return None
+
+    cdef EntryView throttled_view(self, EntrySink receiver):
+        cdef DispatchThrottle throttle = self.core.throttle
+        cdef EntryView view = self.view_ahead(receiver)
+        if throttle.is_lifted():
+            self.core.throttle = None
+        elif view is None or not throttle.lets_pass(self.reader):
+            return None
+        else:
+            throttle.take(view, view.message_count, 1)
+        self.ahead = None
+        return view
+
+    cdef EntryView view_ahead(self, EntrySink receiver):
+        cdef EntryView view = self.ahead
+        self.ahead = None
+        if view is None or self.ahead_generation != self.generation:
+            view = self.next_view(receiver)
+        elif self.core.ttl_ms and self.core.is_expired(view.publish_time_ms):
+            self.expire_view(view)
+            view = self.next_view(receiver)
+        self.ahead = view
+        self.ahead_generation = self.generation
+        return view
+
+    cdef bint has_next(self, EntrySink receiver) except -1:
+        if self.is_ready(receiver):
+            return True
+        # A reader is told what there is, be it for later.
+        return self.core.tracker is None and self.ahead is not None and (
+            self.ahead_generation == self.generation)
+
     cdef int pass_gap(self, bint to_end) except -1:
         return 0
 
     cdef bint takes_rewritten(self, EntryView view) except -1:
         return True
+
+    def has_read_all(self) -> bool:
+        return self.reader.is_at_end()
 
     cdef int whole_later(self, ChunkedMessage chunked) except -1:
         if self.later is None:
@@ -354,6 +401,18 @@ cdef class SingleActiveDispatcher(Dispatcher):
             self.come_in_turn(self.reader.passed_ledger_id + 1, 0)
         return 0
 
+    cdef int keep_late(self) except -1:
+        """Reading is about to go back: a message in hand that lies in front of that, and that was
+        not handed out, comes all the same."""
+        cdef EntrySink active = self.active
+        cdef bint in_hand = self.ahead is not None and self.ahead_generation == self.generation
+        if not in_hand and active is not None and active.view is not None:
+            in_hand = active.view_generation == self.generation and active.view_index == 0
+        if self.late is not None and in_hand:
+            self.later = [self.late, *(self.later or ())]
+        self.late = None
+        return 0
+
     def come_in_turn(self, uint64_t ledger_id, uint64_t message) -> None:
         """What is read from this message on is not to come before that, too."""
         cdef ChunkedMessage each
@@ -374,7 +433,9 @@ cdef class SingleActiveDispatcher(Dispatcher):
                                 and acks.bits.contiguous <= view.first_message)
 
     cdef bint is_wanted(self, EntryView view, uint64_t message) noexcept:
-        if view.ledger_id == self.skip_ledger_id and message < self.skip_messages:
+        # One that comes late lies in front of where reading went on.
+        if view.ledger_id == self.skip_ledger_id and message < self.skip_messages and (
+                self.late is None):
             return False
         return self.core.tracker is None or (
             not self.core.tracker.is_acknowledged(view.ledger_id, message))
@@ -421,6 +482,10 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 self.core.unread(each.entry.ledger_id, message_ordinal(each), ack)
         self.core.rearm()
         self.wakes = True
+        for each in messages:        # one that came late lies in front of others
+            ledger_id, first = min((ledger_id, first),
+                                   (each.entry.ledger_id, message_ordinal(each)))
+        self.keep_late()
         self.come_in_turn(ledger_id, first)
         return self.go(ledger_id, first)
 
@@ -570,10 +635,14 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef int delivered_end(self, uint64_t* ledger_id, uint64_t* message) except -1:
         """The first message that was not handed out."""
         cdef EntrySink active = self.active
-        if active is not None and active.view is not None and (
+        if active is not None and active.view is not None and self.late is None and (
                 active.view_generation == self.generation):
             ledger_id[0] = active.view.ledger_id
             message[0] = active.view.first_message + active.view_index
+        elif self.ahead is not None and self.late is None and (
+                self.ahead_generation == self.generation):
+            ledger_id[0] = self.ahead.ledger_id
+            message[0] = self.ahead.first_message
         elif self.reader.span is not None:
             ledger_id[0] = self.reader.span.ledger_id
             message[0] = self.reader.next_message
@@ -601,6 +670,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 first = message if at == ledger_id else 0
                 self.count_again(at, first, end if at == end_ledger else self.messages_in(acks))
         finally:
+            self.keep_late()
             self.come_in_turn(ledger_id, message)
             self.go(ledger_id, message)      # what is buried was read with the same reader
         self.wakes = True
@@ -617,7 +687,7 @@ cdef class SingleActiveDispatcher(Dispatcher):
         cdef EntrySink active = self.active
         cdef PendingAck* ack
         cdef uint64_t at = first
-        cdef set hidden = self.core.chunks.hidden() if self.core.chunks is not None else None
+        cdef set hidden = self.core.chunks.hidden(True) if self.core.chunks is not None else None
         while True:
             at = self.core.tracker.next_unacknowledged(ledger_id, at, end)
             if at >= end:

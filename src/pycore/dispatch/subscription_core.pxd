@@ -16,6 +16,7 @@ from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.mutex cimport OwnedMutex
 from pulsarx._pycore.cursor.sections_source cimport SectionsSource
 from pulsarx._pycore.dispatch.chunk_assembler cimport ChunkAssembler
+from pulsarx._pycore.dispatch.dispatch_throttle cimport DispatchThrottle
 
 
 cdef class DeadlineCall:
@@ -54,6 +55,7 @@ cdef class SubscriptionCore(SectionsSource):
     cdef DeadlineCall on_due             # what it calls; None: no deadline is kept
     cdef LossLog losses                  # told what can never be delivered; None: a reader's
     cdef ChunkAssembler chunks           # None: no chunk was read yet
+    cdef readonly DispatchThrottle throttle   # None: nothing limits how fast messages are given
     # what it is made with, as the consumer that came last asks for
     cdef uint64_t chunked_pending_max    # messages; 0: no limit
     cdef bint acks_oldest_chunked

@@ -31,9 +31,12 @@ from pulsarx._pycore.cursor.ack_tracker cimport AckTracker
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
 from pulsarx._pycore.ground.interval_job cimport IntervalJob
 from pulsarx._pycore.ground.job_queue cimport JobQueue
+from pulsarx._pycore.ground.rate_limit cimport RateLimit
 from pulsarx._pycore.ground.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.cursor.sections_source cimport SectionsSource, take_section
 from pulsarx._pycore.dispatch.chunk_assembler cimport ChunkAssembler
+from pulsarx._pycore.dispatch.dispatch_throttle cimport DispatchThrottle
+from pulsarx._pycore.dispatch.dispatch_throttle import throttle_statistics
 
 cdef enum:
     DELAYED_KEPT_MIN = 50000     # so many delayed messages a killed process may have to find again
@@ -140,6 +143,34 @@ cdef class SubscriptionCore(SectionsSource):
         made.acknowledges_oldest = self.acks_oldest_chunked
         made.expiry_ms = self.chunked_expiry_ms
         return made
+
+    def limit_dispatch(self, RateLimit of_topic, RateLimit of_subscription, throttle) -> None:
+        """Give messages as fast as these limits allow, from now on; None: there is none. throttle:
+        makes a DispatchThrottle where there is none yet. The caller wakes who waits for the topic.
+        Takes the mutex."""
+        mutex_lock(&self.mutex)
+        try:
+            if self.throttle is None and (of_topic is not None or of_subscription is not None):
+                self.throttle = throttle()
+            # Without a limit its dispatcher forgets it, when nothing waits there any more.
+            if self.throttle is not None:
+                self.throttle.limit(of_topic, of_subscription)
+        finally:
+            mutex_unlock(&self.mutex)
+
+    def dispatch_limit(self) -> RateLimit | None:
+        """Of the subscription itself. Takes the mutex."""
+        mutex_lock(&self.mutex)
+        found = None if self.throttle is None else self.throttle.of_subscription
+        mutex_unlock(&self.mutex)
+        return found
+
+    def throttle_statistics(self) -> dict[str, int]:
+        """See DispatchThrottle. Takes the mutex."""
+        mutex_lock(&self.mutex)
+        throttle = self.throttle
+        mutex_unlock(&self.mutex)
+        return throttle_statistics(throttle)
 
     # What survives a restart ----------------------------------------------------------------------
 

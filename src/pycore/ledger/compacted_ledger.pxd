@@ -6,6 +6,9 @@ Its entries are those of the topic that held a survivor, each with its place in 
 
 from libc.stdint cimport uint64_t
 
+from pulsarx._core.compacted_entry cimport CompactedPlace
+from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.message_metadata cimport EntryParts
 from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 
 
@@ -31,4 +34,7 @@ cdef class CompactedLedger:
     the damaged place in which it may lie; the end when there is none."""
 
     cdef int begin(self, uint64_t ledger_id, uint64_t message, CompactedCursor* cursor) except -1
+    cdef uint64_t offset_of(self, uint64_t ledger_id, uint64_t entry_id) except? 0
+    cdef bint read_chunk(self, uint64_t offset, EntryFrame* frame, CompactedPlace* place,
+                         EntryParts* parts) noexcept
     cdef tuple place_at(self, uint64_t offset)

@@ -1,13 +1,16 @@
 # cython: language_level=3
 """Body of compacted_ledger.pxd."""
 
-from libc.stdint cimport uint8_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from pulsarx._core.compacted_entry cimport CompactedPlace, compacted_entry_decode
-from pulsarx._core.entry_frame cimport EntryFrame
+from pulsarx._core.compacted_entry cimport (
+    COMPACTED_HEADER_SIZE, CompactedPlace, compacted_entry_decode,
+)
+from pulsarx._core.entry_frame cimport ENTRY_CHUNK, EntryFrame
 from pulsarx._core.ledger_index cimport IndexRecord, ledger_index_record
 from pulsarx._core.ledger_read cimport ledger_read_entry, ledger_read_frame, ledger_read_pass
 from pulsarx._core.limits cimport LEDGER_HEADER_SIZE
+from pulsarx._core.message_metadata cimport EntryParts, entry_decode
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.ledger.ledger_file cimport LedgerFile
 
@@ -121,18 +124,57 @@ cdef class CompactedLedger:
     def place_of_entry(self, ledger_id: int, entry_id: int) -> tuple[int, int, int, int] | None:
         """The first entry from an id of the topic on: (ledger id, entry id, ordinal of its first
         message, messages); None: there is none that can be read."""
+        return self.place_at(self.offset_of(ledger_id, entry_id)) if self.file is not None else None
+
+    def first_chunk(self, ledger_id: int, entry_id: int) -> tuple[int, int] | None:
+        """(ledger id, entry id) of the first chunk of the message whose last chunk an entry is.
+        None: it is not the last one, or survivors lie between its chunks."""
+        cdef CompactedPlace place
+        cdef EntryFrame frame
+        cdef EntryParts parts
+        cdef uint32_t count
+        cdef bytes uuid
+        if self.file is None or not self.read_chunk(self.offset_of(ledger_id, entry_id), &frame,
+                                                    &place, &parts):
+            return None
+        count = parts.metadata.chunk_count
+        uuid = parts.metadata.uuid[:parts.metadata.uuid_size]
+        if (place.ledger_id, place.entry_id) != (ledger_id, entry_id) or (
+                parts.metadata.chunk_id + 1 != count or frame.entry_id + 1 < count):
+            return None
+        if not self.read_chunk(self.file.find_entry(frame.entry_id + 1 - count, self.end), &frame,
+                               &place, &parts):
+            return None
+        if parts.metadata.chunk_id != 0 or parts.metadata.chunk_count != count or (
+                uuid != parts.metadata.uuid[:parts.metadata.uuid_size]):
+            return None
+        return place.ledger_id, place.entry_id
+
+    cdef bint read_chunk(self, uint64_t offset, EntryFrame* frame, CompactedPlace* place,
+                         EntryParts* parts) noexcept:
+        """False: the entry there is no chunk, or cannot be read."""
+        cdef const uint8_t* entry = NULL
+        cdef uint64_t next_offset = 0
+        if offset >= self.end or ledger_read_entry(
+                &self.file.c_read, offset, self.end, frame, &entry, &next_offset) != STATUS_OK:
+            return False
+        if frame.flags & ENTRY_CHUNK == 0 or compacted_entry_decode(
+                entry, frame.entry_size, place) != STATUS_OK:
+            return False
+        return entry_decode(entry + COMPACTED_HEADER_SIZE, frame.entry_size - COMPACTED_HEADER_SIZE,
+                            False, parts) == STATUS_OK and parts.metadata.uuid != NULL
+
+    cdef uint64_t offset_of(self, uint64_t ledger_id, uint64_t entry_id) except? 0:
+        """Where the first entry is from an id of the topic on; the end when there is none that can
+        be read."""
         cdef CompactedCursor cursor
         cdef CompactedPlace place
         cdef EntryFrame frame
         cdef const uint8_t* entry = NULL
         cdef uint64_t next_offset
-        cdef uint64_t wanted = ledger_id
-        cdef uint64_t wanted_entry = entry_id
         cdef uint64_t at
-        if self.file is None:
-            return None
         # An entry has a message at least.
-        self.find(wanted, 0, &cursor)
+        self.find(ledger_id, 0, &cursor)
         at = cursor.offset
         with nogil:
             while at < self.end:
@@ -140,14 +182,14 @@ cdef class CompactedLedger:
                 if ledger_read_entry(&self.file.c_read, at, self.end, &frame, &entry,
                                      &next_offset) == STATUS_OK and compacted_entry_decode(
                         entry, frame.entry_size, &place) == STATUS_OK and (
-                        place.ledger_id > wanted or (place.ledger_id == wanted
-                                                     and place.entry_id >= wanted_entry)):
+                        place.ledger_id > ledger_id or (place.ledger_id == ledger_id
+                                                        and place.entry_id >= entry_id)):
                     break
                 if next_offset == 0 and ledger_read_pass(&self.file.c_read, at, self.end,
                                                          &next_offset) != STATUS_OK:
                     next_offset = self.end
                 at = next_offset
-        return self.place_at(at)
+        return at
 
     def place_at_time(self, publish_time_ms: int) -> tuple[int, int, int, int] | None:
         """As place_of_entry, of the first one that was published at a time or later."""

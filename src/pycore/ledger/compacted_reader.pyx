@@ -80,6 +80,10 @@ cdef class CompactedReader(LedgerReader):
                 return step
             self.leave()
 
+    def is_at_end(self) -> bool:
+        """As LedgerReader."""
+        return self.compacted is None and not self.asks and LedgerReader.is_at_end(self)
+
     cdef int leave(self) except -1:
         """Everything in front of the horizon was read: go on there, in a newer result if there is
         one by now."""

@@ -35,7 +35,11 @@ cdef enum EntryKind:
 
 cdef class KeyCompaction:
     cdef KeyPositions keys
-    cdef KeyPositions chunked            # where chunked messages end, by their uuids
+    cdef KeyPositions chunked            # where chunked messages end, by where they begin
+    # by uuid, of messages whose last chunk did not come yet: [position of the first chunk, chunks
+    # that came, chunks that belong to it]
+    cdef dict open
+    cdef dict left_open                  # `open` behind the first pass; None: that goes on
     cdef bint retain_null_key
     cdef object decompress
     cdef object compress
@@ -48,9 +52,6 @@ cdef class KeyCompaction:
     cdef bytes plain                     # its decompressed payload
     cdef const uint8_t* payload
     cdef uint32_t payload_size
-    cdef const uint8_t* uuid             # of a chunk
-    cdef uint32_t uuid_size
-    cdef bint is_last_chunk
     cdef uint8_t* room                   # owned: what is written
     cdef uint64_t room_size
     cdef readonly uint64_t scanned_count # messages, of the first pass
@@ -78,9 +79,11 @@ cdef class KeyCompaction:
     cdef bint is_marked(self, uint64_t position) noexcept nogil
     cdef int reserve_messages(self, uint32_t count) except -1
     cdef int reserve_room(self, uint64_t size) except -1
-    cdef int note_keys(self, uint64_t first, int kind) noexcept nogil
-    cdef uint32_t choose(self, uint64_t first, int kind) noexcept nogil
-    cdef bint chunk_survives(self) noexcept nogil
+    cdef list follow(self, const EntryParts* parts, uint64_t first)
+    cdef int note_end(self, list chunked, uint64_t first) noexcept
+    cdef bint choose_chunk(self, const EntryParts* parts, uint64_t first) except -1
+    cdef int note_keys(self, uint64_t first) noexcept nogil
+    cdef uint32_t choose(self, uint64_t first) noexcept nogil
     cdef void write_back(self, LedgerWriter writer) noexcept nogil
     cdef int store(self, LedgerReader reader, LedgerWriter writer, uint32_t survivors,
                    const uint8_t* entry, uint32_t size, uint32_t flags) except -1

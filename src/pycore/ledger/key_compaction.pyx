@@ -9,7 +9,7 @@ from libc.string cimport memcpy, memset
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
 from pulsarx._core.byte_reader cimport (
-    ByteReader, byte_reader_block, byte_reader_start, byte_reader_varint,
+    ByteReader, byte_reader_start,
 )
 from pulsarx._core.byte_writer cimport (
     ByteWriter, byte_writer_bytes, byte_writer_start, byte_writer_u32_be, byte_writer_varint,
@@ -29,7 +29,7 @@ from pulsarx._core.message_metadata cimport EntryParts, entry_count_holds, entry
 from pulsarx._core.proto_field cimport proto_field_skip, proto_field_tag
 from pulsarx._core.single_metadata cimport (
     METADATA_BATCH, METADATA_COMPACTED_OUT, METADATA_MARKER, METADATA_NULL_VALUE,
-    METADATA_PARTITION_KEY, METADATA_SEQUENCE_ID, METADATA_UUID, SingleMetadata,
+    METADATA_PARTITION_KEY, METADATA_SEQUENCE_ID, SingleMetadata,
     single_metadata_decode,
 )
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK, STATUS_TOO_LARGE
@@ -49,9 +49,6 @@ cdef enum:
     TAG_PAYLOAD_SIZE = 0x18
     TAG_UNCOMPRESSED_SIZE = 0x48         # of MessageMetadata: field 9
     TAG_ENCRYPTION_KEYS = 0x6A           # field 13
-    TAG_UUID = 0xD2                      # field 26
-    TAG_CHUNK_COUNT = 0xD8               # field 27
-    TAG_CHUNK_ID = 0xE8                  # field 29
     KEYS_AHEAD = 64                      # whose memory is fetched together
     TAKEN_OUT_SIZE = 8                   # of a message that is taken out, with its size
     VARINT_ROOM = 16
@@ -87,6 +84,7 @@ cdef class KeyCompaction:
         self.decompressed_size_max = decompressed_size_max
         self.last_batch_index = -1
         self.ledgers = []
+        self.open = {}
 
     def __dealloc__(self):
         key_positions_free(&self.keys)
@@ -118,9 +116,10 @@ cdef class KeyCompaction:
     def scan(self, LedgerReader reader not None, entry_count: int) -> bool:
         """Note the last message of each key, of so many entries more; False: all was read."""
         cdef EntryParts parts
+        cdef list chunked
         cdef uint64_t first
         cdef int kind
-        cdef int status
+        cdef int status = STATUS_OK
         cdef uint32_t left = entry_count
         while left:
             left -= 1
@@ -130,8 +129,15 @@ cdef class KeyCompaction:
             first = self.scanned_count
             self.scanned_count += reader.c_frame.message_count
             if kind == KIND_MESSAGES or kind == KIND_CHUNK:
-                with nogil:
-                    status = self.note_keys(first, kind)
+                if kind == KIND_CHUNK:
+                    self.others_survive = True
+                    chunked = self.follow(&parts, first)
+                    if chunked is None or chunked[1] < chunked[2]:
+                        continue         # the message is where its last chunk is
+                    status = self.note_end(chunked, first)
+                if status == STATUS_OK:
+                    with nogil:
+                        status = self.note_keys(first)
                 if status != STATUS_OK:
                     raise_status(status, 0, f"keep {self.keys.key_count} keys of "
                                             f"{reader.topic_name} in memory")
@@ -154,6 +160,8 @@ cdef class KeyCompaction:
         cdef int kind
         cdef uint32_t left = entry_count
         cdef list row = self.ledgers[len(self.ledgers) - 1] if self.ledgers else None
+        if self.left_open is None:
+            self.left_open, self.open = self.open, {}
         while left:
             left -= 1
             if not self.next_entry(reader):
@@ -166,11 +174,11 @@ cdef class KeyCompaction:
             self.mark_survivors(reader, first, count)
             survivors = self.marked(first, count)
             last = count - 1
-            is_whole = survivors == count
+            is_whole = survivors == count and entry_decode(
+                reader.c_entry, reader.c_frame.entry_size, False, &parts) == STATUS_OK and (
+                parts.metadata.chunk_count <= 1)             # chunks are followed
             if is_whole:
-                is_batch = entry_decode(reader.c_entry, reader.c_frame.entry_size, False,
-                                        &parts) == STATUS_OK and (
-                    parts.metadata.flags & METADATA_BATCH) != 0
+                is_batch = parts.metadata.flags & METADATA_BATCH != 0
             elif survivors == 0 and not self.others_survive:
                 continue
             else:
@@ -180,8 +188,11 @@ cdef class KeyCompaction:
                 is_whole = kind == KIND_WHOLE
                 is_batch = count > 1
             if not is_whole:
-                with nogil:
-                    survivors = self.choose(first, kind)
+                if kind == KIND_CHUNK:
+                    survivors = self.choose_chunk(&parts, first)
+                else:
+                    with nogil:
+                        survivors = self.choose(first)
                 if survivors == 0:
                     continue
                 for index in range(self.message_count):
@@ -289,9 +300,8 @@ cdef class KeyCompaction:
         if status == STATUS_OK and not entry_count_holds(parts, reader.c_frame.message_count):
             status = STATUS_CORRUPT
         if status == STATUS_OK:
-            status = extras_decode(parts.encoded_metadata, parts.encoded_metadata_size,
-                                   &is_encrypted, &self.uuid, &self.uuid_size,
-                                   &self.is_last_chunk)
+            status = is_encrypted_decode(parts.encoded_metadata, parts.encoded_metadata_size,
+                                         &is_encrypted)
         if status != STATUS_OK:
             return KIND_WHOLE
         if parts.metadata.flags & METADATA_MARKER:
@@ -310,7 +320,12 @@ cdef class KeyCompaction:
                 parts.metadata.uncompressed_size == 0 if parts.metadata.compression
                 else parts.payload_size == 0)
             self.message_count = 1
-            return KIND_CHUNK if parts.metadata.flags & METADATA_UUID else KIND_MESSAGES
+            if parts.metadata.chunk_count <= 1:
+                return KIND_MESSAGES
+            if parts.metadata.uuid == NULL or (
+                    parts.metadata.chunk_id >= parts.metadata.chunk_count):
+                return KIND_WHOLE        # its readers are told
+            return KIND_CHUNK
         self.payload = parts.payload
         self.payload_size = parts.payload_size
         if parts.metadata.compression:
@@ -365,20 +380,66 @@ cdef class KeyCompaction:
             if each.key != NULL:
                 key_positions_fetch_record(&self.keys, each.hash)
 
-    cdef int note_keys(self, uint64_t first, int kind) noexcept nogil:
+    # Messages in chunks ---------------------------------------------------------------------------
+
+    cdef list follow(self, const EntryParts* parts, uint64_t first):
+        """The message of `open` that a chunk belongs to, by the rules of chunk_assembler; None: it
+        belongs to none that can become whole."""
+        cdef bytes uuid = parts.metadata.uuid[:parts.metadata.uuid_size]
+        cdef uint32_t chunk_id = parts.metadata.chunk_id
+        cdef list found
+        if chunk_id == 0:
+            found = [first, 1, parts.metadata.chunk_count]
+            self.open[uuid] = found      # the same uuid may come again
+            return found
+        found = self.open.get(uuid)
+        if found is None or chunk_id < found[1]:
+            return None
+        if chunk_id > found[1] or parts.metadata.chunk_count != found[2]:
+            del self.open[uuid]
+            return None
+        found[1] += 1
+        if found[1] == found[2]:
+            del self.open[uuid]
+        return found
+
+    cdef int note_end(self, list chunked, uint64_t first) noexcept:
+        cdef uint64_t begin = chunked[0]
+        return key_positions_put(
+            &self.chunked, key_positions_hash(&self.chunked, <uint8_t*>&begin, sizeof(begin)),
+            <uint8_t*>&begin, sizeof(begin), first)
+
+    cdef bint choose_chunk(self, const EntryParts* parts, uint64_t first) except -1:
+        """Whether the message survives that the chunk in hand belongs to, and with it the chunk. One
+        that ends behind what is compacted does, with all that came of it."""
+        cdef CompactedMessage* message = &self.messages[0]
+        cdef list chunked = self.follow(parts, first)
+        cdef list left
+        cdef uint64_t begin
+        cdef uint64_t end = 0
+        cdef uint64_t survivor = 0
+        if chunked is None:
+            return False
+        begin = chunked[0]
+        if not key_positions_find(
+                &self.chunked, key_positions_hash(&self.chunked, <uint8_t*>&begin, sizeof(begin)),
+                <uint8_t*>&begin, sizeof(begin), &end):
+            left = self.left_open.get(parts.metadata.uuid[:parts.metadata.uuid_size])
+            message.survives = left is not None and left[0] == begin
+        elif message.key == NULL:
+            message.survives = self.retain_null_key
+        else:
+            message.survives = key_positions_find(
+                &self.keys, key_positions_hash(&self.keys, message.key, message.key_size),
+                message.key, message.key_size, &survivor) and survivor == end
+        return message.survives
+
+    # Keys -----------------------------------------------------------------------------------------
+
+    cdef int note_keys(self, uint64_t first) noexcept nogil:
         cdef uint32_t index
         cdef CompactedMessage* each
         cdef int status
-        if kind == KIND_CHUNK:
-            self.others_survive = True
-            # The message is where its last piece is.
-            if not self.is_last_chunk:
-                return STATUS_OK
-            status = key_positions_put(
-                &self.chunked, key_positions_hash(&self.chunked, self.uuid, self.uuid_size),
-                self.uuid, self.uuid_size, first)
-            if status != STATUS_OK:
-                return status
         for index in range(self.message_count):
             if index % KEYS_AHEAD == 0:
                 self.fetch_keys(index, min(index + KEYS_AHEAD, self.message_count))
@@ -394,14 +455,11 @@ cdef class KeyCompaction:
                 return status
         return STATUS_OK
 
-    cdef uint32_t choose(self, uint64_t first, int kind) noexcept nogil:
+    cdef uint32_t choose(self, uint64_t first) noexcept nogil:
         """Mark the survivors among `messages`; how many there are."""
         cdef uint32_t index
         cdef uint32_t found = 0
         cdef CompactedMessage* each
-        if kind == KIND_CHUNK:
-            self.messages[0].survives = self.chunk_survives()
-            return self.messages[0].survives
         for index in range(self.message_count):
             each = &self.messages[index]
             if each.taken_out:
@@ -412,22 +470,6 @@ cdef class KeyCompaction:
                 each.survives = self.is_marked(first + index)
             found += each.survives
         return found
-
-    cdef bint chunk_survives(self) noexcept nogil:
-        """Whether the message survives of which the entry in hand is a chunk."""
-        cdef CompactedMessage* message = &self.messages[0]
-        cdef uint64_t ends_at = 0
-        cdef uint64_t survivor = 0
-        # A message whose last piece did not come yet stays whole.
-        if not key_positions_find(
-                &self.chunked, key_positions_hash(&self.chunked, self.uuid, self.uuid_size),
-                self.uuid, self.uuid_size, &ends_at):
-            return True
-        if message.key == NULL:
-            return self.retain_null_key
-        return key_positions_find(
-            &self.keys, key_positions_hash(&self.keys, message.key, message.key_size),
-            message.key, message.key_size, &survivor) and survivor == ends_at
 
     # Writing --------------------------------------------------------------------------------------
 
@@ -569,36 +611,21 @@ cdef int metadata_write(const uint8_t* data, uint32_t size, uint32_t uncompresse
     return STATUS_OK
 
 
-cdef int extras_decode(const uint8_t* data, uint32_t size, bint* is_encrypted,
-                       const uint8_t** uuid, uint32_t* uuid_size,
-                       bint* is_last_chunk) noexcept nogil:
-    """What of a MessageMetadata nobody else reads: whether it is encrypted, and of a chunk the uuid
-    and whether it is the last one."""
+cdef int is_encrypted_decode(const uint8_t* data, uint32_t size,
+                             bint* is_encrypted) noexcept nogil:
+    """Whether a MessageMetadata says that the entry is encrypted."""
     cdef ByteReader reader
     cdef uint32_t tag = 0
-    cdef uint64_t chunk_id = 0
-    cdef uint64_t chunk_count = 0
     cdef int status
     is_encrypted[0] = False
-    uuid[0] = NULL
-    uuid_size[0] = 0
     byte_reader_start(&reader, data, size)
     while reader.at < reader.end:
         status = proto_field_tag(&reader, &tag)
-        if status != STATUS_OK:
-            return status
-        if tag == TAG_UUID:
-            status = byte_reader_block(&reader, uuid, uuid_size)
-        elif tag == TAG_CHUNK_COUNT:
-            status = byte_reader_varint(&reader, &chunk_count)
-        elif tag == TAG_CHUNK_ID:
-            status = byte_reader_varint(&reader, &chunk_id)
-        else:
-            is_encrypted[0] |= tag == TAG_ENCRYPTION_KEYS
+        if status == STATUS_OK:
             status = proto_field_skip(&reader, tag)
         if status != STATUS_OK:
             return status
-    is_last_chunk[0] = chunk_id + 1 >= chunk_count
+        is_encrypted[0] |= tag == TAG_ENCRYPTION_KEYS
     return STATUS_OK
 
 

@@ -101,6 +101,23 @@ cdef class LedgerReader:
             self.inside = False
             return READ_ENTRY
 
+    def is_at_end(self) -> bool:
+        """Whether nothing is published that was not read. Changes nothing."""
+        cdef LedgerSpan span = self.span
+        if span is not None:
+            if self.offset < ledger_span_end(span):
+                return False
+            if span.writer is not None and span.writer is self.tail.writer:
+                return True
+        if self.tail.is_same(self.seen_changes):
+            return True
+        try:
+            span = self.tail.span_after(span, self.passed_ledger_id, self.offset)
+        except errors.CorruptDataError:
+            return False
+        return span is None or ledger_span_end(span) <= max(
+            self.offset if self.span is span else 0, <uint64_t>LEDGER_HEADER_SIZE)
+
     cdef bint turns(self) except -1:
         return False
 

@@ -73,6 +73,8 @@ cdef class LedgerTail:
 
     cdef uint64_t ledger_id_after(self, uint64_t ledger_id) except? 0
     cdef uint64_t messages_in(self, uint64_t ledger_id) except? 0
+    cdef uint64_t entries_between(self, uint64_t ledger_id, uint64_t end_id) except? 0
+    """Entries of the ledgers between two."""
 
 
 cdef inline bint ledger_tail_asks(LedgerTail self, uint64_t entry_id, uint64_t offset,

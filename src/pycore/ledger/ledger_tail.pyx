@@ -234,6 +234,10 @@ cdef class LedgerTail:
     cdef uint64_t messages_in(self, uint64_t ledger_id) except? 0:
         return control_plane.perform_whole(self.managed_ledger.messages_in, (ledger_id,))
 
+    cdef uint64_t entries_between(self, uint64_t ledger_id, uint64_t end_id) except? 0:
+        return control_plane.perform_whole(self.managed_ledger.entries_between,
+                                           (ledger_id, end_id))
+
     def switch_to_prepared(self, LedgerWriter full not None, int64_t now_ms) -> bool:
         """See use_prepared."""
         return self.use_prepared(full, now_ms)

@@ -45,6 +45,11 @@ cdef class ChunkedMessage:
         return chunk_id < self.count and self.chunks[chunk_id].ledger_id == ledger_id and (
             self.chunks[chunk_id].message == message)
 
+    cdef inline bint is_behind(self, uint64_t ledger_id, uint64_t message) noexcept:
+        """Whether its first chunk lies behind that place."""
+        return ledger_id < self.chunks[0].ledger_id or (
+            ledger_id == self.chunks[0].ledger_id and message < self.chunks[0].message)
+
     cdef int add(self, object pin, uint64_t ledger_id, const EntryFrame* frame,
                  const uint8_t* entry, const EntryParts* parts) except -1
     """The next chunk was read. parts: of its entry."""

@@ -62,35 +62,17 @@ cdef class EntryView:
         raise TypeError("an EntryView is made by a consumer or a reader")
 
 
-cdef EntryView entry_view_new(object pin, EntryContext context, uint64_t ledger_id,
-                              const EntryFrame* frame,
-                              const uint8_t* entry, uint32_t decompressed_size_max):
-    cdef EntryParts parts
-    cdef EntryView view = entry_view_of(pin, context, ledger_id, frame, entry, &parts)
-    view.c_payload = parts.payload
-    view.payload_size = parts.payload_size
-    if parts.metadata.compression != 0:
-        entry_view_decompress(view, parts.payload[:parts.payload_size], &parts,
-                              decompressed_size_max)
-    return view
-
-
-cdef EntryView entry_view_of(object pin, EntryContext context, uint64_t ledger_id,
-                             const EntryFrame* frame, const uint8_t* entry, EntryParts* parts):
-    """The view of an entry, without its payload."""
-    # The reader of the ledger has verified the checksum just now; it is not summed twice.
-    cdef int status = entry_decode(entry, frame.entry_size, False, parts)
-    if status == STATUS_OK and not entry_count_holds(parts, frame.message_count):
-        status = STATUS_CORRUPT
-    if status != STATUS_OK:
-        raise_status(status, 0, f"take apart entry {frame.entry_id} of ledger {ledger_id}")
-    return view_of_parts(pin, context, ledger_id, frame, entry, parts)
+cdef int refuse_entry(int status, const EntryFrame* frame, uint64_t ledger_id) except -1:
+    """Raise what is wrong with an entry that cannot be taken apart, or holds another count."""
+    raise_status(STATUS_CORRUPT if status == STATUS_OK else status, 0,
+                 f"take apart entry {frame.entry_id} of ledger {ledger_id}")
+    return 0
 
 
 cdef inline EntryView view_of_parts(object pin, EntryContext context, uint64_t ledger_id,
                                     const EntryFrame* frame, const uint8_t* entry,
                                     const EntryParts* parts):
-    """As entry_view_of, of an entry that was taken apart."""
+    """The view of an entry that was taken apart, without its payload."""
     cdef EntryView view = EntryView.__new__(EntryView)
     view.pin = pin
     view.context = context
@@ -108,15 +90,32 @@ cdef inline EntryView view_of_parts(object pin, EntryContext context, uint64_t l
     return view
 
 
+cdef EntryView entry_view_new(object pin, EntryContext context, uint64_t ledger_id,
+                              const EntryFrame* frame,
+                              const uint8_t* entry, uint32_t decompressed_size_max):
+    cdef EntryParts parts
+    cdef EntryView view
+    # The reader of the ledger has verified the checksum just now; it is not summed twice.
+    cdef int status = entry_decode(entry, frame.entry_size, False, &parts)
+    if status != STATUS_OK or not entry_count_holds(&parts, frame.message_count):
+        refuse_entry(status, frame, ledger_id)
+    view = view_of_parts(pin, context, ledger_id, frame, entry, &parts)
+    view.c_payload = parts.payload
+    view.payload_size = parts.payload_size
+    if parts.metadata.compression != 0:
+        entry_view_decompress(view, parts.payload[:parts.payload_size], &parts,
+                              decompressed_size_max)
+    return view
+
+
 cdef EntryView entry_view_packed(object pin, EntryContext context, const EntryFrame* frame,
                                  const uint8_t* entry, bytes plain):
     cdef EntryParts parts
     cdef EntryView view
     cdef int status = entry_decode(entry, frame.entry_size, False, &parts)
-    if status == STATUS_OK and not entry_count_holds(&parts, frame.message_count):
-        status = STATUS_CORRUPT
-    if status != STATUS_OK:
-        raise_status(status, 0, f"take apart an entry of {frame.entry_size} bytes")
+    if status != STATUS_OK or not entry_count_holds(&parts, frame.message_count):
+        raise_status(STATUS_CORRUPT if status == STATUS_OK else status, 0,
+                     f"take apart an entry of {frame.entry_size} bytes")
     view = view_of_parts(pin, context, 0, frame, entry, &parts)
     if plain is not None:
         set_plain(view, plain)
@@ -140,9 +139,12 @@ cdef int entry_view_unpack(EntryView view, uint32_t decompressed_size_max) excep
 
 cdef EntryView entry_view_chunked(ChunkedMessage chunked, EntryContext context):
     cdef EntryParts parts
-    cdef EntryView view = entry_view_of(
-        chunked.pin, context, chunked.chunks[chunked.count - 1].ledger_id, &chunked.frame,
-        chunked.c_entry, &parts)
+    cdef EntryView view
+    cdef uint64_t ledger_id = chunked.chunks[chunked.count - 1].ledger_id
+    cdef int status = entry_decode(chunked.c_entry, chunked.frame.entry_size, False, &parts)
+    if status != STATUS_OK or not entry_count_holds(&parts, chunked.frame.message_count):
+        refuse_entry(status, &chunked.frame, ledger_id)
+    view = view_of_parts(chunked.pin, context, ledger_id, &chunked.frame, chunked.c_entry, &parts)
     view.chunked = chunked
     return view
 

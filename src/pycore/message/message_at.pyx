@@ -5,7 +5,7 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from pulsarx import errors
 from pulsarx._core.batch_decode cimport BatchMessage, batch_decode_next
-from pulsarx._core.single_metadata cimport METADATA_BATCH
+from pulsarx._core.single_metadata cimport METADATA_BATCH, METADATA_COMPACTED_OUT
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.message.chunked_message cimport ChunkedMessage
 from pulsarx._pycore.message.entry_view cimport (
@@ -35,7 +35,8 @@ cdef Message message_at(LedgerReader reader, EntryContext context, uint64_t ledg
                            view.metadata_flags | (redelivery_count << REDELIVERY_SHIFT))
     index = <uint32_t>(message - view.first_message)
     if message_place(view, index, &at, &walked) != STATUS_OK or (
-            batch_decode_next(view.c_payload, view.payload_size, &at, &found) != STATUS_OK):
+            batch_decode_next(view.c_payload, view.payload_size, &at, &found) != STATUS_OK) or (
+            found.flags & METADATA_COMPACTED_OUT):
         return None
     return message_new(view, found.payload, found.payload_size, <int>index,
                        found.encoded_metadata_size,

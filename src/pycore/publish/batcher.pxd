@@ -10,6 +10,7 @@ from pulsarx._core.batch_encode cimport batch_encode_payload_size
 from pulsarx._core.message_metadata cimport MessageMetadata
 from pulsarx._core.single_metadata cimport SingleMetadata, single_metadata_size
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
+from pulsarx._pycore.ground.rate_limit cimport RateLimit
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
 from pulsarx._pycore.publish.key_batches cimport KeyBatches
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
@@ -24,7 +25,7 @@ cdef enum ProducerState:
     PRODUCER_CLOSED = 2
     PRODUCER_FORKED = 3
     PRODUCER_FENCED = 4
-    PRODUCER_HELD = 5          # open, but senders wait
+    PRODUCER_HELD = 5          # open, but senders look first whether they wait
 
 
 cdef class BatchDue:
@@ -47,7 +48,9 @@ cdef class Batcher:
     cdef ProducerSequences sequences     # None: no duplicate is told from a new message
     cdef str fenced_by                   # of PRODUCER_FENCED: who has the topic, and why
     cdef object fenced_as                # the exception that says it
-    cdef str held_by                     # of PRODUCER_HELD: why
+    cdef str held_by                     # of PRODUCER_HELD: why senders wait; None: they do not
+    cdef RateLimit rate                  # of PRODUCER_HELD: of the topic; None: there is none
+    cdef bint never_waits                # for the rate: of letters, which others wait for
     cdef list held                       # latches of those that wait; None: nobody ever did
     cdef int64_t send_timeout_ms         # how long they wait; 0 and less: without limit
     cdef int64_t deliver_delay_max_ms    # of a message that is delayed; 0: no limit
@@ -151,7 +154,17 @@ cdef class Batcher:
     """Raise why nothing is sent. Of a producer that is held, waits, and gives the mutex up
     meanwhile."""
 
-    cdef int wait_while_held(self) except -1
+    cdef int wait_while_held(self, int64_t look_ms, int64_t timeout_ms) except -1
+    """Wait until it may be otherwise, or one of these times has come; 0: of no time. The mutex is
+    given up meanwhile. Timeout: it is the second."""
+
+    cdef int change_hold(self) except -1
+    """What holds senders is another."""
+
+    cdef int wait_between(self) except -1
+    """Between the batches of one call: wait as a sender would. What others put into the open batch
+    meanwhile goes out. What interrupts it leaves nothing open of the caller."""
+
     cdef bint may_wait(self) except -1
     """Whether the calling thread is one that may wait for room."""
 

@@ -28,6 +28,7 @@ from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.latch cimport Latch
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.ground.rate_limit cimport PublishMeter, RateLimit
 from pulsarx._pycore.message.message_id cimport MessageId, message_id_chunked
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
 from pulsarx._pycore.publish.key_batches cimport KeyBatches
@@ -73,6 +74,7 @@ cdef class Batcher:
         if self.batching and options.is_batching_by_key:
             self.keyed = KeyBatches(len(self.name_utf8))
         publisher.memory = options.memory_limit
+        self.never_waits = options.for_letters
         self.plain_sends = self.sends_plain()
         self.batch_messages_max = options.batching_max_messages
         # An entry is never larger than a message may be.
@@ -552,7 +554,7 @@ cdef class Batcher:
                 else:
                     mutex_unlock(&self.publisher.mutex)
                     try:
-                        memory.wait()        # for what other producers have on their way
+                        self.publisher.completions.wait_for_memory(memory)
                     finally:
                         mutex_lock(&self.publisher.mutex)
             finally:
@@ -590,8 +592,22 @@ cdef class Batcher:
     # Life -----------------------------------------------------------------------------------------
 
     cdef int check_open(self) except -1:
-        while self.state == PRODUCER_HELD and self.many_count == 0:
-            self.wait_while_held()
+        cdef int64_t timeout_ms = 0
+        cdef int64_t look_ms = 0
+        while self.state == PRODUCER_HELD and self.many_count == 0 and (
+                self.publisher.fenced is None):
+            if self.held_by is not None:
+                if not self.may_wait():
+                    raise errors.ProducerBlockedQuotaExceededError(self.held_by)
+                look_ms = 0
+            else:
+                look_ms = self.rate.waits_until()
+                if look_ms == 0 or self.never_waits or not self.may_wait():
+                    break                    # it is counted all the same
+                self.rate.limited_times += 1
+            if timeout_ms == 0 and self.send_timeout_ms > 0:
+                timeout_ms = self.clock.now() + self.send_timeout_ms
+            self.wait_while_held(look_ms, timeout_ms)
         if self.state == PRODUCER_OPEN or self.state == PRODUCER_HELD:
             return self.publisher.check_fenced()
         if self.state == PRODUCER_FORKED:
@@ -603,15 +619,11 @@ cdef class Batcher:
     cdef bint may_wait(self) except -1:
         return True
 
-    cdef int wait_while_held(self) except -1:
+    cdef int wait_while_held(self, int64_t look_ms, int64_t timeout_ms) except -1:
         cdef bint awaited = self.caller_waits
-        cdef int64_t due_ms = 0
         cdef Latch room = Latch()
-        cdef Timer timer = None
-        if not self.may_wait():
-            raise errors.ProducerBlockedQuotaExceededError(self.held_by)
-        if self.send_timeout_ms > 0:
-            due_ms = self.clock.now() + self.send_timeout_ms
+        cdef Timer look = None
+        cdef Timer timeout = None
         if self.held is None:
             self.held = []
         self.held.append(room)
@@ -619,37 +631,75 @@ cdef class Batcher:
         self.caller_waits = False
         mutex_unlock(&self.publisher.mutex)
         try:
-            if due_ms:
-                timer = self.clock.arm(due_ms, room.set)
+            if look_ms:
+                look = self.clock.arm(look_ms, room.set)
+            if timeout_ms:
+                timeout = self.clock.arm(timeout_ms, room.set)
             room.wait()
         finally:
-            if timer is not None:
-                timer.cancel()
+            if look is not None:
+                look.cancel()
+            if timeout is not None:
+                timeout.cancel()
             mutex_lock(&self.publisher.mutex)
             self.caller_waits = awaited
             if room in self.held:
                 self.held.remove(room)
-        if self.state == PRODUCER_HELD and due_ms and self.clock.now() >= due_ms:
+        if self.state != PRODUCER_HELD or not timeout_ms or self.clock.now() < timeout_ms:
+            return 0
+        if self.held_by is not None:
             raise errors.Timeout(f"{self.held_by}; no room for {self.send_timeout_ms} ms, which is "
                                  f"send_timeout_millis; nothing was stored")
+        if self.rate.waits_until():
+            raise errors.Timeout(
+                f"send to {self.topic_name}: the publish rate of the topic was used up for "
+                f"{self.send_timeout_ms} ms, which is send_timeout_millis; nothing was stored")
         return 0
+
+    cdef int wait_between(self) except -1:
+        cdef uint32_t many = self.many_count
+        if self.state != PRODUCER_HELD or self.rate is None or self.rate.waits_until() == 0:
+            return 0
+        self.publisher.nobody_waits()        # for what went out before
+        self.many_count = 0
+        try:
+            self.check_open()
+        finally:
+            self.many_count += many
+        return self.close_open()
 
     def hold(self, str reason not None) -> None:
         """Let senders wait from now on, until `release`, or send_timeout_millis are over. What was
         sent before goes out."""
         mutex_lock(&self.publisher.mutex)
-        if self.state == PRODUCER_OPEN and self.publisher.fenced is None:
-            self.held_by = reason
-            self.state = PRODUCER_HELD
+        self.held_by = reason
+        self.change_hold()
         mutex_unlock(&self.publisher.mutex)
 
     def release(self) -> None:
         """There is room again."""
         mutex_lock(&self.publisher.mutex)
-        if self.state == PRODUCER_HELD:
-            self.state = PRODUCER_OPEN
+        self.held_by = None
+        self.change_hold()
         mutex_unlock(&self.publisher.mutex)
         self.wake_held()
+
+    def limit_rate(self, RateLimit rate, PublishMeter meter) -> None:
+        """Let senders wait while this limit is used up; None: never. meter: told what is published,
+        or None. Those that wait look again."""
+        self.publisher.count(rate, meter)
+        mutex_lock(&self.publisher.mutex)
+        self.rate = rate
+        self.change_hold()
+        mutex_unlock(&self.publisher.mutex)
+        self.wake_held()
+
+    cdef int change_hold(self) except -1:
+        if self.state == PRODUCER_OPEN or self.state == PRODUCER_HELD:
+            self.state = PRODUCER_HELD
+            if self.held_by is None and self.rate is None:
+                self.state = PRODUCER_OPEN
+        return 0
 
     def wake_held(self) -> None:
         """Those that wait look again."""
@@ -755,7 +805,8 @@ cdef class Batcher:
         mutex_lock(&self.publisher.mutex)
         try:
             was_fenced = self.state == PRODUCER_FENCED or (
-                self.state == PRODUCER_OPEN and self.publisher.fenced is not None)
+                self.publisher.fenced is not None
+                and (self.state == PRODUCER_OPEN or self.state == PRODUCER_HELD))
             if not was_fenced and self.state != PRODUCER_HELD:
                 self.check_open()
             # First: what another thread sends from now on is refused, not forgotten.

@@ -7,12 +7,14 @@ Callbacks never run in the thread that sends, so a callback may take the locks i
 from libc.stdint cimport uint64_t
 
 from pulsarx._pycore.ground.job_queue cimport JobQueue
+from pulsarx._pycore.publish.memory_limit cimport MemoryLimit
 
 
 cdef class CompletionQueue:
     cdef readonly JobQueue jobs
     cdef readonly JobQueue timeouts      # what `jobs` cannot tell while its thread waits for a disk
     cdef set expected                    # publishers whose flush is queued
+    cdef MemoryLimit blocked             # what a callback waits for; None: nothing
     cdef object ok                       # what a callback is told of a success
     cdef object result_of                # the same of an exception
 
@@ -34,3 +36,7 @@ cdef class CompletionQueue:
 
     cdef int expect(self, object publisher) except -1
     """Flush what the publisher stored, because no caller waits for it."""
+
+    cdef int wait_for_memory(self, MemoryLimit memory) except -1
+    """Return when the limit is not reached. Called by a callback it flushes what is expected, for
+    which else nobody would. No mutex held."""

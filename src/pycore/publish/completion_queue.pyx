@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.message.message_id cimport message_id_new
+from pulsarx._pycore.publish.memory_limit cimport MemoryLimit
 
 
 cdef class CallbackJob:
@@ -104,7 +105,23 @@ cdef class CompletionQueue:
         job.queue = self
         job.publisher = publisher
         self.expected.add(publisher)
-        return self.jobs.put(job)
+        self.jobs.put(job)
+        if self.blocked is not None:
+            self.blocked.look_again()
+        return 0
+
+    cdef int wait_for_memory(self, MemoryLimit memory) except -1:
+        if not self.jobs.runs_here():
+            return memory.wait(None)
+        self.blocked = memory
+        try:
+            while memory.is_full():
+                while self.expected:
+                    self.expected.pop().flush_expected()
+                memory.wait(self.expected)
+        finally:
+            self.blocked = None
+        return 0
 
     def wait(self) -> None:
         """Return when every callback posted before has run."""

@@ -38,8 +38,8 @@ cdef class ConnectionPublisher(EntryPublisher):
         cdef EntryParts parts
         cdef int status = entry_decode(entry, frame.entry_size, False, &parts)
         cdef uint64_t sequence_id
-        if self.fenced is not None:
-            self.check_fenced()
+        if self.checks:
+            self.check(frame)
         if status != STATUS_OK:
             raise_status(status, 0, f"send an entry of {frame.entry_size} bytes")
         sequence_id = parts.metadata.sequence_id

@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from pulsarx._pycore.ground.rate_limit import PublishMeter, RateLimit
 from pulsarx._pycore.publish.entry_publisher import EntryPublisher
 from pulsarx._pycore.publish.producer_sequences import ProducerSequences
 
@@ -27,5 +28,7 @@ class EntryIntake:
     def fence(self, reason: str, kind: type[Exception] = ...) -> None:
         """Publish nothing from now on."""
 
+    def limit_rate(self, limit: RateLimit | None, meter: PublishMeter | None) -> None: ...
+    def waits_until(self) -> int: ...
     def limit_delay(self, delay_max_ms: int) -> None: ...
     def abandon(self) -> None: ...

@@ -23,6 +23,7 @@ from pulsarx._core.sticky_key cimport STICKY_NON_KEY, sticky_key_of_encoded
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.ground.rate_limit cimport PublishMeter, RateLimit
 from pulsarx._pycore.message.entry_bytes cimport entry_bytes_check
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
@@ -271,6 +272,15 @@ cdef class EntryIntake:
     def limit_delay(self, int64_t delay_max_ms) -> None:
         """Refuse messages that are delayed for longer; 0: none."""
         self.deliver_delay_max_ms = delay_max_ms
+
+    def limit_rate(self, RateLimit limit, PublishMeter meter) -> None:
+        """Tell these what is published; None: there is none."""
+        self.publisher.count(limit, meter)
+
+    def waits_until(self) -> int:
+        """When the publish rate of the topic lets the next entry pass; 0: now."""
+        cdef RateLimit limit = self.publisher.limit
+        return 0 if limit is None else limit.waits_until()
 
     def abandon(self) -> None:
         """In a forked child: touch nothing."""

@@ -12,6 +12,7 @@ from pulsarx._core.entry_frame cimport EntryFrame
 from pulsarx._core.publish_gate cimport PublishGate
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
 from pulsarx._pycore.ground.mutex cimport OwnedMutex
+from pulsarx._pycore.ground.rate_limit cimport PublishMeter, RateLimit
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
 from pulsarx._pycore.publish.completion_queue cimport CompletionQueue
@@ -46,6 +47,12 @@ cdef class EntryPublisher:
     cdef bint places_later               # `publish` does not fill in the receipt; see `place`
     cdef readonly str fenced             # why nothing is published any more; None: it is
     cdef object fenced_as                # the exception that says it
+    cdef RateLimit limit                 # of the topic, told what is published; None: there is none
+    cdef PublishMeter meter              # told too; None: nobody wants to know
+    cdef bint checks                     # `check` is to be called for each entry: one of these is
+
+    cdef int check(self, const EntryFrame* frame) except -1
+    """An entry is about to be published. ProducerFenced: it is not."""
 
     cdef int publish(self, EntryFrame* frame, uint8_t* entry, Receipt receipt, list callbacks,
                      bint awaited) except -1
@@ -120,6 +127,10 @@ cdef class LedgerPublisher(EntryPublisher):
     cdef LedgerWriter append(self, EntryFrame* frame, uint8_t* entry, Receipt receipt)
     cdef int refuse(self, int status, LedgerWriter writer, EntryFrame* frame) except -1
     cdef bint fail(self, object error) except -1
+    cdef object flush_pending(self)
+    """Return when everything published is confirmed: what failed meanwhile, or None. Mutex not
+    held."""
+
     cdef bint make_durable(self, LedgerWriter writer, uint64_t entry_count,
                            int64_t expires_ms) except -1
     cdef int expire(self) except -1

@@ -21,6 +21,7 @@ from pulsarx._core.status cimport (
 from pulsarx._pycore.ground.clock_core cimport ClockCore, Timer
 from pulsarx._pycore.ground.mutex cimport mutex_destroy, mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
+from pulsarx._pycore.ground.rate_limit cimport PublishMeter, RateLimit
 from pulsarx._pycore.ground.signals cimport (
     SIGNAL_LOOK_NS, signals_check, signals_sleep_ns,
 )
@@ -65,10 +66,27 @@ cdef class EntryPublisher:
             raise self.fenced_as(self.fenced)
         return 0
 
+    cdef int check(self, const EntryFrame* frame) except -1:
+        self.check_fenced()
+        if self.limit is not None:
+            self.limit.take(frame.message_count, frame.entry_size)
+        if self.meter is not None:
+            self.meter.add(frame.message_count, frame.entry_size, frame.publish_time_ms)
+        return 0
+
+    def count(self, RateLimit limit, PublishMeter meter) -> None:
+        """Tell these what is published from now on; None: there is none."""
+        mutex_lock(&self.mutex)
+        self.limit = limit
+        self.meter = meter
+        self.checks = limit is not None or meter is not None or self.fenced is not None
+        mutex_unlock(&self.mutex)
+
     def fence(self, str reason not None, kind=errors.ProducerFenced) -> None:
         """Publish nothing from now on. What is stored by then is confirmed as ever. kind: the
         exception that is raised from now on."""
         mutex_lock(&self.mutex)
+        self.checks = True
         if self.fenced is None:
             self.fenced_as = kind
         self.fenced = reason
@@ -147,8 +165,8 @@ cdef class LedgerPublisher(EntryPublisher):
     cdef int publish(self, EntryFrame* frame, uint8_t* entry, Receipt receipt, list callbacks,
                      bint awaited) except -1:
         cdef LedgerWriter writer
-        if self.fenced is not None:
-            self.check_fenced()
+        if self.checks:
+            self.check(frame)
         writer = self.append(frame, entry, receipt)
         if receipt.reserved and (writer is None or self.durability != DURABILITY_SYNC):
             self.release(receipt)
@@ -429,40 +447,43 @@ cdef class LedgerPublisher(EntryPublisher):
         return untold
 
     cdef object flush(self):
+        failed = self.flush_pending()
+        # Taken last: a flush that no caller waits for has nothing in hand that this one must tell.
+        failure, self.failure = self.failure, None
+        return failure if failed is None else failed
+
+    cdef object flush_pending(self):
         cdef Receipt newest = None
         mutex_lock(&self.mutex)
         try:
             self.settle()
             if self.pending:
                 newest = self.pending[len(self.pending) - 1][0]
-            failure, self.failure = self.failure, None
         finally:
             mutex_unlock(&self.mutex)
         if newest is None or self.forked:
-            return failure
+            return None
         try:
             self.wait(newest)
         except BaseException as error:
             if isinstance(error, errors.Interrupted) or not isinstance(error, Exception):
-                self.failure = failure or self.failure
                 raise
-            self.failure = None
             return error
-        return failure
+        return None
 
     def flush_expected(self) -> None:
         """What `CompletionQueue.expect` asked for. What failed is told by the next flush too: it
         must not look like a success, even where callbacks were told."""
         cdef Receipt given_up = self.timed_out
-        failure = self.flush()
+        failed = self.flush_pending()
         if given_up is not None:
             # Nobody asks for it any more, but it must not stay half stored either.
             try:
                 self.make_durable(given_up.writer, given_up.entry_id + 1, 0)
             except errors.PulsarException as error:
-                failure = failure or error
-        if failure is not None:
-            self.failure = failure
+                failed = failed or error
+        if failed is not None:
+            self.failure = failed
 
     def abandon(self) -> None:
         """In a forked child: touch nothing."""

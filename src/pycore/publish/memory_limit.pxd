@@ -19,5 +19,8 @@ cdef class MemoryLimit:
     cdef int release(self, int64_t size) except -1
     """Messages of so many bytes are confirmed, or failed."""
 
-    cdef int wait(self) except -1
-    """Return when it is not full. No mutex held."""
+    cdef int look_again(self) except -1
+    """Have those that wait look again."""
+
+    cdef int wait(self, set unless) except -1
+    """Return when it is not full, or the set, unless it is None, has an element. No mutex held."""

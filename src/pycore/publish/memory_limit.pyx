@@ -28,13 +28,17 @@ cdef class MemoryLimit:
             wait_event_wake(&self.changed)
         return 0
 
-    cdef int wait(self) except -1:
+    cdef int look_again(self) except -1:
+        wait_event_wake(&self.changed)
+        return 0
+
+    cdef int wait(self, set unless) except -1:
         cdef int64_t sleep_ns
         cdef uint32_t seen
-        while self.is_full():
+        while self.is_full() and not unless:
             seen = wait_event_enter(&self.changed)
             sleep_ns = signals_sleep_ns(-1)
-            if self.is_full():
+            if self.is_full() and not unless:
                 with nogil:
                     wait_event_sleep(&self.changed, seen, sleep_ns)
             wait_event_leave(&self.changed)

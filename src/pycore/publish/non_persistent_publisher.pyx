@@ -35,8 +35,8 @@ cdef class NonPersistentPublisher(EntryPublisher):
     cdef int publish(self, EntryFrame* frame, uint8_t* entry, Receipt receipt, list callbacks,
                      bint awaited) except -1:
         cdef list targets = self.fan_out.targets
-        if self.fenced is not None:
-            self.check_fenced()
+        if self.checks:
+            self.check(frame)
         if targets:
             self.hand_out(targets, frame, entry)
         if receipt.reserved:

@@ -66,6 +66,8 @@ cdef int send_rows(ProducerCore producer, ArrowImport source, SentRows sent,
             producer.check_open()
         producer.close_open()
         while source.rows.at < source.rows.length:
+            if producer.state == PRODUCER_HELD:
+                producer.wait_between()
             batch.publish_ms = producer.clock.now()
             if producer.sequences is not None and not skip_duplicates(producer, &source.rows,
                                                                       partitions):

@@ -19,6 +19,7 @@ from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.message.message_id cimport message_id_chunked, message_id_new
 from pulsarx._pycore.publish.batcher cimport PRODUCER_HELD, PRODUCER_OPEN, Batcher
+from pulsarx._pycore.publish.completion_queue cimport CompletionQueue
 from pulsarx._pycore.publish.entry_publisher cimport Receipt
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.outgoing_message cimport (
@@ -94,8 +95,9 @@ cdef class ProducerCore(Batcher):
 
     cdef bint may_wait(self) except -1:
         # Letters are published there, and nothing would make room meanwhile.
-        return not (self.background is not None and self.background.runs_here()) and (
-            not self.publisher.completions.jobs.runs_here())
+        cdef CompletionQueue completions = self.publisher.completions
+        return not (self.background is not None and self.background.runs_here()) and not (
+            completions.jobs.runs_here() or completions.timeouts.runs_here())
 
     cdef object id_of(self, Receipt receipt, uint32_t index):
         """The id of the message with this index in a published entry."""
@@ -347,6 +349,10 @@ cdef class ProducerCore(Batcher):
             self.close_open()
             begun = True
             while at < count:
+                if self.state == PRODUCER_HELD:
+                    begun = False            # what is open then is of others
+                    self.wait_between()
+                    begun = True
                 try:
                     at = self.fill_batch(contents, at, keys, properties, event_timestamps, plain)
                 except Exception as error:
@@ -445,6 +451,8 @@ cdef class ProducerCore(Batcher):
             self.close_open()
             for at, content in enumerate(contents):
                 alone = Receipt.__new__(Receipt)
+                if self.state == PRODUCER_HELD and self.open_count() == 0:
+                    self.wait_between()
                 try:
                     if self.accept(content, None, None if properties is None else properties[at],
                                    None if keys is None else keys[at], None, None, None, False,

@@ -452,6 +452,47 @@ def test_a_chunked_message_is_kept_or_dropped_as_a_whole(open_client: OpenClient
     assert survivors(client) == [("k", b"c0c1c2")]
 
 
+def test_messages_in_chunks_of_one_uuid_are_told_apart(open_client: OpenClient) -> None:
+    """A producer that comes back under its name counts from 0 again, so that uuids come again.
+    Chunks were looked for by uuid alone: the message of the first key was compacted away."""
+    client = open_client(broker_options=BrokerOptions(max_message_size=600))
+    for key in "ab":
+        with client.create_producer("t", producer_name="p", chunking_enabled=True) as producer:
+            producer.send(key.encode() * 1500, partition_key=key)
+    for key in "ab":
+        with client.create_producer("t", producer_name="q", chunking_enabled=True) as producer:
+            producer.send(key.upper().encode() * 1500, partition_key="c")
+    compacted(client)
+    assert survivors(client) == [("a", b"a" * 1500), ("b", b"b" * 1500), ("c", b"B" * 1500)]
+    assert client.admin.topics.stats("t")["compaction"]["compacted_entries"] == 9  # of 12
+
+
+def test_chunks_that_never_become_a_message_remove_none(open_client: OpenClient) -> None:
+    """A last chunk behind a gap, or without a begin, counted as the last message of its key: the
+    one before it was compacted away, and nothing came in its place."""
+    client = open_client()
+    publish(client, [("k", b"kept"), ("l", b"kept")])
+    writer = ChunkWriter(client, "t")
+    for uuid, number, key in [("a", 0, "k"), ("a", 2, "k"), ("b", 2, "l"), ("c", 0, "k")]:
+        writer.chunk(uuid, number, 3, b"lost", key=key)
+    writer.chunk("c", 0, 3, b"c0", key="m")  # begun anew
+    writer.chunk("c", 1, 3, b"c1", key="m")
+    writer.chunk("c", 1, 3, b"c1", key="m")  # repeated
+    writer.chunk("a", 0, 2, b"a0", key="n")
+    for _ in range(2):
+        compacted(client)
+        with client.create_reader("t", MessageId.earliest, is_read_compacted=True) as reader:
+            assert pairs_of(read(reader)) == [("k", b"kept"), ("l", b"kept")]
+        # With c0, c1 and a0, whose messages may become whole yet.
+        assert client.admin.topics.stats("t")["compaction"]["compacted_entries"] == 5
+        publish(client, [("o", b"")])
+    writer.chunk("c", 2, 3, b"c2", key="m")
+    writer.chunk("a", 1, 2, b"a1", key="n")
+    compacted(client)
+    found = [("k", b"kept"), ("l", b"kept"), ("m", b"c0c1c2"), ("n", b"a0a1")]
+    assert survivors(client) == found
+
+
 def test_markers_are_dropped_and_encrypted_batches_copied_whole(open_client: OpenClient) -> None:
     client = open_client()
     publish(client, [("k", b"first")])

@@ -133,6 +133,32 @@ def test_dead_letters_of_survivors_are_published(memory_client: pulsarx.Client) 
     assert data_of(read(reader)) == [b"2", b"3"]
 
 
+def test_what_was_taken_out_of_its_batch_meanwhile_is_no_dead_letter(
+    open_client: OpenClient, manual_clock: pulsarx.ManualClock
+) -> None:
+    """An empty message was published in its place."""
+    client = open_client(clock=manual_clock)
+    publish(client, [("a", b"1"), ("b", b"1")], **BATCHED)
+    compacted(client)
+    consumer = client.subscribe(
+        "t", "s", negative_ack_redelivery_delay_ms=1000,
+        dead_letter_policy=pulsarx.ConsumerDeadLetterPolicy(1, "dead"), **EARLIEST,
+    )  # fmt: skip
+    letters = client.subscribe("dead", "s", initial_position=InitialPosition.Earliest)
+    for compacts in (False, True):
+        found = drain(consumer)
+        assert data_of(found) == [b"1", b"1"]
+        if compacts:
+            publish(client, [("a", b"2")])
+            compacted(client)
+        consumer.negative_acknowledge(found[0])
+        manual_clock.advance(2)
+        inspect(client).settle()
+    # Both were handed out again as often as they may be.
+    assert [(each.partition_key(), each.data()) for each in drain(letters)] == [("b", b"1")]
+    assert received(consumer) == [b"2"]
+
+
 @pytest.mark.parametrize("trimmed", [False, True])
 def test_a_start_inside_goes_on_with_the_next_survivor(
     open_client: OpenClient, trimmed: bool
@@ -214,6 +240,63 @@ def test_trimmed_survivors_are_held_for_a_subscription_that_reads_them(
     client.close()
     client = open_client(broker_options=SMALL)
     assert received(client.subscribe("t", "late", is_read_compacted=True)) == []
+
+
+@pytest.mark.parametrize("entries", [2, 3, 4, 100])
+@pytest.mark.parametrize("says_first", [True, False])
+def test_a_start_at_a_trimmed_message_in_chunks_is_at_its_first_one(
+    open_client: OpenClient, entries: int, says_first: bool
+) -> None:
+    """It was at the last chunk, without the others: the message did not come."""
+    options = BrokerOptions(max_message_size=600, managed_ledger_max_entries_per_ledger=entries)
+    client = open_client(broker_options=options)
+    other = client.subscribe("t", "s")
+    values = [b"%d" % number * 1500 for number in range(4)]
+    with client.create_producer("t", chunking_enabled=True) as producer:
+        ids = [producer.send(value, partition_key=str(n)) for n, value in enumerate(values)]
+    compacted(client)
+    other.acknowledge_many(other.receive_many(10, 0))
+    inspect(client).settle()
+    consumer = client.subscribe("t", "c", start_message_id_inclusive=True, **EARLIEST)
+    for number, message_id in enumerate(ids):
+        place = message_id
+        if not says_first:
+            place = MessageId(-1, message_id.ledger_id(), message_id.entry_id(), -1)
+        found = read_compacted(client, place, start_message_id_inclusive=True)
+        assert data_of(found) == values[number:]
+        assert data_of(read_compacted(client, place)) == values[number + 1 :]
+        consumer.seek(place)
+        assert received(consumer) == values[number:]
+
+
+def test_a_start_behind_the_last_survivor_of_a_trimmed_batch_is_at_the_next(
+    open_client: OpenClient,
+) -> None:
+    """It was refused as a position that the ledger has not."""
+    client = open_client(broker_options=SMALL)
+    other = client.subscribe("t", "s")
+    ids = publish(client, [(key, b"1") for key in "abcd"], **BATCHED)
+    publish(client, [("c", b"2"), ("d", b"2"), ("e", b"2")])
+    compacted(client)
+    other.acknowledge_many(other.receive_many(10, 0))
+    inspect(client).settle()
+    consumer = client.subscribe("t", "c", **EARLIEST)
+    behind = ids[1].ledger_id(), ids[1].entry_id()
+    for place, expected in [
+        (ids[0], [b"1", b"2", b"2", b"2"]),
+        *[(place, [b"2", b"2", b"2"]) for place in (*ids[1:], MessageId(-1, *behind, -1))],
+    ]:
+        consumer.seek(place)
+        assert received(consumer) == expected
+        assert data_of(read_compacted(client, place)) == expected
+    # What compaction took out is acknowledged with an id of it, and that changes nothing.
+    consumer.seek(MessageId.earliest)
+    consumer.acknowledge(ids[3])
+    consumer.acknowledge(ids[0])
+    assert received(consumer) == [b"1", b"2", b"2", b"2"]
+    consumer.acknowledge_cumulative(MessageId(-1, *behind, -1))
+    consumer.redeliver_unacknowledged_messages()
+    assert received(consumer) == [b"2", b"2", b"2"]
 
 
 def test_a_topic_without_any_ledger_left_is_read(open_client: OpenClient) -> None:

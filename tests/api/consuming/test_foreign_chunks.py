@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from chunk_entries import ChunkWriter
 from seeds import scaled, seed_of
-from topic_reading import OpenClient, payloads, read_all, whole_topic
+from topic_reading import OpenClient, drain, payloads, read_all, whole_topic
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId, errors
+from pulsarx.testing import inspect
 
 TYPES = [
     ConsumerType.Exclusive,
@@ -239,6 +240,55 @@ def test_a_message_whose_chunks_stop_coming_expires(topic: Topic, kind: Consumer
     assert payloads(consumer) == []
 
 
+@pytest.mark.parametrize("kind", [ConsumerType.Exclusive, ConsumerType.Failover])
+def test_chunks_that_never_expire_are_no_messages(topic: Topic, kind: ConsumerType) -> None:
+    """Without an expiry, one that belongs to no message counted as unacknowledged, and became a
+    dead letter by itself."""
+    consumer = topic.subscribe(
+        kind,
+        expire_time_of_incomplete_chunked_message_ms=0,
+        dead_letter_policy=pulsarx.ConsumerDeadLetterPolicy(1, "dead"),
+    )
+    letters = topic.client.subscribe("dead", "s")
+    topic.chunk("a", 1, 2, b"a1")
+    with topic.client.create_producer("t") as producer:
+        producer.send(b"plain")
+    for _ in range(2):
+        assert payloads(consumer) == [b"plain"]
+        stats = topic.client.admin.topics.stats("t")["subscriptions"]["s"]
+        assert stats["unacked_messages"] == 1
+        consumer.redeliver_unacknowledged_messages()
+    inspect(topic.client).settle()
+    assert payloads(consumer) == []
+    assert payloads(letters) == [b"plain"]
+
+
+@all_types
+def test_chunks_that_were_published_and_not_read_yet_did_not_stop_coming(
+    topic: Topic, kind: ConsumerType
+) -> None:
+    """A consumer that took longer than the expiry over a message between them lost the message: the
+    chunks it had read were acknowledged although the others were there."""
+    consumer = topic.subscribe(kind, receiver_queue_size=1)
+    topic.chunk("a", 0, 2, b"a0", key="k")
+    with topic.client.create_producer("t") as producer:
+        producer.send(b"1", partition_key="k")
+        producer.send(b"2", partition_key="k")
+    topic.chunk("a", 1, 2, b"a1", key="k")
+    topic.chunk("b", 0, 2, b"b0", key="k")
+    taken = consumer.receive(5000)
+    assert taken.data() == b"1"
+    for _ in range(3):
+        topic.clock.advance(MINUTE_MS / 1000)
+    consumer.acknowledge(taken)
+    found = drain(consumer)
+    assert [each.data() for each in found] == [b"2", b"a0a1"]
+    consumer.acknowledge_many(found)
+    assert topic.backlog()[1] == 1
+    topic.clock.advance(MINUTE_MS / 1000)
+    assert topic.backlog() == (0, 0)
+
+
 def test_an_expiry_of_0_is_never(topic: Topic) -> None:
     consumer = topic.subscribe(expire_time_of_incomplete_chunked_message_ms=0)
     topic.chunk("a", 0, 2, b"a0")
@@ -364,6 +414,128 @@ def test_the_same_uuid_again_and_again_is_told_apart(topic: Topic) -> None:
     consumer.redeliver_unacknowledged_messages()
     assert payloads(consumer) == expected
     assert [each.data() for each in read_all(topic.client)] == expected
+
+
+# A uuid is the name of a producer and a sequence id: it comes again where a producer of that name
+# begins anew, as after a kill, without deduplication.
+
+
+@all_types
+@pytest.mark.parametrize("read_between", [True, False])
+def test_what_a_killed_producer_left_is_not_taken_for_the_end_of_its_next_message(
+    topic: Topic, kind: ConsumerType, read_between: bool
+) -> None:
+    """The acknowledged chunk 1 of the message that never became whole was read again, and taken for
+    the last one of the next message: its first chunk was acknowledged, so it never came."""
+    consumer = topic.subscribe(kind)
+    with topic.client.create_producer("t") as producer:
+        producer.send(b"plain")
+        topic.chunk("a", 0, 3, b"a0")
+        topic.chunk("a", 1, 3, b"a1")
+        found = payloads(consumer) if read_between else []
+        topic.chunk("a", 0, 2, b"b0")
+        producer.send(b"behind")
+    assert sorted(found + payloads(consumer)) == [b"behind", b"plain"]
+    topic.chunk("a", 1, 2, b"b1")
+    consumer.redeliver_unacknowledged_messages()
+    assert sorted(payloads(consumer)) == [b"b0b1", b"behind", b"plain"]
+
+
+def test_chunks_that_were_given_up_do_not_end_the_next_message_when_read_again(
+    topic: Topic,
+) -> None:
+    """Chunk 0 of the message with a gap was read again and taken for a new begin: what had come of
+    the next message with that uuid was acknowledged."""
+    consumer = topic.subscribe()
+    with topic.client.create_producer("t") as producer:
+        producer.send(b"plain")
+        topic.chunk("a", 0, 3, b"a0")
+        topic.chunk("a", 2, 3, b"a2")
+        topic.chunk("a", 0, 2, b"b0")
+        producer.send(b"behind")
+    assert payloads(consumer) == [b"plain", b"behind"]
+    consumer.redeliver_unacknowledged_messages()
+    assert payloads(consumer) == [b"plain", b"behind"]
+    topic.chunk("a", 1, 2, b"b1")
+    consumer.redeliver_unacknowledged_messages()
+    assert payloads(consumer) == [b"plain", b"behind", b"b0b1"]
+
+
+@all_types
+def test_a_whole_message_that_waits_for_room_outlives_another_one_of_its_uuid(
+    topic: Topic, kind: ConsumerType
+) -> None:
+    """It was acknowledged as if it had been begun anew, and never delivered."""
+    consumer = topic.subscribe(kind, max_pending_chunked_message=1)
+    topic.chunk("a", 0, 2, b"a0")
+    topic.chunk("b", 0, 2, b"b0")
+    topic.chunk("a", 1, 2, b"a1")
+    assert payloads(consumer) == []
+    topic.chunk("a", 0, 2, b"c0")
+    assert payloads(consumer) == [b"a0a1"]
+    topic.chunk("b", 1, 2, b"b1")
+    topic.chunk("a", 1, 2, b"c1")
+    assert sorted(payloads(consumer)) == [b"b0b1", b"c0c1"]
+
+
+def late_message(topic: Topic) -> None:
+    """One that becomes whole in front of others, and comes behind them."""
+    topic.chunk("a", 0, 2, b"a0")
+    topic.chunk("b", 0, 2, b"b0")
+    topic.chunk("a", 1, 2, b"a1")
+    with topic.client.create_producer("t") as producer:
+        producer.send(b"1")
+        producer.send(b"2")
+    topic.chunk("b", 1, 2, b"b1")
+
+
+@pytest.mark.parametrize("looks", [True, False])
+def test_a_message_that_comes_late_comes_although_reading_goes_back(
+    topic: Topic, looks: bool
+) -> None:
+    """A refusal took it out of the hand, and it came no more until the consumer was closed."""
+    consumer = topic.subscribe(max_pending_chunked_message=1, negative_ack_redelivery_delay_ms=1000)
+    late_message(topic)
+    taken = [consumer.receive(5000) for _ in range(3)]
+    assert [each.data() for each in taken] == [b"1", b"2", b"b0b1"]
+    if looks:
+        assert consumer.has_message()
+    consumer.negative_acknowledge(taken[1])
+    topic.clock.advance(2)
+    assert payloads(consumer) == [b"a0a1", b"2", b"b0b1"]
+
+
+def test_what_was_received_before_a_late_message_is_redelivered_when_refused(
+    topic: Topic,
+) -> None:
+    """With the late one in hand, those behind it counted as not handed out: nothing came again."""
+    consumer = topic.subscribe(max_pending_chunked_message=1, negative_ack_redelivery_delay_ms=1000)
+    late_message(topic)
+    taken = [consumer.receive(5000) for _ in range(4)]
+    assert [each.data() for each in taken] == [b"1", b"2", b"b0b1", b"a0a1"]
+    assert topic.client.admin.topics.stats("t")["subscriptions"]["s"]["unacked_messages"] == 4
+    consumer.negative_acknowledge(taken[1])
+    topic.clock.advance(2)
+    assert payloads(consumer) == [b"2", b"b0b1"]
+
+
+def test_a_message_that_waits_for_room_is_none_that_was_delivered(topic: Topic) -> None:
+    """It counted as unacknowledged, and each redelivery of others raised its count."""
+    consumer = topic.subscribe(max_pending_chunked_message=1)
+    with topic.client.create_producer("t") as producer:
+        producer.send(b"plain")
+    topic.chunk("a", 0, 2, b"a0")
+    topic.chunk("b", 0, 2, b"b0")
+    topic.chunk("a", 1, 2, b"a1")
+    assert payloads(consumer) == [b"plain"]
+    assert topic.client.admin.topics.stats("t")["subscriptions"]["s"]["unacked_messages"] == 1
+    consumer.redeliver_unacknowledged_messages()
+    assert payloads(consumer) == [b"plain"]
+    topic.chunk("b", 1, 2, b"b1")
+    late = [consumer.receive(5000) for _ in range(2)]
+    assert [(each.data(), each.redelivery_count()) for each in late] == [
+        (b"b0b1", 0), (b"a0a1", 0),
+    ]  # fmt: skip
 
 
 # Chance -------------------------------------------------------------------------------------------

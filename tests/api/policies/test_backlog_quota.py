@@ -347,6 +347,36 @@ def test_above_the_quota_producers_are_shut(manual_clock: pulsarx.ManualClock) -
         assert backlog(client) == 6
 
 
+def test_a_producer_that_was_shut_has_its_topic_to_itself_no_longer(
+    manual_clock: pulsarx.ManualClock,
+) -> None:
+    """It had, until it was closed: nobody else could, and who waited waited on."""
+    mode = pulsarx.ProducerAccessMode
+    with pulsarx.Client("memory:x", clock=manual_clock) as client:
+        client.subscribe("t", "s", ConsumerType.Shared).close()
+        held = [client.create_producer("t", access_mode=mode.Exclusive)]
+        for number in range(20):
+            held[0].send(b"%d" % number + KIB)
+        waiting = threading.Thread(
+            target=lambda: held.append(
+                client.create_producer("t", access_mode=mode.WaitForExclusive)
+            )
+        )
+        waiting.start()
+        until_asleep(waiting)
+        client.admin.topics.set_backlog_quota("t", limit_size=10_000, policy=EXCEPTION)
+        waiting.join(60)
+        assert not waiting.is_alive()
+        take(client, 15)
+        held[1].send(b"of the next one")
+        with pytest.raises(errors.ProducerFenced):
+            client.create_producer("t", access_mode=mode.Exclusive)
+        held[1].close()
+        client.create_producer("t", access_mode=mode.Exclusive).send(b"room")
+        held[0].close()
+        assert backlog(client) == 7
+
+
 def test_what_waited_for_company_is_refused_with_its_producer(
     manual_clock: pulsarx.ManualClock,
 ) -> None:

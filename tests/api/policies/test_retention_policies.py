@@ -62,7 +62,7 @@ def test_a_topic_drops_what_its_namespace_keeps() -> None:
         client.admin.topics.remove_retention("t")
         acknowledged(client, "u")
         assert left(client, "u") == numbers(5)
-        client.admin.namespaces.set_retention(NAMESPACE, 0, 5)
+        client.admin.namespaces.set_retention(NAMESPACE, 0, 0)
         assert left(client, "u") == [b"4"]
         client.admin.namespaces.remove_retention(NAMESPACE)
         acknowledged(client, "v")

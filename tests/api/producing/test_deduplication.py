@@ -501,6 +501,27 @@ def test_of_too_many_names_the_longest_silent_are_forgotten(
     assert known == ["4", "3", "2"]
 
 
+def test_a_name_is_not_forgotten_while_its_producer_comes(
+    open_client: OpenClient, manual_clock: pulsarx.ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A snapshot of that moment forgot it, and what was sent again after a restart was stored
+    twice."""
+    options = ON.replace(broker_deduplication_max_number_of_producers=1)
+    client = open_client(broker_options=options, clock=manual_clock)
+    there = producer_of(client, producer_name="there")
+    topic = inspect(client).topic("t")
+    with monkeypatch.context() as patch:
+        patch.setattr(type(topic), "instruct", lambda self, _: self.deduplication.snapshot())
+        producer = producer_of(client, producer_name="coming")
+    producer.send(b"x", sequence_id=5)
+    there.close()
+    manual_clock.advance(1)  # it is the one to be forgotten by now
+    client.close()
+    client = open_client(broker_options=options, clock=manual_clock)
+    producer_of(client, producer_name="coming").send(b"x", sequence_id=5)
+    assert whole_topic(client) == [b"x"]
+
+
 @pytest.mark.parametrize("cut", [0, 10, -5])
 def test_a_damaged_snapshot_is_told_and_the_topic_read_instead(
     folder: Path, cut: int, caplog: pytest.LogCaptureFixture

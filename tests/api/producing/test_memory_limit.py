@@ -73,6 +73,33 @@ def test_a_producer_that_blocks_waits_for_the_messages_of_the_others(folder: Pat
         assert whole_topic(client, "two")[1:] == [b"waited"]
 
 
+@pytest.mark.parametrize("batching", [False, True])
+def test_a_callback_that_waits_for_memory_flushes_what_nobody_else_would(
+    folder: Path, batching: bool
+) -> None:
+    """It waited for ever: for the messages of another producer, which its own thread was to
+    flush."""
+    called, go_on, sent = threading.Event(), threading.Event(), threading.Event()
+    with pulsarx.Client(folder, memory_limit_bytes=100) as client:
+        one = started(client, "one", block_if_queue_full=True)
+        two = started(client, "two", batching_enabled=batching)
+
+        def send_on(*_: object) -> None:
+            called.set()
+            assert go_on.wait(WAIT)
+            one.send_async(b"sent on", None)
+            sent.set()
+
+        one.send_async(b"", send_on)
+        assert called.wait(WAIT)
+        two.send_async(b"x" * 101, None)
+        go_on.set()
+        assert sent.wait(WAIT)
+        one.flush()
+        assert whole_topic(client, "one")[-1] == b"sent on"
+        assert whole_topic(client, "two")[-1] == b"x" * 101
+
+
 @pytest.mark.parametrize("durability", ["sync", "interval", "os"])
 @pytest.mark.parametrize("batching", [{}, {"batching_enabled": True}, {"by": "key"}], ids=str)
 def test_nothing_stays_counted(folder: Path, durability: str, batching: dict[str, Any]) -> None:

@@ -275,8 +275,8 @@ def test_it_has_what_a_producer_has(client: pulsarx.Client) -> None:
     public = {name for name in dir(pulsarx.Producer) if not name.startswith("_")}
     inner = {"abandon", "batch_due", "chunked_message_rate", "close_forgotten", "deduplicate",
              "drain", "entry_count", "fence", "flush_pending", "hold", "is_forgotten", "is_forked",
-             "is_open", "limit_delay", "limit_pending", "publisher", "release", "resume_after",
-             "say_before_chunks", "send_async_described", "shut", "topic_name",
+             "is_open", "limit_delay", "limit_pending", "limit_rate", "publisher", "release",
+             "resume_after", "say_before_chunks", "send_async_described", "shut", "topic_name",
              "wake_held"}  # fmt: skip
     assert public - inner <= set(dir(producer))
     assert producer.topic() == "persistent://public/default/x"

@@ -102,6 +102,51 @@ def test_the_callback_is_told_a_timeout_while_the_disk_does_not_answer(
     assert whole_topic(client) == [b"first", b"stuck", b"late"]
 
 
+def test_a_callback_of_a_timeout_does_not_wait_for_room(folder: Path) -> None:
+    """It waited for the backlog quota of another topic, and with it the flush and close of its own
+    producer."""
+    answers = Answers()
+    refused: list[Exception] = []
+    with pulsarx.Client(folder) as client:
+        full = client.create_producer("full")
+        client.subscribe("full", "s").close()
+        full.send(b"x" * 100)
+        client.admin.topics.set_backlog_quota("full", limit_size=1, policy="producer_request_hold")
+        producer = client.create_producer("t", send_timeout_millis=100)
+        producer.send(b"first")
+
+        def send_on(result: Result, message_id: object) -> None:
+            try:
+                full.send(b"sent on")
+            except errors.PulsarException as error:
+                refused.append(error)
+            answers(result, message_id)
+
+        with stalled_by_a_callback_flush(producer) as plan:
+            producer.send_async(b"late", send_on)
+            assert answers.wait() == [Result.Timeout]
+            plan.release()
+        assert [type(each) for each in refused] == [errors.ProducerBlockedQuotaExceededError]
+        with pytest.raises(errors.Timeout):
+            producer.close()  # of the message without a callback
+
+
+def test_what_timed_out_is_told_by_the_next_flush_while_others_flush_too(folder: Path) -> None:
+    """The thread of the callbacks had the error in hand while it flushed: a close in that moment
+    ended as if nothing had been."""
+    with pulsarx.Client(folder) as client:
+        client.create_producer("t").send(b"first")
+        for _ in range(10):
+            producer = client.create_producer("t", send_timeout_millis=50)
+            answers = Answers()
+            with stalled_by_a_callback_flush(producer) as plan:
+                producer.send_async(b"late", answers)
+                assert answers.wait() == [Result.Timeout]
+                plan.release()
+            with pytest.raises(errors.Timeout):
+                producer.close()  # of the message without a callback
+
+
 def test_before_the_timeout_nothing_is_told(
     client: pulsarx.Client, manual_clock: pulsarx.ManualClock
 ) -> None:

@@ -213,6 +213,18 @@ def test_a_wrong_retention_is_refused(
     assert memory_client.admin.namespaces.get_retention(NAMESPACE) is None
 
 
+@pytest.mark.parametrize("single", [(0, 5), (5, 0), (0, -1), (-1, 0)])
+def test_a_single_0_is_refused(memory_client: pulsarx.Client, single: tuple[int, int]) -> None:
+    """It was taken, and kept nothing: who said 60 minutes and no size lost everything."""
+    admin = memory_client.admin
+    memory_client.create_producer("t").close()
+    for group, target in ((admin.namespaces, NAMESPACE), (admin.topics, "t")):
+        group.set_retention(target, 7, -1)
+        with pytest.raises(ValueError, match="a single 0 would keep nothing"):
+            group.set_retention(target, *single)
+        assert group.get_retention(target) == (7, -1)
+
+
 def test_retention_of_a_missing_namespace_is_not_found(memory_client: pulsarx.Client) -> None:
     with pytest.raises(errors.TopicNotFound):
         memory_client.admin.namespaces.set_retention("public/nowhere", 1, 1)

@@ -60,6 +60,10 @@ class CompactedView:
         """As LedgerList; what was compacted away begins with the next survivor."""
         if message_id.ledger_id() < 0:
             return self.first_position()
+        if inclusive:
+            first_chunk = message_id.first_chunk_message_id() or self._first_chunk_of(message_id)
+            if first_chunk is not None:
+                return self.position_of(first_chunk, True)
         compacted = self._trimmed(message_id)
         if compacted is None:
             return self._ledgers.position_of(message_id, inclusive)
@@ -71,8 +75,28 @@ class CompactedView:
         if (ledger_id, found_id) != (message_id.ledger_id(), entry_id):
             return ledger_id, first
         if batch_index < 0:
-            return ledger_id, first if inclusive else first + count
-        return ledger_id, first + min(batch_index + (not inclusive), count)
+            ordinal = first if inclusive else first + count
+        else:
+            ordinal = first + min(batch_index + (not inclusive), count)
+        if ordinal < self._ledgers.trimmed_survivors().get(ledger_id, 0):
+            return ledger_id, ordinal
+        # Behind the last one that survived of the ledger, of which nothing more is known.
+        place = compacted.place_of_entry(ledger_id, entry_id + 1)
+        if place is None:
+            return compacted.horizon_ledger_id, compacted.horizon_message
+        return place[0], place[2]
+
+    def _first_chunk_of(self, message_id: MessageId) -> MessageId | None:
+        """As LedgerList.first_chunk_of."""
+        found = self._ledgers.first_chunk_of(message_id)
+        compacted = self._ledgers.compacted_ledger()
+        ledger_id, entry_id = message_id.ledger_id(), message_id.entry_id()
+        if found is not None or compacted is None or entry_id < 0:
+            return found
+        if not 0 <= ledger_id <= compacted.horizon_ledger_id or not self._ledgers.holds_chunks():
+            return None
+        place = compacted.first_chunk(ledger_id, entry_id)
+        return None if place is None else MessageId(self._ledgers.partition, *place)
 
     def position_at_time(self, publish_time_ms: int) -> Position:
         """As LedgerList."""

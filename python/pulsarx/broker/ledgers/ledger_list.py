@@ -25,6 +25,7 @@ Position = tuple[int, int]
 LATEST = (1 << 63) - 1
 ENTRY_BATCH = 1  # flags of a frame: its entry is a batch,
 ENTRY_CHUNK = 8  # or a chunk of a message
+NO_IDS: frozenset[int] = frozenset()
 
 
 class LedgerTrimmed(Exception):
@@ -81,14 +82,14 @@ class LedgerList:
         # Made with the first reader: most topics of a folder are idle.
         self._spans: dict[int, weakref.ref[LedgerSpan]] | None = None
         self._spans_max = 16  # before those without a reader are forgotten
-        self._headless: set[int] = set()
+        self._headless = NO_IDS  # what tell_headless has told
         self._compacted: weakref.ref[CompactedLedger] | None = None
 
     def tell_headless(self, ledger_id: int, path: str) -> None:
         """Say once that a ledger is read without its header."""
         if ledger_id in self._headless:
             return
-        self._headless.add(ledger_id)
+        self._headless |= {ledger_id}
         import logging
 
         logging.getLogger("pulsarx").error(
@@ -248,6 +249,11 @@ class LedgerList:
             (each.ledger_id for each in self.ledgers() if each.ledger_id > ledger_id), ledger_id
         )
 
+    def entries_between(self, ledger_id: int, end_id: int) -> int:
+        """Entries that are published in the ledgers between two."""
+        found = [each for each in self.ledgers() if ledger_id < each.ledger_id < end_id]
+        return sum(self.published_counts(each)[0] for each in found)
+
     def first_position(self) -> Position:
         ledgers = self.ledgers()
         return (ledgers[0].ledger_id, 0) if ledgers else (0, 0)
@@ -364,7 +370,7 @@ class LedgerList:
         if message_id.ledger_id() < 0:
             return self.first_position()
         if inclusive:
-            first_chunk = message_id.first_chunk_message_id() or self._first_chunk_of(message_id)
+            first_chunk = message_id.first_chunk_message_id() or self.first_chunk_of(message_id)
             if first_chunk is not None:
                 return self.position_of(first_chunk, True)
         ledger_id, first, count = self.locate(message_id)
@@ -433,7 +439,7 @@ class LedgerList:
             return last if first is None else message_id_with_first_chunk(last, first)
         return MessageId()
 
-    def _first_chunk_of(self, message_id: MessageId) -> MessageId | None:
+    def first_chunk_of(self, message_id: MessageId) -> MessageId | None:
         """Of an id that does not say it; see _first_chunk."""
         if not self.holds_chunks():
             return None

@@ -32,6 +32,7 @@ from pulsarx.broker.attempt import attempt
 from pulsarx.broker.catalogue import changes
 from pulsarx.broker.catalogue.state import LEDGER_PREPARED
 from pulsarx.broker.ledgers.ledger_list import (
+    NO_IDS,
     LedgerList,
     LedgerTrimmed,
     ends_of,
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
     from pulsarx._pycore.ledger.ledger_summary import LedgerSummary
     from pulsarx.broker.catalogue.state import CatalogueState, CompactionRecord, LedgerRecord
     from pulsarx.broker.runtime import BrokerRuntime
+
+
+_NOTHING_SHOWN: tuple[list[LedgerRecord], bool, list[LedgerRecord]] = ([], False, [])
 
 
 class ManagedLedger(LedgerList):
@@ -69,8 +73,8 @@ class ManagedLedger(LedgerList):
             self.tail.flush = runtime.after_flush_interval(self.flush)
         self._on_change = on_change
         self._writers: dict[int, LedgerWriter] = {}
-        self._in_memory: dict[int, LedgerWriter] = {}  # sealed ones that no file holds
-        self._compacted_in_memory: dict[int, LedgerWriter] = {}
+        # Sealed and compacted ones that no file holds.
+        self._in_memory: dict[int, LedgerWriter] = {}
         self._summaries: dict[int, LedgerSummary] = {}  # sealed, but the catalogue was not told
         self._unsealed: list[LedgerWriter] = []  # their seal failed
         self._switching = False
@@ -78,11 +82,11 @@ class ManagedLedger(LedgerList):
         self._unused: LedgerWriter | None = None  # prepared, and still to be discarded
         self._settled_id = 0  # of the newest prepared ledger whose use may be told
         # ledgers() for the list of the catalogue it was made of, with the last one or without
-        self._shown: tuple[list[LedgerRecord], bool, list[LedgerRecord]] = ([], False, [])
+        self._shown = _NOTHING_SHOWN
+        self._held = NO_IDS  # why they are not trimmed was said
         self._closed = False
         self._deleted = False
         self.is_unloaded = False  # closed, and another object stands for the topic
-        self._held: set[int] = set()  # why they are not trimmed was said
         # A prepared one too, which may hold entries: its owner died before it could say so.
         for ledger in super().ledgers():
             if ledger.state != "sealed":
@@ -614,7 +618,7 @@ class ManagedLedger(LedgerList):
     # --------------------------------------------------------------------------------------
 
     def open_compacted(self, record: CompactionRecord) -> LedgerFile:
-        kept = self._compacted_in_memory.get(record.ledger_id)
+        kept = self._in_memory.get(record.ledger_id)
         if kept is not None:
             return kept.map()
         path = self.runtime.directory.ledger_path(record.ledger_id)
@@ -622,11 +626,11 @@ class ManagedLedger(LedgerList):
 
     def keep_compacted(self, writer: LedgerWriter) -> None:
         """It is about to be the compacted ledger, of a topic without files."""
-        self._compacted_in_memory[writer.ledger_id] = writer
+        self._in_memory[writer.ledger_id] = writer
 
     def forget_compacted(self, ledger_id: int) -> None:
         """It is the compacted ledger no longer."""
-        self._compacted_in_memory.pop(ledger_id, None)
+        self._in_memory.pop(ledger_id, None)
 
     def flush(self) -> None:
         """Have what was stored on the device."""
@@ -694,7 +698,7 @@ class ManagedLedger(LedgerList):
     def _tell_held(self, ledger_id: int, error: Exception) -> None:
         """Say once why a ledger and those behind it are not trimmed."""
         if ledger_id not in self._held:
-            self._held.add(ledger_id)
+            self._held |= {ledger_id}
             logger().error(
                 "%s: nothing from ledger %d on is trimmed: %s; if it is lost for good, put an "
                 "empty one in its place", self.name, ledger_id, errors.detail_of(error),

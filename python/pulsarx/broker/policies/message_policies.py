@@ -1,10 +1,11 @@
 """The policies about what becomes of stored messages, and of topics nobody uses: expiry, retention,
-backlog quotas, delayed delivery, inactive topics and subscriptions. A topic's policy wins over its
-namespace's, that over the broker's options."""
+backlog quotas, delayed delivery, inactive topics and subscriptions; with those of `rates`. A
+topic's policy wins over its namespace's, that over the broker's options."""
 
 from __future__ import annotations
 
 from pulsarx import errors
+from pulsarx.broker.policies.rates import RATE_CHECKS, rates_in_force
 from pulsarx.broker_options import BACKLOG_QUOTA_POLICIES, INACTIVE_TOPIC_MODES, INT32_MAX
 from pulsarx.topic_name import TopicName, is_system_subscription, is_system_topic
 
@@ -77,8 +78,8 @@ class MessagePolicies:
     """What holds on one topic. A value. ttl_seconds, subscription_expiration_minutes: 0 for off."""
 
     __slots__ = (
-        "delayed_delivery", "inactive_topics", "quotas", "subscription_expiration_minutes",
-        "ttl_seconds",
+        "delayed_delivery", "inactive_topics", "quotas", "rates",
+        "subscription_expiration_minutes", "ttl_seconds",
     )  # fmt: skip
 
     def __init__(self, policies: dict[str, Any], options: BrokerOptions, exempt: bool) -> None:
@@ -90,6 +91,7 @@ class MessagePolicies:
         self.quotas = _quotas(policies, options)
         self.inactive_topics = _inactive_topics(policies, options)
         self.delayed_delivery = _delayed_delivery(policies, options)
+        self.rates = None if exempt else rates_in_force(policies, options)
         if exempt:
             self.ttl_seconds = self.subscription_expiration_minutes = 0
             self.quotas = {}
@@ -167,6 +169,11 @@ def _retention(value: object) -> object:
     found = _fields(RETENTION, value, {"time_minutes", "size_mb"})
     for name in ("time_minutes", "size_mb"):
         _whole(f"{RETENTION}: {name}", found[name], -1)
+    if (found["time_minutes"] == 0) != (found["size_mb"] == 0):
+        raise ValueError(
+            f"retention: time_minutes is {found['time_minutes']} and size_mb {found['size_mb']}: a "
+            "single 0 would keep nothing; give -1 for no limit, or 0 for both to keep nothing"
+        )
     return found
 
 
@@ -227,6 +234,7 @@ CHECKS: dict[str, Callable[[object], object]] = {
     INACTIVE_TOPICS: _inactive,
     SUBSCRIPTION_EXPIRATION: _expiration,
     **{quota_name(kind): _quota_check(kind) for kind in QUOTA_TYPES},
+    **RATE_CHECKS,
 }
 
 

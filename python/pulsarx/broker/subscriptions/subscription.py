@@ -433,6 +433,7 @@ class Subscription:
         found |= backlog_extent(self.mark_delete(), self.topic.ledger, now_ms)
         found |= self.dispatcher.statistics()
         found["total_expired"], found["msg_rate_expired"] = self.core.expiry_statistics()
+        found |= self.core.throttle_statistics()
         return found
 
     # Life -----------------------------------------------------------------------------------------

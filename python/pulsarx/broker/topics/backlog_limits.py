@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.policies.message_policies import BacklogQuota
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.broker.subscriptions.subscription import Subscription
+    from pulsarx.broker.topics.producer_registry import ProducerRegistry
 
 # Above a limit the backlog is brought down to this share of it. Source: BacklogQuotaManager.
 _KEPT = 0.9
@@ -43,6 +44,16 @@ _NOWHERE = (1 << 63, 0)
 
 class BacklogLimits:
     """Calls of the control plane, and jobs of the background."""
+
+    __slots__ = (
+        "_durable",
+        "_held",
+        "_ledger",
+        "_lock",
+        "_runtime",
+        "_topic",
+        "held_by",
+    )
 
     def __init__(
         self,
@@ -57,7 +68,7 @@ class BacklogLimits:
         self._durable = durable
         self._lock = threading.RLock()  # of what follows
         self.held_by: str | None = None  # why, of HELD
-        self._held = WeakList()  # producers
+        self._held: WeakList | None = None  # producers; made with the first
 
     # Looking --------------------------------------------------------------------------------------
 
@@ -123,21 +134,27 @@ class BacklogLimits:
     def admit(self, producer: Any) -> None:
         """A producer comes, which nobody else knows yet."""
         with self._lock:
-            if self.held_by is not None and producer not in self._held.members():
+            if self.held_by is not None and producer not in self._members():
                 self._hold(producer)
 
     def _hold(self, producer: Any) -> None:
         assert self.held_by is not None
         producer.hold(self.held_by)
+        if self._held is None:
+            self._held = WeakList()
         self._held.add(producer)
 
-    def check(self, quotas: dict[str, BacklogQuota], producers: Callable[[], list[Any]]) -> bool:
+    def _members(self) -> list[Any]:
+        """The producers that are held."""
+        return self._held.members() if self._held is not None else []
+
+    def check(self, quotas: dict[str, BacklogQuota], producers: ProducerRegistry) -> bool:
         """Do what the policies say; whether messages were acknowledged. The topic's lock is not
         held."""
         with self._lock:
             return self._check(quotas, producers)
 
-    def _check(self, quotas: dict[str, BacklogQuota], producers: Callable[[], list[Any]]) -> bool:
+    def _check(self, quotas: dict[str, BacklogQuota], producers: ProducerRegistry) -> bool:
         evicted = False
         for kind, quota, _ in self.exceeded(quotas):
             if quota.policy == EVICTION:
@@ -145,19 +162,17 @@ class BacklogLimits:
         held = None
         for _, quota, text in self.exceeded(quotas):
             if quota.policy == EXCEPTION:
-                kind_of_error = errors.ProducerBlockedQuotaExceededException
-                for producer in producers():
-                    producer.fence(text, kind_of_error)
+                producers.shut_all(text, errors.ProducerBlockedQuotaExceededException)
             elif quota.policy == HOLD:
                 held = held or text
         self.held_by = held
         if held is None:
-            for producer in self._held.members():
+            for producer in self._members():
                 producer.release()
-            self._held = WeakList()
+            self._held = None
             return evicted
-        known = self._held.members()
-        for producer in producers():
+        known = self._members()
+        for producer in producers.open_producers():
             if producer not in known:
                 self._hold(producer)
         return evicted

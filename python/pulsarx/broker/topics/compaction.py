@@ -47,6 +47,7 @@ HELD_FROM_NOWHERE = 1 << 63  # greater than every ledger id
 _STEP_ENTRIES = 64  # between two looks whether it is to stop
 _SIZE_MAX = 1 << 36
 _LOCK_SECONDS = 0.05
+MARKS_LEAST = 1 << 23  # messages whose survivors are marked together: 1 MiB
 
 
 class CompactionStopped(Exception):
@@ -56,7 +57,22 @@ class CompactionStopped(Exception):
 class TopicCompaction:
     """Of one open topic. Any thread may call; runs are jobs of the broker's compaction queue."""
 
-    marks_least = 1 << 23  # 1 MiB
+    __slots__ = (
+        "_failed_ms",
+        "_last_error",
+        "_ledger",
+        "_lock",
+        "_reader",
+        "_run_lock",
+        "_runtime",
+        "_status",
+        "_stopped",
+        "_tell",
+        "_topic",
+        "_topic_lock",
+        "_trim",
+        "marks_least",
+    )
 
     def __init__(
         self,
@@ -80,6 +96,7 @@ class TopicCompaction:
         self._failed_ms = 0
         self._stopped = False
         self._run_lock = threading.Lock()  # held by a run
+        self.marks_least = MARKS_LEAST
 
     # Asking ---------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from pulsarx.broker.attempt import attempt
 from pulsarx.broker.ledgers.no_ledgers import NoLedgers
 from pulsarx.broker.policies.creation import check_subscription_type
 from pulsarx.broker.topics.producer_registry import ProducerRegistry
+from pulsarx.broker.topics.rate_limits import RateLimits
 from pulsarx.broker.topics.subscription_limits import (
     check_consumer_limit,
     check_subscription_limit,
@@ -69,6 +70,8 @@ class NonPersistentTopic:
         self._fan_out = EntryFanOut(self.ledger.tail)
         self._readers = WeakList()
         self._is_gone = False
+        self._rate_limits: RateLimits | None = None  # made with the first rate
+        self._use_rates()
 
     @property
     def is_gone(self) -> bool:
@@ -125,8 +128,34 @@ class NonPersistentTopic:
         self.producers.remove(name, producer)
         self.touch()
 
+    def _use_rates(self) -> None:
+        """Have the publish rate be in force, for producers that come. Dispatch is never limited:
+        there is nothing that could wait. As in Pulsar."""
+        rates = self.runtime.policies.of_topic(self.name).messages.rates
+        if self._rate_limits is None and rates is not None:
+            self._rate_limits = RateLimits(self.name, self.runtime, self.ledger.tail)
+        if self._rate_limits is not None:
+            self._rate_limits.use(rates)
+
+    def apply_policies(self) -> None:
+        """Have what was set be in force, for the producers that are there too."""
+        with self.lock:
+            if self._is_gone:
+                return
+            self._use_rates()
+        with self.producers.unchanged() as producers:
+            for producer in producers.values():
+                self.instruct(producer)
+
     def instruct(self, producer: Any) -> None:
-        """No policy wants anything of its producers."""
+        """Tell a producer what the policies want of it."""
+        if self._rate_limits is not None:
+            self._rate_limits.limit_producer(producer)
+
+    @property
+    def publish_rate_limited_times(self) -> int:
+        """How often a send waited for the publish rate."""
+        return 0 if self._rate_limits is None else self._rate_limits.publish_limited_times
 
     def hold_chunks(self) -> NoReturn:
         """OperationNotSupported: messages in chunks are put together from what is kept."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pulsarx.broker.runtime import BrokerRuntime
+    from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.broker.topics.inactivity import Inactivity
     from pulsarx.broker.topics.topic import Topic
     from pulsarx.clock import Timer
@@ -129,7 +130,7 @@ class PolicyChecks:
             each.close()
 
 
-def tell(error: Exception | None, topic: Topic) -> None:
+def tell(error: Exception | None, topic: AnyTopic) -> None:
     """Say in the log why a check of a topic failed. It is tried again at the next one."""
     if error is None or topic.is_gone:
         return

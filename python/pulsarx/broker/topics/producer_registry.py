@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections import deque
 from contextlib import contextmanager
 
 from pulsarx import errors
@@ -60,6 +59,20 @@ class Reservation:
 class ProducerRegistry:
     """A name belongs to one producer at a time, as long as that is open."""
 
+    __slots__ = (
+        "_access",
+        "_coming",
+        "_entries",
+        "_epoch",
+        "_holder",
+        "_is_closed",
+        "_keeps_epoch",
+        "_lock",
+        "_runtime",
+        "_topic",
+        "_waiting",
+    )
+
     def __init__(self, topic: str, runtime: BrokerRuntime, *, keeps_epoch: bool = True) -> None:
         """keeps_epoch: in the catalogue; else in memory."""
         self._topic = topic
@@ -70,8 +83,8 @@ class ProducerRegistry:
         self._lock = threading.Lock()  # of what follows
         self._entries: dict[str, _Entry] = {}
         self._holder: _Entry | WaitingProducer | Reservation | None = None
-        self._waiting: deque[WaitingProducer] = deque()
-        self._coming = 0  # which are being made
+        self._waiting: list[WaitingProducer] = []  # smaller than a deque: most topics are idle
+        self._coming: tuple[str, ...] = ()  # names of those that are being made
         self._is_closed = False
 
     # Coming ---------------------------------------------------------------------------------------
@@ -98,7 +111,7 @@ class ProducerRegistry:
             self._runtime.background.wait()
         if name is None:
             name = self._runtime.next_producer_name()
-        with self._access, self._counted():
+        with self._access, self._counted(name):
             if access_mode == SHARED:
                 self._check_shared()
             elif owner is not None:
@@ -122,7 +135,7 @@ class ProducerRegistry:
 
     def promoted(self, waiting: WaitingProducer, make: Callable[[str], Producer]) -> Producer:
         """Make the producer whose turn it is. Raises why it is not its turn any more."""
-        with self._access, self._counted(waiting):
+        with self._access, self._counted(waiting.name, waiting):
             try:
                 self._check_name(waiting.name)
                 return self._take(waiting.name, make, waiting.access_mode, waiting.epoch)
@@ -131,7 +144,7 @@ class ProducerRegistry:
                 raise
 
     @contextmanager
-    def _counted(self, waiting: WaitingProducer | None = None) -> Iterator[None]:
+    def _counted(self, name: str, waiting: WaitingProducer | None = None) -> Iterator[None]:
         """A producer comes in the block, and counts as one that is there. waiting: whose turn it
         is; raises why it is not."""
         with self._lock:
@@ -139,12 +152,13 @@ class ProducerRegistry:
                 raise waiting.failure
             if self._is_closed:
                 raise TopicGone(f"{self._topic}: it was deleted")
-            self._coming += 1
+            self._coming += (name,)
         try:
             yield
         finally:
             with self._lock:
-                self._coming -= 1
+                at = self._coming.index(name)
+                self._coming = self._coming[:at] + self._coming[at + 1 :]
 
     def withdraw(self, waiting: WaitingProducer) -> None:
         """Its caller waits no longer: it leaves the queue, or gives the topic back. Idempotent."""
@@ -353,12 +367,19 @@ class ProducerRegistry:
                     self._holder = None
             self._promote_next()
 
+    def shut_all(self, reason: str, kind: type[Exception]) -> None:
+        """Shut everybody who publishes, as the exception says; nothing of them is stored any more,
+        and they are in nobody's way."""
+        for name, producer in self._open().items():
+            producer.fence(reason, kind)
+            self.remove(name, producer)
+
     def _promote_next(self) -> None:
         """The lock is held."""
         if self._is_closed:
             return
         if self._holder is None and not self._entries and self._waiting:
-            waiting = self._waiting.popleft()
+            waiting = self._waiting.pop(0)
             self._holder = waiting
             waiting.change(PROMOTED)
 
@@ -386,9 +407,9 @@ class ProducerRegistry:
         return {name: each for name, each in found.items() if each is not None and each.is_open}
 
     def names(self) -> set[str]:
-        """Of those that are there, and of those that are being closed."""
+        """Of those that are there, that come, and that are being closed."""
         with self._lock:
-            return set(self._entries)
+            return {*self._entries, *self._coming}
 
     # Deleting -------------------------------------------------------------------------------------
 
@@ -397,7 +418,7 @@ class ProducerRegistry:
         that come or wait. The topic is being deleted."""
         with self._lock:
             self._drop_void_reservation()
-            there = self._open_count() + self._coming + len(self._waiting)
+            there = self._open_count() + len(self._coming) + len(self._waiting)
             if isinstance(self._holder, (WaitingProducer, Reservation)):
                 there += 1
             self._is_closed = force or not there

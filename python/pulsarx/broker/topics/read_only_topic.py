@@ -62,6 +62,10 @@ class ReadOnlyTopic:
         return {"status": status, "last_error": ""}
 
     @property
+    def publish_rate_limited_times(self) -> None:
+        """None: only the owner knows."""
+
+    @property
     def compaction_failed_ms(self) -> int:
         """0: only the owner knows."""
         return 0

@@ -48,6 +48,7 @@ def topic_statistics(topic: TopicView) -> dict[str, Any]:
         "compaction": compaction_statistics(topic.ledger, topic.compaction_failed_ms),
         "publishers": publishers,
         "chunked_message_rate": _chunked_rate(publishers),
+        "publish_rate_limited_times": topic.publish_rate_limited_times,
         "subscriptions": subscriptions,
     }
 
@@ -57,6 +58,12 @@ def _chunked_rate(publishers: list[dict[str, Any]] | None) -> float | None:
     if publishers is None:
         return None
     return float(sum(each["chunked_message_rate"] for each in publishers))
+
+
+def _sum_known(counts: list[int | None]) -> int | None:
+    """None: only the owner knows them."""
+    known = [each for each in counts if each is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def partitioned_statistics(name: str, partitions: list[dict[str, Any]]) -> dict[str, Any]:
@@ -78,6 +85,9 @@ def partitioned_statistics(name: str, partitions: list[dict[str, Any]]) -> dict[
         "messages": sum(each["messages"] for each in partitions),
         "publishers": _publishers(partitions),
         "chunked_message_rate": _chunked_rate(_publishers(partitions)),
+        "publish_rate_limited_times": _sum_known(
+            [each["publish_rate_limited_times"] for each in partitions]
+        ),
         "subscriptions": subscriptions,
         "partitions": {each["topic"]: each for each in partitions},
     }

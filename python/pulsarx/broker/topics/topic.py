@@ -17,6 +17,7 @@ from pulsarx.broker.topics.backlog_limits import BacklogLimits
 from pulsarx.broker.topics.compaction import TopicCompaction
 from pulsarx.broker.topics.deduplication import Deduplication, forget_snapshot, snapshot_path
 from pulsarx.broker.topics.producer_registry import ProducerRegistry
+from pulsarx.broker.topics.rate_limits import RateLimits
 from pulsarx.broker.topics.subscription_limits import (
     check_consumer_limit,
     check_subscription_limit,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx._pycore.cursor.ack_tracker import AckTracker
+    from pulsarx._pycore.dispatch.subscription_core import SubscriptionCore
     from pulsarx._pycore.ledger.ledger_tail import LedgerTail
     from pulsarx._pycore.publish.entry_publisher import EntryPublisher
     from pulsarx.broker.catalogue.catalogue import Catalogue
@@ -49,6 +51,26 @@ class Topic:
     """Opens ledgers and cursors, attaches producers and consumers; its lock orders that. Calls of
     the control plane; hot calls do not come here."""
 
+    __slots__ = (
+        "_is_gone",
+        "_non_durable",
+        "_rate_limits",
+        "_reader_cursors",
+        "backlog_limits",
+        "compaction",
+        "decompressed_size_max",
+        "deduplication",
+        "last_active_ms",
+        "ledger",
+        "lock",
+        "name",
+        "policies",
+        "producers",
+        "runtime",
+        "subscriptions",
+        "topic_id",
+        "trimming",
+    )
     keeps_messages = True
 
     def __init__(
@@ -70,12 +92,13 @@ class Topic:
         self.compaction = TopicCompaction(
             runtime, self.ledger, self.lock, self._compacted, self.trim_soon
         )
+        durable = self.durable_subscriptions
         self.trimming = Trimming(
             self.name,
             runtime,
             self.ledger,
             self.lock,
-            lambda: list(self.subscriptions.values()),
+            durable,
             self.all_subscriptions,
             self._before_trimming,
             self.compaction,
@@ -83,9 +106,9 @@ class Topic:
         self.topic_id = record.topic_id
         policies = runtime.policies.of_topic(self.name)
         self.policies = policies.messages  # as they are in force
-        self.backlog_limits = BacklogLimits(
-            self.name, runtime, self.ledger, lambda: list(self.subscriptions.values())
-        )
+        self.backlog_limits = BacklogLimits(self.name, runtime, self.ledger, durable)
+        self._rate_limits: RateLimits | None = None  # made with the first rate
+        self._use_rates()
         # Told apart, and not stored again, are messages that are sent again; None: they are not.
         self.deduplication: Deduplication | None = None
         if policies.deduplication:
@@ -182,7 +205,26 @@ class Topic:
         made = Subscription(self, name, record, tracker)
         if self.policies.ttl_seconds:
             made.use_policies(self.policies)
+        self.limit_dispatch(made.core)
         return made
+
+    def _use_rates(self) -> None:
+        """Have the rates of the policies be in force, but for those that are there already."""
+        rates = self.policies.rates
+        if self._rate_limits is None and rates is not None:
+            self._rate_limits = RateLimits(self.name, self.runtime, self.ledger.tail)
+        if self._rate_limits is not None:
+            self._rate_limits.use(rates)
+
+    def limit_dispatch(self, core: SubscriptionCore) -> None:
+        """Have the dispatch rates hold for a subscription or reader."""
+        if self._rate_limits is not None:
+            self._rate_limits.limit_dispatch(core)
+
+    @property
+    def publish_rate_limited_times(self) -> int:
+        """How often a send waited for the publish rate."""
+        return 0 if self._rate_limits is None else self._rate_limits.publish_limited_times
 
     def subscribe(self, request: SubscribeRequest, make: MakeConsumer) -> ConsumerCore:
         """Attach a consumer to a subscription, which is made when it does not exist."""
@@ -192,6 +234,8 @@ class Topic:
             self.touch()
             check_subscription_type(self.runtime, self.name, request.type_name)
             check_consumer_limit(self.runtime.options, self.name, self.consumer_count())
+            if self._rate_limits is not None:
+                self._rate_limits.admit_consumer(request)
             name = request.subscription_name
             if request.durable:
                 subscription = self.subscriptions.get(name)
@@ -250,6 +294,9 @@ class Topic:
             if self._non_durable.get(subscription.name) is subscription:
                 del self._non_durable[subscription.name]
                 subscription.remove()
+
+    def durable_subscriptions(self) -> list[Subscription]:
+        return list(self.subscriptions.values())
 
     def all_subscriptions(self) -> list[Subscription]:
         return [*self.subscriptions.values(), *self._non_durable.values()]
@@ -318,6 +365,7 @@ class Topic:
         with self.lock:
             self.check_not_gone()
             self.touch()
+            self.limit_dispatch(made.dispatcher.core)
             if self._reader_cursors is None:
                 self._reader_cursors = WeakList()
             self._reader_cursors.add(made)
@@ -380,8 +428,13 @@ class Topic:
             if self._is_gone:
                 return
             self.policies = self.runtime.policies.of_topic(self.name).messages
+            self._use_rates()
             for subscription in self.all_subscriptions():
                 subscription.use_policies(self.policies)
+                self.limit_dispatch(subscription.core)
+            for reader in self.readers():
+                self.limit_dispatch(reader.dispatcher.core)
+            self.ledger.tail.wake()  # who waits for a dispatch rate
         with self.producers.unchanged() as producers:
             for producer in producers.values():
                 self.instruct(producer)
@@ -393,6 +446,8 @@ class Topic:
         """Tell a producer what the policies want of it."""
         producer.limit_delay(self.policies.delayed_delivery.delay_max_ms)
         self.backlog_limits.admit(producer)
+        if self._rate_limits is not None:
+            self._rate_limits.limit_producer(producer)
 
     def apply_deduplication(self) -> None:
         """As apply_policies, of the deduplication."""
@@ -481,7 +536,7 @@ class Topic:
         if not quotas and self.backlog_limits.held_by is None:
             return
         with suppress(errors.SubscriptionNotFound, errors.AlreadyClosed):  # deleted meanwhile
-            if self.backlog_limits.check(quotas, self.producers.open_producers):
+            if self.backlog_limits.check(quotas, self.producers):
                 self.trim_soon()
 
     # Statistics -----------------------------------------------------------------------------------

@@ -440,12 +440,13 @@ class TopicDirectory:
     def apply_message_policies(self, target: str) -> None:
         """Have the policies of a namespace, or of a topic with its partitions, be in force on the
         topics that are open. Those that are not find them when they are opened."""
-        for topic in self._kept_topics():
+        for topic in self.open_topics():
             name = TopicName.of(topic.name)
             if target in (name.namespace_name, name.partitioned_name):
                 # The policy is set, whatever fails of what it does at once: that is tried again.
                 tell(attempt(topic.apply_policies), topic)
-                self._checks.needed_by(topic)
+                if isinstance(topic, Topic):
+                    self._checks.needed_by(topic)
         self._checks.look_for_inactive()
 
     def close_checks(self) -> None:

@@ -23,6 +23,19 @@ class Trimming:
     """Any thread may call `soon`; it runs in the broker's background or a call of the control
     plane."""
 
+    __slots__ = (
+        "_before",
+        "_closed",
+        "_compaction",
+        "_durable",
+        "_everyone",
+        "_ledger",
+        "_lock",
+        "_runtime",
+        "_timer",
+        "_topic",
+    )
+
     def __init__(
         self,
         topic: str,

@@ -7,6 +7,7 @@ from functools import partial
 
 from pulsarx.broker.policies.creation import NAMESPACE_POLICIES, TOPIC_POLICIES
 from pulsarx.broker.policies.message_policies import CHECKS, INACTIVE_TOPICS, check_no_conflict
+from pulsarx.broker.policies.rates import PUBLISH_RATE
 from pulsarx.broker.topics.compaction_monitor import POLICY as COMPACTION_THRESHOLD
 from pulsarx.broker.verbs.verb import Verb
 from pulsarx.topic_name import TopicName, check_keeps_messages
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.broker import Broker
     from pulsarx.broker.faces import OpenFolder
 
-_OF_KEPT_MESSAGES = {*CHECKS, COMPACTION_THRESHOLD} - {INACTIVE_TOPICS}
+_OF_KEPT_MESSAGES = {*CHECKS, COMPACTION_THRESHOLD} - {INACTIVE_TOPICS, PUBLISH_RATE}
 
 
 def set_namespace_policy(broker: Broker, namespace: str, policy: dict[str, Any]) -> None:

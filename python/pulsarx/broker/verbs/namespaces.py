@@ -89,8 +89,8 @@ def get_policies(folder: OpenFolder, namespace: str) -> dict[str, Any]:
 
 
 def set_retention(broker: Broker, namespace: str, time_minutes: int, size_mb: int) -> None:
-    """-1: without limit; 0 in either: not at all. ValueError: below that. As `set_policy`, for
-    processes of earlier versions."""
+    """-1: without limit; 0 in both: not at all. ValueError: below, or a single 0. As `set_policy`,
+    for processes of earlier versions."""
     value = {"time_minutes": time_minutes, "size_mb": size_mb}
     set_namespace_policy(broker, namespace, {RETENTION: value})
 

@@ -1,0 +1,164 @@
+"""The policies about how fast messages are published and dispatched, and how often consumers
+subscribe. A topic's policy wins over its namespace's, that over the broker's options."""
+
+from __future__ import annotations
+
+from pulsarx.broker_options import INT32_MAX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pulsarx.broker_options import BrokerOptions
+
+INT64_MAX = 2**63 - 1
+PERIOD_SECONDS_MAX = 10**9
+DISPATCH_RATE = "dispatch_rate"
+SUBSCRIPTION_DISPATCH_RATE = "subscription_dispatch_rate"
+PUBLISH_RATE = "publish_rate"
+SUBSCRIBE_RATE = "subscribe_rate"
+
+
+class Rate:
+    """So many messages and bytes a period, 0: without limit. is_relative: what is published on the
+    topic comes on top. A value."""
+
+    __slots__ = ("is_relative", "messages", "period_ms", "size")
+
+    def __init__(
+        self, messages: int, size: int, period_ms: int = 1000, is_relative: bool = False
+    ) -> None:
+        self.messages = max(messages, 0)
+        self.size = max(size, 0)
+        self.period_ms = period_ms
+        self.is_relative = is_relative
+
+
+class SubscribeRate:
+    """How often a consumer may subscribe a period. A value."""
+
+    __slots__ = ("per_consumer", "period_ms")
+
+    def __init__(self, per_consumer: int, period_ms: int) -> None:
+        self.per_consumer = per_consumer
+        self.period_ms = period_ms
+
+
+class TopicRates:
+    """What holds on one topic; None: without limit. A value."""
+
+    __slots__ = ("dispatch", "publish", "subscribe", "subscription_dispatch")
+
+    def __init__(
+        self,
+        dispatch: Rate | None,
+        subscription_dispatch: Rate | None,
+        publish: Rate | None,
+        subscribe: SubscribeRate | None,
+    ) -> None:
+        self.dispatch = dispatch
+        self.subscription_dispatch = subscription_dispatch
+        self.publish = publish
+        self.subscribe = subscribe
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether a limit needs to know what is published."""
+        found = (self.dispatch, self.subscription_dispatch)
+        return any(each is not None and each.is_relative for each in found)
+
+
+def rates_in_force(policies: dict[str, Any], options: BrokerOptions) -> TopicRates | None:
+    """policies: what is set, the topic's over the namespace's. None: there is no limit."""
+    found = TopicRates(
+        _rate(
+            policies.get(DISPATCH_RATE),
+            options.dispatch_throttling_rate_per_topic_in_msg,
+            options.dispatch_throttling_rate_per_topic_in_byte,
+        ),
+        _rate(
+            policies.get(SUBSCRIPTION_DISPATCH_RATE),
+            options.dispatch_throttling_rate_per_subscription_in_msg,
+            options.dispatch_throttling_rate_per_subscription_in_byte,
+        ),
+        _rate(policies.get(PUBLISH_RATE), 0, 0),
+        _subscribe_rate(policies.get(SUBSCRIBE_RATE)),
+    )
+    names = TopicRates.__slots__
+    return found if any(getattr(found, name) is not None for name in names) else None
+
+
+def _rate(value: dict[str, Any] | None, messages: int, size: int) -> Rate | None:
+    """What is set, or else these limits."""
+    if value is None:
+        found = Rate(messages, size)
+    else:
+        period_ms = value.get("period_seconds", 1) * 1000
+        relative = value.get("relative_to_publish_rate", False)
+        found = Rate(value["msgs"], value["bytes"], period_ms, relative)
+    return found if found.messages or found.size else None
+
+
+def _subscribe_rate(value: dict[str, Any] | None) -> SubscribeRate | None:
+    if value is None or value["per_consumer"] <= 0:
+        return None
+    return SubscribeRate(value["per_consumer"], value["period_seconds"] * 1000)
+
+
+# Checking what is set ---------------------------------------------------------------------------
+
+
+def _whole(name: str, value: object, lowest: int, highest: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
+        raise ValueError(f"{name} must be an int from {lowest} to {highest}, not {value!r:.100}")
+
+
+def _fields(policy: str, value: object, names: set[str]) -> dict[str, Any]:
+    if not isinstance(value, dict) or set(value) != names:
+        raise ValueError(f"{policy}: {value!r:.200} is no such policy")
+    return value
+
+
+def _amounts(policy: str, found: dict[str, Any]) -> None:
+    _whole(f"{policy}: msgs", found["msgs"], -1, INT32_MAX)
+    _whole(f"{policy}: bytes", found["bytes"], -1, INT64_MAX)
+
+
+def _dispatch(policy: str) -> Callable[[object], object]:
+    names = {"msgs", "bytes", "period_seconds", "relative_to_publish_rate"}
+
+    def check(value: object) -> object:
+        found = _fields(policy, value, names)
+        _amounts(policy, found)
+        _whole(f"{policy}: period_seconds", found["period_seconds"], 1, PERIOD_SECONDS_MAX)
+        if not isinstance(found["relative_to_publish_rate"], bool):
+            raise ValueError(
+                f"{policy}: relative_to_publish_rate must be bool, not "
+                f"{found['relative_to_publish_rate']!r:.100}"
+            )
+        return found
+
+    return check
+
+
+def _publish(value: object) -> object:
+    found = _fields(PUBLISH_RATE, value, {"msgs", "bytes"})
+    _amounts(PUBLISH_RATE, found)
+    return found
+
+
+def _subscribe(value: object) -> object:
+    found = _fields(SUBSCRIBE_RATE, value, {"per_consumer", "period_seconds"})
+    _whole(f"{SUBSCRIBE_RATE}: per_consumer", found["per_consumer"], -1, INT32_MAX)
+    name = f"{SUBSCRIBE_RATE}: period_seconds"
+    _whole(name, found["period_seconds"], 1, PERIOD_SECONDS_MAX)
+    return found
+
+
+RATE_CHECKS: dict[str, Callable[[object], object]] = {
+    DISPATCH_RATE: _dispatch(DISPATCH_RATE),
+    SUBSCRIPTION_DISPATCH_RATE: _dispatch(SUBSCRIPTION_DISPATCH_RATE),
+    PUBLISH_RATE: _publish,
+    SUBSCRIBE_RATE: _subscribe,
+}
