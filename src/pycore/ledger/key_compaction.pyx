@@ -410,7 +410,7 @@ cdef class KeyCompaction:
             <uint8_t*>&begin, sizeof(begin), first)
 
     cdef bint choose_chunk(self, const EntryParts* parts, uint64_t first) except -1:
-        """Whether the message survives that the chunk in hand belongs to, and with it the chunk. One
+        """Whether the message survives that the chunk in hand belongs to, with the chunk. One
         that ends behind what is compacted does, with all that came of it."""
         cdef CompactedMessage* message = &self.messages[0]
         cdef list chunked = self.follow(parts, first)
