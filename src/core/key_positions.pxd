@@ -1,29 +1,36 @@
 """Where the last message of each key is: a hash table of keys to positions, for compaction.
 
-One thread at a time. The table keeps a copy of each key, so its memory is bounded by the distinct
-keys: of each its bytes, a record of 32 bytes and 13 to 26 bytes of the table.
+One thread at a time. A position is any number below UINT64_MAX, that of a removed key. The table
+keeps a copy of each key, so its memory is bounded by the distinct keys: of each its bytes, 12
+bytes, up to 7 of padding, and 13 to 26 of the table, half as much again while that grows.
 """
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-cdef struct KeyRecord:
-    uint64_t hash
-    uint64_t ledger_id               # 0: the key was removed
-    uint64_t message                 # ordinal in that ledger
-    uint32_t key_size                # its bytes follow the record
-    uint32_t unused
+cdef extern from *:
+    void __builtin_prefetch(const void* at) noexcept nogil
+
+cdef enum KeyChunkSizes:
+    KEY_CHUNK_BITS = 22              # chunks of 4 MiB: two huge pages
+    KEY_UNIT_BITS = 3                # records begin at a multiple of 8 bytes
+
+cdef struct KeyRecord:               # its bytes follow
+    uint64_t position
+    uint32_t key_size
 
 cdef struct KeyChunk:
-    KeyChunk* before
-    uint64_t unused                  # the records that follow are aligned
+    uint8_t* records
+    uint64_t used                    # bytes
+    uint64_t size                    # 0: the chunk before is larger than one, and goes on here
 
 cdef struct KeyPositions:
-    uint64_t* slots                  # owned; 0: free, else upper bits of the hash and a KeyRecord*
+    # 0: free, else 32 bits of the hash above the place of the record, in units, of all chunks.
+    uint64_t* slots                  # owned
     uint64_t slot_count              # a power of two
     uint64_t key_count
-    KeyChunk* chunk                  # owned, with those before it
-    uint8_t* room                    # what is free in the chunk
-    uint64_t room_size
+    KeyChunk* chunks                 # owned, with their records, which never move
+    uint32_t chunk_count
+    uint32_t chunk_capacity
     uint64_t memory_size             # bytes that are held
     uint64_t seed
 
@@ -37,13 +44,33 @@ cdef uint64_t key_positions_hash(const KeyPositions* self, const uint8_t* key,
 """What the functions below want of a key. Nearly each of them waits for memory, so a caller that
 has many asks for all their slots first, then for their records, and then for them."""
 
-cdef void key_positions_fetch_slot(const KeyPositions* self, uint64_t hash) noexcept nogil
-cdef void key_positions_fetch_record(const KeyPositions* self, uint64_t hash) noexcept nogil
+cdef inline void key_positions_fetch_slot(const KeyPositions* self, uint64_t hash) noexcept nogil:
+    if self.slot_count:
+        __builtin_prefetch(&self.slots[hash & (self.slot_count - 1)])
+
+cdef inline KeyRecord* key_positions_record(const KeyPositions* self, uint64_t slot) noexcept nogil:
+    """The record of a slot that is not free."""
+    cdef uint64_t at = (slot & <uint64_t>0xFFFFFFFF) << KEY_UNIT_BITS
+    return <KeyRecord*>(self.chunks[at >> KEY_CHUNK_BITS].records
+                        + (at & ((<uint64_t>1 << KEY_CHUNK_BITS) - 1)))
+
+cdef inline void key_positions_fetch_record(const KeyPositions* self,
+                                            uint64_t hash) noexcept nogil:
+    cdef uint64_t slot
+    if self.slot_count:
+        slot = self.slots[hash & (self.slot_count - 1)]
+        if slot and slot >> 32 == hash & <uint64_t>0xFFFFFFFF:
+            __builtin_prefetch(key_positions_record(self, slot))
 
 cdef int key_positions_put(KeyPositions* self, uint64_t hash, const uint8_t* key, uint32_t size,
-                           uint64_t ledger_id, uint64_t message) noexcept nogil
-"""The last message of the key so far; ledger_id 0: it has none any more. NO_MEMORY."""
+                           uint64_t position) noexcept nogil
+"""The last message of the key so far; UINT64_MAX: it has none any more. NO_MEMORY: also where all
+keys together take more than 32 GiB."""
 
 cdef bint key_positions_find(const KeyPositions* self, uint64_t hash, const uint8_t* key,
-                             uint32_t size, uint64_t* ledger_id, uint64_t* message) noexcept nogil
+                             uint32_t size, uint64_t* position) noexcept nogil
 """False: the key was never put."""
+
+cdef void key_positions_mark(const KeyPositions* self, uint64_t first, uint64_t count,
+                             uint64_t* bits) noexcept nogil
+"""Set the bit of each position there is from first on; bits: of so many positions, all clear."""

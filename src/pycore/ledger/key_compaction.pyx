@@ -2,7 +2,7 @@
 """Body of key_compaction.pxd."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
@@ -21,7 +21,7 @@ from pulsarx._core.crc32c cimport crc32c
 from pulsarx._core.entry_frame cimport ENTRY_REWRITTEN, EntryFrame
 from pulsarx._core.key_positions cimport (
     key_positions_fetch_record, key_positions_fetch_slot, key_positions_find, key_positions_free,
-    key_positions_hash, key_positions_init, key_positions_put,
+    key_positions_hash, key_positions_init, key_positions_mark, key_positions_put,
 )
 from pulsarx._core.ledger_append cimport ledger_append_entry
 from pulsarx._core.limits cimport ENTRY_FRAME_SIZE, ENTRY_SIZE_MAX
@@ -37,6 +37,13 @@ from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ledger.ledger_reader cimport LedgerReader, READ_DAMAGE, READ_NOTHING
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
 
+cdef extern from *:
+    int __builtin_popcountll(unsigned long long word) noexcept nogil
+
+cdef extern from "<fcntl.h>" nogil:
+    int sync_file_range(int fd, int64_t offset, int64_t size, unsigned flags)
+    unsigned SYNC_FILE_RANGE_WRITE
+
 cdef enum:
     TAG_PARTITION_KEY = 0x12             # of SingleMessageMetadata
     TAG_PAYLOAD_SIZE = 0x18
@@ -46,6 +53,8 @@ cdef enum:
     VARINT_ROOM = 16
     ENTRY_HEADER_SIZE = 10               # magic, checksum, size of the metadata
     PADDING = 8                          # behind an entry, for the ledger
+    MARKS_OF_A_KEY = 64                  # messages that are marked together: 8 bytes a key
+    WRITTEN_BACK_SIZE = 8388608
 
 # payload_size 0, compacted_out 1
 cdef const uint8_t* TAKEN_OUT = b"\x00\x00\x00\x04\x18\x00\x20\x01"
@@ -59,9 +68,12 @@ cdef class KeyCompaction:
         key_positions_init(&self.chunked, 0)
 
     def __init__(self, *, end: tuple[int, int], retain_null_key: bool, seed: int, decompress,
-                 compress, decompressed_size_max: int) -> None:
+                 compress, decompressed_size_max: int, marks_least: int) -> None:
         """end: the position of the topic that both passes go to. seed: a random number.
-        decompress: (kind, data, uncompressed size, limit) -> bytes; compress: (kind, data)."""
+        decompress: (kind, data, uncompressed size, limit) -> bytes; compress: (kind, data).
+        marks_least: messages whose survivors are marked together, a bit each; more where there are
+        many keys."""
+        self.marks_least = marks_least
         self.end_ledger_id, self.end_message = end
         self.retain_null_key = retain_null_key
         self.keys.seed = seed
@@ -77,6 +89,7 @@ cdef class KeyCompaction:
         key_positions_free(&self.keys)
         key_positions_free(&self.chunked)
         free(self.messages)
+        free(self.marks)
         free(self.room)
 
     @property
@@ -86,8 +99,9 @@ cdef class KeyCompaction:
 
     @property
     def memory_size(self) -> int:
-        """Bytes that the keys take."""
-        return self.keys.memory_size + self.chunked.memory_size
+        """Bytes that the keys and the marks of survivors take."""
+        return (self.keys.memory_size + self.chunked.memory_size
+                + self.marks_capacity * sizeof(uint64_t))
 
     @property
     def last(self) -> tuple[int, int, int] | None:
@@ -102,7 +116,6 @@ cdef class KeyCompaction:
         """Note the last message of each key, of so many entries more; False: all was read."""
         cdef EntryParts parts
         cdef list chunked
-        cdef uint64_t ledger_id
         cdef uint64_t first
         cdef int kind
         cdef int status = STATUS_OK
@@ -112,21 +125,23 @@ cdef class KeyCompaction:
             if not self.next_entry(reader):
                 return False
             kind = self.look_into(reader, &parts)
+            first = self.scanned_count
             self.scanned_count += reader.c_frame.message_count
             if kind == KIND_MESSAGES or kind == KIND_CHUNK:
-                ledger_id = reader.span.ledger_id
-                first = reader.c_frame.first_message
                 if kind == KIND_CHUNK:
-                    chunked = self.follow(&parts, ledger_id, first)
-                    if chunked is None or chunked[2] < chunked[3]:
+                    self.others_survive = True
+                    chunked = self.follow(&parts, first)
+                    if chunked is None or chunked[1] < chunked[2]:
                         continue         # the message is where its last chunk is
-                    status = self.note_end(chunked, ledger_id, first)
+                    status = self.note_end(chunked, first)
                 if status == STATUS_OK:
                     with nogil:
-                        status = self.note_keys(ledger_id, first)
+                        status = self.note_keys(first)
                 if status != STATUS_OK:
                     raise_status(status, 0, f"keep {self.keys.key_count} keys of "
                                             f"{reader.topic_name} in memory")
+            elif kind == KIND_WHOLE:
+                self.others_survive = True
         return True
 
     def copy(self, LedgerReader reader not None, LedgerWriter writer not None,
@@ -135,13 +150,12 @@ cdef class KeyCompaction:
         cdef EntryParts parts
         cdef uint64_t ledger_id
         cdef uint64_t first
-        cdef uint64_t end_ledger_id
-        cdef uint64_t end
-        cdef bint is_open
         cdef uint32_t survivors
         cdef uint32_t count
         cdef uint32_t index
         cdef uint32_t last
+        cdef bint is_batch
+        cdef bint is_whole
         cdef int kind
         cdef uint32_t left = entry_count
         cdef list row = self.ledgers[len(self.ledgers) - 1] if self.ledgers else None
@@ -150,46 +164,105 @@ cdef class KeyCompaction:
         while left:
             left -= 1
             if not self.next_entry(reader):
+                if self.copied_count != self.scanned_count:
+                    raise_other_messages(reader, self.copied_count, self.scanned_count)
                 return False
-            kind = self.look_into(reader, &parts)
-            if kind == KIND_NOTHING:
-                continue
-            ledger_id = reader.span.ledger_id
-            first = reader.c_frame.first_message
             count = reader.c_frame.message_count
+            first = self.copied_count
+            self.copied_count += count
+            self.mark_survivors(reader, first, count)
+            survivors = self.marked(first, count)
             last = count - 1
-            survivors = count
-            if kind != KIND_WHOLE:
-                end_ledger_id, end, is_open = ledger_id, first, False
-                if kind == KIND_CHUNK and not self.find_end(&parts, &end_ledger_id, &end, &is_open):
+            is_whole = survivors == count and entry_decode(
+                reader.c_entry, reader.c_frame.entry_size, False, &parts) == STATUS_OK and (
+                parts.metadata.chunk_count <= 1)             # chunks are followed
+            if is_whole:
+                is_batch = parts.metadata.flags & METADATA_BATCH != 0
+            elif survivors == 0 and not self.others_survive:
+                continue
+            else:
+                kind = self.look_into(reader, &parts)
+                if kind == KIND_NOTHING:
                     continue
-                if is_open:
-                    self.messages[0].survives = True
+                is_whole = kind == KIND_WHOLE
+                is_batch = count > 1
+            if not is_whole:
+                if kind == KIND_CHUNK:
+                    survivors = self.choose_chunk(&parts, first)
                 else:
                     with nogil:
-                        survivors = self.choose(end_ledger_id, end)
-                    if survivors == 0:
-                        continue
+                        survivors = self.choose(first)
+                if survivors == 0:
+                    continue
                 for index in range(self.message_count):
                     if self.messages[index].survives:
                         last = index
-            if survivors == count or not self.needs_rewrite():
+                is_batch = kind == KIND_MESSAGES and parts.metadata.flags & METADATA_BATCH != 0
+                is_whole = survivors == count or not self.needs_rewrite()
+            elif survivors != count:
+                survivors = count
+            if is_whole:
                 self.store(reader, writer, survivors, reader.c_entry, reader.c_frame.entry_size,
                            reader.c_frame.flags)
             else:
                 self.store_rewritten(reader, writer, survivors, &parts)
             self.kept_count += survivors
+            ledger_id = reader.span.ledger_id
             self.last_ledger_id = ledger_id
             self.last_entry_id = reader.c_frame.entry_id
-            self.last_batch_index = -1
-            if kind == KIND_MESSAGES and parts.metadata.flags & METADATA_BATCH or (
-                    kind == KIND_WHOLE and count > 1):
-                self.last_batch_index = last
+            self.last_batch_index = last if is_batch else -1
             if row is None or row[0] != ledger_id:
                 row = [ledger_id, 0]
                 self.ledgers.append(row)
-            row[1] = first + last + 1
+            row[1] = reader.c_frame.first_message + last + 1
         return True
+
+    cdef int mark_survivors(self, LedgerReader reader, uint64_t first, uint32_t count) except -1:
+        """Have the survivors among the messages of an entry, and of those behind it, marked."""
+        cdef uint64_t wanted
+        cdef uint64_t words
+        cdef uint64_t* grown
+        if first >= self.marked_from and first + count <= self.marked_from + self.marked_count:
+            return 0
+        if first + count > self.scanned_count:
+            raise_other_messages(reader, first + count, self.scanned_count)
+        # All keys are looked at for it: seldom enough to cost nothing, and of a part of their size.
+        wanted = max(self.marks_least, MARKS_OF_A_KEY * self.keys.key_count)
+        wanted = min(max(wanted, <uint64_t>count), self.scanned_count - first)
+        words = (wanted + 63) // 64
+        if words > self.marks_capacity:
+            grown = <uint64_t*>realloc(self.marks, words * sizeof(uint64_t))
+            if grown == NULL:
+                raise MemoryError(f"compact {reader.topic_name}: out of memory for the marks of "
+                                  f"{wanted} messages")
+            self.marks = grown
+            self.marks_capacity = words
+        with nogil:
+            memset(self.marks, 0, words * sizeof(uint64_t))
+            key_positions_mark(&self.keys, first, wanted, self.marks)
+        self.marked_from = first
+        self.marked_count = wanted
+        return 0
+
+    cdef bint is_marked(self, uint64_t position) noexcept nogil:
+        position -= self.marked_from
+        return (self.marks[position >> 6] >> (position & 63)) & 1
+
+    cdef uint32_t marked(self, uint64_t first, uint32_t count) noexcept nogil:
+        """How many of some messages survive, as far as keys tell."""
+        cdef uint64_t at = first - self.marked_from
+        cdef uint64_t end = at + count
+        cdef uint64_t word
+        cdef uint64_t taken
+        cdef uint32_t found = 0
+        while at < end:
+            word = self.marks[at >> 6] >> (at & 63)
+            taken = min(64 - (at & 63), end - at)
+            if taken < 64:
+                word &= (<uint64_t>1 << taken) - 1
+            found += __builtin_popcountll(word)
+            at += taken
+        return found
 
     cdef bint needs_rewrite(self) noexcept:
         """Whether a message is to be taken out of the batch that is still in it."""
@@ -304,55 +377,61 @@ cdef class KeyCompaction:
 
     # Messages in chunks ---------------------------------------------------------------------------
 
-    cdef list follow(self, const EntryParts* parts, uint64_t ledger_id, uint64_t first):
+    cdef list follow(self, const EntryParts* parts, uint64_t first):
         """The message of `open` that a chunk belongs to, by the rules of chunk_assembler; None: it
         belongs to none that can become whole."""
         cdef bytes uuid = parts.metadata.uuid[:parts.metadata.uuid_size]
         cdef uint32_t chunk_id = parts.metadata.chunk_id
         cdef list found
         if chunk_id == 0:
-            found = [ledger_id, first, 1, parts.metadata.chunk_count]
+            found = [first, 1, parts.metadata.chunk_count]
             self.open[uuid] = found      # the same uuid may come again
             return found
         found = self.open.get(uuid)
-        if found is None or chunk_id < found[2]:
+        if found is None or chunk_id < found[1]:
             return None
-        if chunk_id > found[2] or parts.metadata.chunk_count != found[3]:
+        if chunk_id > found[1] or parts.metadata.chunk_count != found[2]:
             del self.open[uuid]
             return None
-        found[2] += 1
-        if found[2] == found[3]:
+        found[1] += 1
+        if found[1] == found[2]:
             del self.open[uuid]
         return found
 
-    cdef int note_end(self, list chunked, uint64_t ledger_id, uint64_t first) noexcept:
-        cdef uint64_t[2] begin
-        begin[0], begin[1] = chunked[0], chunked[1]
+    cdef int note_end(self, list chunked, uint64_t first) noexcept:
+        cdef uint64_t begin = chunked[0]
         return key_positions_put(
-            &self.chunked, key_positions_hash(&self.chunked, <uint8_t*>begin, sizeof(begin)),
-            <uint8_t*>begin, sizeof(begin), ledger_id, first)
+            &self.chunked, key_positions_hash(&self.chunked, <uint8_t*>&begin, sizeof(begin)),
+            <uint8_t*>&begin, sizeof(begin), first)
 
-    cdef bint find_end(self, const EntryParts* parts, uint64_t* ledger_id, uint64_t* first,
-                       bint* is_open) except -1:
-        """Where the message of a chunk ends; is_open: behind what is compacted, so all of it that
-        came stays. False: it belongs to none that is or can become whole."""
-        cdef list chunked = self.follow(parts, ledger_id[0], first[0])
+    cdef bint choose_chunk(self, const EntryParts* parts, uint64_t first) except -1:
+        """Whether the message survives that the chunk in hand belongs to, with the chunk. One
+        that ends behind what is compacted does, with all that came of it."""
+        cdef CompactedMessage* message = &self.messages[0]
+        cdef list chunked = self.follow(parts, first)
         cdef list left
-        cdef uint64_t[2] begin
+        cdef uint64_t begin
+        cdef uint64_t end = 0
+        cdef uint64_t survivor = 0
         if chunked is None:
             return False
-        begin[0], begin[1] = chunked[0], chunked[1]
-        if key_positions_find(
-                &self.chunked, key_positions_hash(&self.chunked, <uint8_t*>begin, sizeof(begin)),
-                <uint8_t*>begin, sizeof(begin), ledger_id, first):
-            return True
-        left = self.left_open.get(parts.metadata.uuid[:parts.metadata.uuid_size])
-        is_open[0] = left is not None and left[:2] == chunked[:2]
-        return is_open[0]
+        begin = chunked[0]
+        if not key_positions_find(
+                &self.chunked, key_positions_hash(&self.chunked, <uint8_t*>&begin, sizeof(begin)),
+                <uint8_t*>&begin, sizeof(begin), &end):
+            left = self.left_open.get(parts.metadata.uuid[:parts.metadata.uuid_size])
+            message.survives = left is not None and left[0] == begin
+        elif message.key == NULL:
+            message.survives = self.retain_null_key
+        else:
+            message.survives = key_positions_find(
+                &self.keys, key_positions_hash(&self.keys, message.key, message.key_size),
+                message.key, message.key_size, &survivor) and survivor == end
+        return message.survives
 
     # Keys -----------------------------------------------------------------------------------------
 
-    cdef int note_keys(self, uint64_t ledger_id, uint64_t first) noexcept nogil:
+    cdef int note_keys(self, uint64_t first) noexcept nogil:
         cdef uint32_t index
         cdef CompactedMessage* each
         cdef int status
@@ -360,34 +439,30 @@ cdef class KeyCompaction:
             if index % KEYS_AHEAD == 0:
                 self.fetch_keys(index, min(index + KEYS_AHEAD, self.message_count))
             each = &self.messages[index]
-            if each.key == NULL or each.taken_out:
+            if each.taken_out:
+                continue
+            if each.key == NULL:
+                self.others_survive |= self.retain_null_key
                 continue
             status = key_positions_put(&self.keys, each.hash, each.key, each.key_size,
-                                       0 if each.is_removal else ledger_id, first + index)
+                                       UINT64_MAX if each.is_removal else first + index)
             if status != STATUS_OK:
                 return status
         return STATUS_OK
 
-    cdef uint32_t choose(self, uint64_t ledger_id, uint64_t first) noexcept nogil:
-        """Mark the survivors among `messages`; how many there are. ledger_id, first: of a chunk,
-        where its message ends."""
-        cdef uint64_t at_ledger = 0
-        cdef uint64_t at_message = 0
+    cdef uint32_t choose(self, uint64_t first) noexcept nogil:
+        """Mark the survivors among `messages`; how many there are."""
         cdef uint32_t index
         cdef uint32_t found = 0
         cdef CompactedMessage* each
         for index in range(self.message_count):
-            if index % KEYS_AHEAD == 0:
-                self.fetch_keys(index, min(index + KEYS_AHEAD, self.message_count))
             each = &self.messages[index]
             if each.taken_out:
                 each.survives = False
             elif each.key == NULL:
                 each.survives = self.retain_null_key
             else:
-                each.survives = key_positions_find(
-                    &self.keys, each.hash, each.key, each.key_size, &at_ledger, &at_message
-                ) and at_ledger == ledger_id and at_message == first + index
+                each.survives = self.is_marked(first + index)
             found += each.survives
         return found
 
@@ -421,7 +496,18 @@ cdef class KeyCompaction:
             status = ledger_append_entry(&writer.c_ledger, &frame, data, NULL, NULL, &offset)
         if status != STATUS_OK:
             writer.c_raise(status, f"append {total} bytes to")
+        if writer.c_ledger.end - self.written_back >= WRITTEN_BACK_SIZE:
+            with nogil:
+                self.write_back(writer)
         return 0
+
+    cdef void write_back(self, LedgerWriter writer) noexcept nogil:
+        """Have the device begin with what is written, so that sealing waits for little. A refusal
+        only means that it begins later."""
+        cdef uint64_t end = writer.c_ledger.end
+        sync_file_range(writer.c_ledger.fd, self.written_back, end - self.written_back,
+                        SYNC_FILE_RANGE_WRITE)
+        self.written_back = end
 
     cdef int store_rewritten(self, LedgerReader reader, LedgerWriter writer, uint32_t survivors,
                              const EntryParts* parts) except -1:
@@ -473,6 +559,12 @@ cdef class KeyCompaction:
         byte_writer_u32_be(&room, checksum)
         return self.store(reader, writer, survivors, entry, <uint32_t>size,
                           reader.c_frame.flags | ENTRY_REWRITTEN)
+
+
+cdef int raise_other_messages(LedgerReader reader, uint64_t found, uint64_t scanned) except -1:
+    raise errors.CorruptDataError(
+        f"compact {reader.topic_name}: the second reading came to {found} messages, the first one "
+        f"to {scanned}; nothing was changed, compact it again")
 
 
 cdef void payload_write(const CompactedMessage* messages, uint32_t count,

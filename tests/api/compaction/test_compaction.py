@@ -345,12 +345,46 @@ def test_memory_is_bounded_by_the_distinct_keys(memory_client: pulsarx.Client) -
     ledger = inspect(memory_client).ledger("t")
     keys = KeyCompaction(
         end=ledger.end_position(), retain_null_key=False, seed=1, decompress=decompress,
-        compress=compress, decompressed_size_max=1 << 27,
+        compress=compress, decompressed_size_max=1 << 27, marks_least=1 << 23,
     )  # fmt: skip
     while keys.scan(CompactedReader(ledger.tail, "t", ledger), 1 << 20):
         pass
     assert (keys.scanned_count, keys.key_count) == (50_000, 10)
     assert keys.memory_size < 2 << 20
+
+
+@pytest.mark.parametrize("retained", [False, True])
+@pytest.mark.parametrize("seed", seeds(3))
+def test_survivors_are_marked_part_by_part(
+    open_client: OpenClient, seed: int, retained: bool
+) -> None:
+    """A bit a message would take more memory than a few keys; also a batch may be larger."""
+    print("seed", seed)
+    chance = random.Random(seed)
+    client = open_client(broker_options=BrokerOptions(topic_compaction_retain_null_key=retained))
+    sent: Pairs = []
+    for size in (1, 700, 63, 64, 65, 2, 190, 300, 1, 129):
+        pairs: Pairs = [
+            (
+                None if chance.random() < 0.1 else f"k{chance.randrange(3)}",
+                b"%d" % chance.randrange(1000) if chance.random() < 0.9 else b"",
+            )
+            for _ in range(size)
+        ]
+        if size in (700, 64, 300):
+            pairs.insert(size // 2, (f"kept {size}", b"kept"))
+        publish(client, pairs, batching_enabled=True, batching_max_messages=1000)
+        sent += pairs
+    assert {key for key, _ in sent} == {None, "k0", "k1", "k2", "kept 700", "kept 64", "kept 300"}
+    assert len(sent) > 3 * 64 * 6  # which is how many are marked together
+    inspect(client).topic("t").compaction.marks_least = 1
+    compacted(client)
+    last = {key: number for number, (key, _) in enumerate(sent)}
+    assert survivors(client) == [
+        (key, value)
+        for number, (key, value) in enumerate(sent)
+        if (retained if key is None else value and last[key] == number)
+    ]
 
 
 def test_a_new_subscription_may_begin_anywhere(memory_client: pulsarx.Client) -> None:

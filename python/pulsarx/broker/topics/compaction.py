@@ -47,6 +47,7 @@ HELD_FROM_NOWHERE = 1 << 63  # greater than every ledger id
 _STEP_ENTRIES = 64  # between two looks whether it is to stop
 _SIZE_MAX = 1 << 36
 _LOCK_SECONDS = 0.05
+MARKS_LEAST = 1 << 23  # messages whose survivors are marked together: 1 MiB
 
 
 class CompactionStopped(Exception):
@@ -70,6 +71,7 @@ class TopicCompaction:
         "_topic",
         "_topic_lock",
         "_trim",
+        "marks_least",
     )
 
     def __init__(
@@ -94,6 +96,7 @@ class TopicCompaction:
         self._failed_ms = 0
         self._stopped = False
         self._run_lock = threading.Lock()  # held by a run
+        self.marks_least = MARKS_LEAST
 
     # Asking ---------------------------------------------------------------------------------------
 
@@ -252,6 +255,7 @@ class TopicCompaction:
             decompress=decompress,
             compress=compress,
             decompressed_size_max=self._runtime.decompressed_size_max,
+            marks_least=self.marks_least,
         )
 
     def _new_reader(self) -> CompactedReader:
