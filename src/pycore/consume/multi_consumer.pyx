@@ -398,9 +398,9 @@ cdef class MultiConsumerCore:
             return True
         if self.find_more is None:
             return False
-        sources = self.sources
+        count = len(self.sources)
         control_plane.perform(self.find_more)
-        return sources is not self.sources and self.any_has_message()
+        return len(self.sources) > count and self.any_has_message()
 
     cdef bint any_has_message(self) except -1:
         cdef Source source
