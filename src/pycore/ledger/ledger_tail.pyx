@@ -213,8 +213,14 @@ cdef class LedgerTail:
         return 0
 
     cdef int roll_over(self, LedgerWriter full, int64_t now_ms) except -1:
-        if not self.use_prepared(full, now_ms):
-            control_plane.perform(self.managed_ledger.roll_over, (full,))
+        if self.use_prepared(full, now_ms):
+            return 0
+        control_plane.perform(self.managed_ledger.roll_over, (full,))
+        # Of another clock, an entry may be of any time: never behind the ledger made for it.
+        if self.roll_over_at_ms <= now_ms:
+            self.roll_over_at_ms = INT64_MAX
+            if self.roll_over_ms < INT64_MAX - now_ms:
+                self.roll_over_at_ms = now_ms + self.roll_over_ms
         return 0
 
     cdef bint is_same(self, uint64_t changes) noexcept:

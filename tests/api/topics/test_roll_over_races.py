@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chunk_entries import chunk_entry
 from damaged_ledgers import Owner, data_of, receive_all
 from topic_reading import OpenClient, whole_topic
 from type_steps import publish, statistics
@@ -154,3 +155,26 @@ def test_threads_that_look_while_ledgers_roll_over_are_refused_nothing(
             thread.join()
     assert failures == []
     assert data_of(receive_all(keep)[0]) == [str(number) for number in range(150)]
+
+
+def test_an_entry_of_a_clock_far_ahead_is_stored(
+    memory_client: pulsarx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each ledger that was made for it was too old for it: one after the other was made."""
+    reader = memory_client.create_reader("t", pulsarx.MessageId.earliest)
+    ledger = inspect(memory_client).ledger("t")
+    roll_over = ledger.roll_over
+    times: list[int] = []
+
+    def counted(writer: Any) -> None:
+        times.append(1)
+        assert len(times) < 5
+        roll_over(writer)
+
+    monkeypatch.setattr(ledger, "roll_over", counted)
+    year_2100_ms = 4_102_444_800_000
+    entry = chunk_entry("p-0", 0, 1, b"x", publish_ms=year_2100_ms)
+    inspect(memory_client).append_entry("t", entry)
+    assert reader.read_next(0).publish_timestamp() == year_2100_ms
+    memory_client.create_producer("t").send(b"y")
+    assert reader.read_next(0).data() == b"y"
