@@ -384,7 +384,9 @@ cdef class ProducerCore(Batcher):
         cdef SingleMetadata metadata
         cdef Py_ssize_t count = PyList_GET_SIZE(contents)
         cdef const uint8_t* payload
+        cdef Py_ssize_t size
         cdef object content
+        cdef bint sequenced = self.sequences is not None
         cdef int status
         memset(&metadata, 0, sizeof(metadata))
         metadata.flags = METADATA_SEQUENCE_ID
@@ -404,11 +406,13 @@ cdef class ProducerCore(Batcher):
             metadata.payload_size = 0
             if content is not None:
                 payload = <const uint8_t*>PyBytes_AS_STRING(content)
-                metadata.payload_size = <uint32_t>PyBytes_GET_SIZE(content)
-                self.check_size(PyBytes_GET_SIZE(content))
+                size = PyBytes_GET_SIZE(content)
+                if size > self.message_size_max:
+                    self.check_size(size)
+                metadata.payload_size = <uint32_t>size
             if batch.batch.message_count and not self.fits(batch, &metadata):
                 return at
-            if self.sequences is not None:
+            if sequenced:
                 self.lift_own_ids()
             metadata.sequence_id = self.next_sequence_id
             status = batch_encode_add(&batch.batch, &metadata, payload)
@@ -416,7 +420,7 @@ cdef class ProducerCore(Batcher):
                 raise_status(status, 0, f"add a message of {metadata.payload_size} bytes to the "
                                         f"batch")
             self.next_sequence_id += 1
-            if self.sequences is not None:
+            if sequenced:
                 self.sequences.pushed = <int64_t>metadata.sequence_id
             at += 1
         return at

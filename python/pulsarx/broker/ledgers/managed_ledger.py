@@ -76,7 +76,7 @@ class ManagedLedger(LedgerList):
         # Sealed and compacted ones that no file holds.
         self._in_memory: dict[int, LedgerWriter] = {}
         self._summaries: dict[int, LedgerSummary] = {}  # sealed, but the catalogue was not told
-        self._unsealed: list[LedgerWriter] = []  # their seal failed
+        self._unsealed: tuple[LedgerWriter, ...] = ()  # their seal failed
         self._switching = False
         self._cut: LedgerWriter | None = None  # closed by an attach that is going on
         self._unused: LedgerWriter | None = None  # prepared, and still to be discarded
@@ -265,7 +265,7 @@ class ManagedLedger(LedgerList):
         writers = list(self._writers.values())
         self._writers.clear()
         self._in_memory.clear()
-        self._unsealed.clear()
+        self._unsealed = ()
         self.tail.wake()
         # Behind the seals that go on there.
         self.runtime.background.post(partial(self._let_go, writers))
@@ -432,15 +432,17 @@ class ManagedLedger(LedgerList):
                 self._commit(operations)
                 self._release(writer)
         except BaseException:
-            if not self._deleted:
-                self._unsealed.append(writer)
+            with self.lock:
+                if not self._deleted:
+                    self._unsealed += (writer,)
             raise
         self._on_change(writer.ledger_id)
 
     def seal_again(self) -> None:
         """Try those whose seal failed, on a full disk for one; until then nothing behind them can
         be trimmed."""
-        unsealed, self._unsealed = self._unsealed, []
+        with self.lock:
+            unsealed, self._unsealed = self._unsealed, ()
         for writer in unsealed:
             if writer.state not in ("fenced", "sealed"):
                 continue  # a failed flush has closed it for good

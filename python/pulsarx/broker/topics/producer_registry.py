@@ -85,7 +85,7 @@ class ProducerRegistry:
         self._lock = threading.Lock()  # of what follows
         self._entries: dict[str, _Entry] = {}
         self._holder: _Entry | WaitingProducer | Reservation | None = None
-        self._waiting: list[WaitingProducer] = []  # in the order they came
+        self._waiting: tuple[WaitingProducer, ...] = ()  # in the order they came
         self._coming: str | None = None  # the name of the one that is being made
         # Producers that are fenced, and not in `_entries` any more; made with the first.
         self._shut: WeakList | None = None
@@ -184,8 +184,7 @@ class ProducerRegistry:
         with self._lock:
             if waiting.state != ENDED:
                 waiting.change(ENDED, waiting.failure)
-            if waiting in self._waiting:
-                self._waiting.remove(waiting)
+            self._waiting = tuple([each for each in self._waiting if each is not waiting])
             if self._holder is waiting:
                 self._holder = None
             self._promote_next()
@@ -248,7 +247,7 @@ class ProducerRegistry:
             if self._holder is None and not self._entries and not self._waiting:
                 return None
             waiting = WaitingProducer(name, access_mode, epoch)
-            self._waiting.append(waiting)
+            self._waiting += (waiting,)
             return waiting
 
     def _check_name(self, name: str) -> None:
@@ -282,7 +281,7 @@ class ProducerRegistry:
         reason = f"producer {name} has taken {self._topic} for itself"
         with self._lock:
             waiting = list(self._waiting)
-            self._waiting.clear()
+            self._waiting = ()
             if isinstance(self._holder, WaitingProducer):
                 waiting.append(self._holder)
             self._holder = None
@@ -406,7 +405,8 @@ class ProducerRegistry:
         if self._is_closed:
             return
         if self._holder is None and not self._entries and self._waiting:
-            waiting = self._waiting.pop(0)
+            waiting, *left = self._waiting
+            self._waiting = tuple(left)
             self._holder = waiting
             waiting.change(PROMOTED)
 
@@ -463,7 +463,7 @@ class ProducerRegistry:
         was coming has come when this returns."""
         with self.unchanged() as producers, self._lock:
             waiting = list(self._waiting)
-            self._waiting.clear()
+            self._waiting = ()
             if isinstance(self._holder, WaitingProducer):
                 waiting.append(self._holder)
             self._holder = None
