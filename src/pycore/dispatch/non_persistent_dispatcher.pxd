@@ -43,7 +43,6 @@ cdef class NonPersistentDispatcher(Dispatcher):
                          const uint16_t* owners, uint32_t count) except -1
     cdef EntrySink owner_of(self, bytes entry, const EntryFrame* frame)
     cdef EntrySink next_receiver(self)
-    cdef EntrySink choice(self)
     cdef int activate(self) except -1
     cdef int take_index(self, EntrySink receiver, object key_shared) except -1
     cdef int next_slice(self, EntrySink receiver) except -1

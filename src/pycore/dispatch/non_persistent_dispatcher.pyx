@@ -17,6 +17,7 @@ from pulsarx._core.single_metadata cimport (
 )
 from pulsarx._core.status cimport STATUS_OK
 from pulsarx._core.sticky_key cimport STICKY_NON_KEY, sticky_key_of_encoded, sticky_key_spread
+from pulsarx._pycore.dispatch.active_choice cimport active_choice
 from pulsarx._pycore.dispatch.entry_sink cimport Dispatcher, EntrySink, Slice, SliceItem
 from pulsarx._pycore.dispatch.hash_range_selector cimport HashRangeSelector
 from pulsarx._pycore.dispatch.subscription_core cimport SubscriptionCore
@@ -122,22 +123,10 @@ cdef class NonPersistentDispatcher(Dispatcher):
             each.queued = 0
         mutex_unlock(&self.core.mutex)
 
-    cdef EntrySink choice(self):
-        """As SingleActiveDispatcher chooses."""
-        cdef EntrySink each
-        if not self.receivers:
-            return None
-        best = min([(<EntrySink>each).priority_level for each in self.receivers])
-        group = [each for each in self.receivers if (<EntrySink>each).priority_level == best]
-        if self.partition_index < 0:
-            return group[0]
-        group.sort(key=name_of)
-        return group[self.partition_index % len(group)]
-
     cdef int activate(self) except -1:
         """Let the right one receive; 1 when that is another than before, which keeps what it
         has."""
-        cdef EntrySink chosen = self.choice()
+        cdef EntrySink chosen = active_choice(self.receivers, self.partition_index)
         cdef EntrySink before = self.active
         if chosen is before:
             return 0
@@ -531,7 +520,3 @@ cdef inline void count_pushed(EntrySink receiver, uint32_t count) noexcept:
     receiver.queued += count
     if receiver.queue_size == 0:
         receiver.permits -= count
-
-
-def name_of(EntrySink receiver not None) -> str:
-    return receiver.consumer_name

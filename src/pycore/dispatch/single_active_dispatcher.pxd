@@ -48,7 +48,6 @@ cdef class SingleActiveDispatcher(Dispatcher):
     cdef bint is_whole(self, EntryView view) noexcept
     cdef bint has_wanted(self, EntrySink receiver) noexcept
     cdef bint is_wanted(self, EntryView view, uint64_t message) noexcept
-    cdef EntrySink choice(self)
     cdef int activate(self) except -1
     cdef int activate_again(self) except -1
     cdef int go(self, uint64_t ledger_id, uint64_t message) except -1

@@ -20,6 +20,7 @@ from pulsarx._pycore.message.message cimport Message, message_extent, message_or
 from pulsarx._pycore.message.message_at cimport chunked_message_at, message_at
 from pulsarx._pycore.ground.control_plane cimport control_plane
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
+from pulsarx._pycore.dispatch.active_choice cimport active_choice
 from pulsarx._pycore.dispatch.entry_sink cimport (
     CHUNK_ORDINARY, CHUNK_WAITS, CHUNK_WHOLE, CLAIM_STALE, Dispatcher, EntrySink,
 )
@@ -89,22 +90,9 @@ cdef class SingleActiveDispatcher(Dispatcher):
             each.clear()
         mutex_unlock(&self.core.mutex)
 
-    cdef EntrySink choice(self):
-        """Highest priority first (the lowest number). A topic alone: who came first; partitions:
-        spread over the names."""
-        cdef EntrySink each
-        if not self.receivers:
-            return None
-        best = min([(<EntrySink>each).priority_level for each in self.receivers])
-        group = [each for each in self.receivers if (<EntrySink>each).priority_level == best]
-        if self.partition_index < 0:
-            return group[0]
-        group.sort(key=name_of)
-        return group[self.partition_index % len(group)]
-
     cdef int activate(self) except -1:
         """Let the right one read; 1 when that is another than before."""
-        cdef EntrySink chosen = self.choice()
+        cdef EntrySink chosen = active_choice(self.receivers, self.partition_index)
         cdef EntrySink before = self.active
         if chosen is before:
             return 0
@@ -721,7 +709,3 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 else:
                     pending_acks_set_state(&self.core.pending, ledger_id, at, ack, PENDING_COUNTED)
             at += 1
-
-
-cdef str name_of(EntrySink receiver):
-    return receiver.consumer_name

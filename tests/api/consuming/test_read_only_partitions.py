@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from child_process import ChildProcess
+from child_process import ChildProcess, let_all_read
 from sleeping_thread import until_asleep
 from topic_reading import numbers, open_paths
 
@@ -297,14 +297,9 @@ with pulsarx.Client(sys.argv[1], read_only=True) as client:
     for _ in range(7):
         print(reader.read_next(60_000).data().decode(), flush=True)
 """
-    for path in folder.parents:
-        if "pytest" in str(path):
-            path.chmod(0o755)
     with Owner(folder) as owner:
         owner.publishes("0 3")
-        for path in folder.rglob("*"):
-            path.chmod(0o755 if path.is_dir() else 0o644)
-        folder.chmod(0o755)
+        let_all_read(folder)
         with ChildProcess(program, folder) as reader:
             assert sorted(reader.line() for _ in range(3)) == ["0", "1", "2"]
             for number in range(3, 7):

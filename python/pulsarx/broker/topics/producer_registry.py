@@ -441,16 +441,23 @@ class ProducerRegistry:
 
     # Deleting -------------------------------------------------------------------------------------
 
-    def close_to_newcomers(self, force: bool) -> int:
-        """Make no producer any more, if there is none, or force; how many there are, with those
-        that come or wait. The topic is being deleted."""
+    def close_to_newcomers(self, force: bool, consumers: int, readers: int) -> None:
+        """Make no producer any more: the topic is being deleted.
+
+        NotAllowedError: a producer is there, comes or waits, or others are attached, and it is not
+        forced.
+        """
         with self._lock:
             self._drop_void_reservation()
             there = self._open_count() + (self._coming is not None) + len(self._waiting)
             if isinstance(self._holder, (WaitingProducer, Reservation)):
                 there += 1
-            self._is_closed = force or not there
-        return there
+            if not force and (there or consumers or readers):
+                raise errors.NotAllowedError(
+                    f"delete {self._topic}: {there} producers, {consumers} consumers and {readers} "
+                    "readers are attached; close them, or delete it with force=True, which does"
+                )
+            self._is_closed = True
 
     def open_to_newcomers(self) -> None:
         """The topic was not deleted after all."""

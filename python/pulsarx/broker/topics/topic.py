@@ -607,14 +607,7 @@ class Topic:
 
         NotAllowedError: producers, consumers or readers are attached, and it is not forced.
         """
-        consumers, readers = self.consumer_count(), len(self.readers())
-        producers = self.producers.close_to_newcomers(force or bool(consumers or readers))
-        if not force and (producers or consumers or readers):
-            self.producers.open_to_newcomers()
-            raise errors.NotAllowedError(
-                f"delete {self.name}: {producers} producers, {consumers} consumers and {readers} "
-                "readers are attached; close them, or delete it with force=True, which does"
-            )
+        self.producers.close_to_newcomers(force, self.consumer_count(), len(self.readers()))
         self._is_gone = True
 
     def open_to_newcomers(self) -> None:
