@@ -327,6 +327,23 @@ def test_the_next_consumer_gets_what_waited_for_the_one_before(
     assert payloads(second) == [b"3"]
 
 
+def test_what_waits_stays_when_a_consumer_leaves_that_is_not_active(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
+) -> None:
+    filled(clocked_client, 4)
+    active, other = (
+        clocked_client.subscribe(
+            "t", "s", ConsumerType.Failover, consumer_name=name, initial_position=EARLIEST
+        )
+        for name in ("a", "b")
+    )
+    clocked_client.admin.topics.set_dispatch_rate("t", msgs=2)
+    assert payloads(active) == numbers(2)
+    other.close()
+    manual_clock.advance(1)
+    assert payloads(active) == numbers(2, 2)
+
+
 def test_seeking_and_expiry_leave_nothing_behind_that_waited(
     clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
 ) -> None:
