@@ -775,6 +775,24 @@ def test_threads_of_several_subscriptions_lose_and_double_nothing(
     assert sorted(came["a"]) == sorted(came["b"]) == list(range(120))
 
 
+@pytest.mark.parametrize("kind", TYPES)
+def test_what_was_counted_stays_when_the_rate_goes(
+    clocked_client: pulsarx.Client, kind: Any
+) -> None:
+    filled(clocked_client, 6)
+    consumer = clocked_client.subscribe("t", "s", kind, initial_position=EARLIEST)
+    counts = []
+    for _ in range(2):
+        clocked_client.admin.topics.set_dispatch_rate("t", msgs=2)
+        drain(consumer)
+        clocked_client.admin.topics.remove_dispatch_rate("t")
+        counts.append(events(clocked_client, "msg_events_by_topic"))
+        drain(consumer)
+        counts.append(events(clocked_client, "msg_events_by_topic"))
+        filled(clocked_client, 6)
+    assert counts == [1, 1, 2, 2]
+
+
 def test_without_a_rate_there_is_no_timer(
     clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
 ) -> None:
