@@ -106,6 +106,9 @@ class BrokerRuntime:
         self._lock = threading.Lock()
         self._producer_count = 0
         self.attach_lock = threading.Lock()  # one attach at a time
+        # Behind the locks of topics: subscriptions are made on topics that have no ledger yet, or
+        # it is said of a topic that it gets its first one.
+        self.first_ledgers = threading.RLock()
         # Whether the folder has one for the sequences of producers; None: nobody has looked yet.
         self.keeps_sequences: bool | None = None
 
