@@ -121,8 +121,10 @@ class Client:
         durability: `sync` (a send completes when it is on the device), `interval` (flushed every
             flush_interval_ms;
             a power cut may lose that much), `os` (left to the operating system). None loses
-            anything when the process
-            is killed. read_only: beside an owner in another process: readers and statistics only.
+            anything when the process is killed. In memory without effect.
+        read_only: beside an owner in another process: readers and statistics only.
+        clock, randomness, broker_options: clients of one process that have a folder or memory open
+            share them: one that gives none takes over what the others have.
         memory_limit_bytes: of contents that the producers of this client have on their way, 0 for
             no limit. Beyond it a send waits with block_if_queue_full, and else raises
             MemoryBufferIsFull; one message may go over it. send_arrow and send_columns do not
@@ -177,6 +179,7 @@ class Client:
         from pulsarx.broker.runtime import BrokerSettings
 
         folder, name = self._url.folder, self._url.memory_name
+        clock = options.clock
         self._key = f"memory:{name}" if folder is None else os.path.realpath(folder)
         if not options.read_only:
             settings = BrokerSettings(
@@ -187,10 +190,12 @@ class Client:
                 options.broker_options,
             )
             self._broker = registry.acquire(self._key, folder, settings)
+            clock = self._broker.runtime.clock
         else:
             existing = registry.lend(self._key)
             if existing is not None:
                 self._broker = existing
+                clock = existing.runtime.clock
             elif folder is not None:
                 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 
@@ -202,8 +207,8 @@ class Client:
         self._state = self._broker.state
         leave = Leave(self._key, self._broker, self._pool)
         self._forgotten = WhenForgotten(self._broker.post, leave)
-        if isinstance(options.clock, ManualClock):
-            options.clock.settles(self._pool)
+        if isinstance(clock, ManualClock):
+            clock.settles(self._pool)
 
     def _give_back(self, _: None) -> None:
         """Its caller was interrupted and has no client."""

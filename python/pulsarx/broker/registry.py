@@ -29,7 +29,8 @@ _lock = threading.RLock()
 
 def acquire(key: str, location: str | None, settings: BrokerSettings) -> Broker:
     """The broker of a folder (key: its real path) or of a memory name; opened by the first client.
-    A call of the control plane."""
+    Those that follow have its settings, and agree where they ask for one. A call of the control
+    plane."""
     closing = _registry.get(key)
     if closing is not None:
         closing.runtime.background.wait()  # for what was forgotten and is being closed there
@@ -37,10 +38,9 @@ def acquire(key: str, location: str | None, settings: BrokerSettings) -> Broker:
         found = _registry.get(key)
         if found is None:
             found = _registry[key] = _opened(location, settings)
-        elif settings.differences(found.settings):
+        elif others := settings.differences(found.settings, in_memory=location is None):
             raise errors.InvalidConfiguration(
-                f"{key} is open in this process with another "
-                f"{', another '.join(settings.differences(found.settings))}; "
+                f"{key} is open in this process with another {', another '.join(others)}; "
                 "clients of one folder share one broker and must agree"
             )
         found.reference_count += 1

@@ -12,7 +12,9 @@ from pulsarx._pycore.ground.open_state import OpenState
 from pulsarx._pycore.ledger.published_ends import PublishedEnds
 from pulsarx.broker.catalogue.catalogue import Catalogue
 from pulsarx.broker.policies.policy_store import PolicyStore
+from pulsarx.broker_options import BrokerOptions
 from pulsarx.clock import ManualClock, system_clock
+from pulsarx.randomness import Randomness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,35 +30,39 @@ if TYPE_CHECKING:
     from pulsarx.broker.folder.file_operations import FileOperations
     from pulsarx.broker.folder.memory_directory import MemoryDirectory
     from pulsarx.broker.schemas.registry import SchemaRegistry
-    from pulsarx.broker_options import BrokerOptions
     from pulsarx.clock import Clock
-    from pulsarx.randomness import Randomness
 
 DURABILITIES = {"sync": 1, "interval": 2, "os": 3}  # Durability of entry_publisher
+DURABLE = ("durability", "flush_interval_ms")  # settings
 
 
 class BrokerSettings:
-    """What all clients of one folder must agree on. A value."""
+    """What the clients of one folder must agree on, if they ask for it. A value."""
 
-    __slots__ = ("clock", "durability", "flush_interval_ms", "options", "randomness")
+    __slots__ = ("clock", "durability", "flush_interval_ms", "options", "randomness", "_asked")
 
     def __init__(
         self,
-        clock: Clock,
-        randomness: Randomness,
-        durability: str,
-        flush_interval_ms: int,
-        options: BrokerOptions,
+        clock: Clock | None = None,
+        randomness: Randomness | None = None,
+        durability: str | None = None,
+        flush_interval_ms: int | None = None,
+        options: BrokerOptions | None = None,
     ) -> None:
-        self.clock = clock
-        self.randomness = randomness
-        self.durability = durability
-        self.flush_interval_ms = flush_interval_ms
-        self.options = options
+        """None: the default, or what the broker has when it is open already."""
+        self.clock = clock or system_clock()
+        self.durability = durability or "sync"
+        self.flush_interval_ms = flush_interval_ms or 100
+        self.options = options or BrokerOptions()
+        self.randomness = randomness or Randomness()
+        given = (clock, durability, flush_interval_ms, options, randomness)
+        self._asked = [name for name, value in zip(self.__slots__, given) if value is not None]
 
-    def differences(self, other: BrokerSettings) -> list[str]:
-        """Names of what they do not agree on."""
-        return [name for name in self.__slots__ if getattr(self, name) != getattr(other, name)]
+    def differences(self, stand: BrokerSettings, in_memory: bool) -> list[str]:
+        """Names of what was asked for, and is otherwise in these. Nobody can tell how durable
+        memory is."""
+        asked = [name for name in self._asked if not (in_memory and name in DURABLE)]
+        return [name for name in asked if getattr(self, name) != getattr(stand, name)]
 
 
 class BrokerRuntime:
