@@ -17,6 +17,7 @@ from pulsarx.clock import ManualClock, system_clock
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pulsarx._pycore.cursor.ack_tracker import AckTracker
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
@@ -54,9 +55,16 @@ class BrokerSettings:
         self.flush_interval_ms = flush_interval_ms
         self.options = options
 
-    def differences(self, other: BrokerSettings) -> list[str]:
-        """Names of what they do not agree on."""
-        return [name for name in self.__slots__ if getattr(self, name) != getattr(other, name)]
+    def differences(self, other: BrokerSettings) -> dict[str, tuple[Any, Any]]:
+        """name: (mine, the other's), of what they do not agree on; broker options by their own
+        names."""
+        found = {
+            name: (getattr(self, name), getattr(other, name))
+            for name in self.__slots__
+            if name != "options" and getattr(self, name) != getattr(other, name)
+        }
+        found.update(self.options.differences(other.options))
+        return found
 
 
 class BrokerRuntime:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pulsarx.broker_options import BrokerOptions
 from pulsarx.clock import Clock, system_clock
+from pulsarx.errors import shown
 from pulsarx.options.argument_check import (
     INT32_MAX,
     INT64_MAX,
@@ -72,7 +73,7 @@ class Options:
     def _at_least_0(self, *names: str) -> None:
         for name in names:
             if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be 0 or more, not {getattr(self, name)}")
+                raise ValueError(f"{name} must be 0 or more, not {shown(getattr(self, name))}")
 
     def _native(self, lowest: int, highest: int, *names: str) -> None:
         for name in names:
@@ -156,10 +157,11 @@ class ClientOptions(Options):
             check_logger(self.logger)
         if self.durability not in DURABILITIES:
             raise ValueError(
-                f"durability must be 'sync', 'interval' or 'os', not {self.durability!r}"
+                f"durability must be 'sync', 'interval' or 'os', not {shown(self.durability)}"
             )
         if not 1 <= self.flush_interval_ms <= INT32_MAX:
-            raise ValueError(f"flush_interval_ms must be 1 or more, not {self.flush_interval_ms}")
+            raise ValueError(f"flush_interval_ms must be 1 or more, not "
+                             f"{shown(self.flush_interval_ms)}")
         self.clock = self.clock or system_clock()
         self.randomness = self.randomness or SYSTEM_RANDOMNESS
         self.broker_options = self.broker_options or BrokerOptions()
