@@ -6,6 +6,8 @@ in one process must agree, so options compare by value and never change.
 
 from __future__ import annotations
 
+from pulsarx.errors import shown
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
@@ -81,20 +83,22 @@ class BrokerOption:
         if self.type is str:
             if not isinstance(value, str) or value not in self.choices:
                 raise ValueError(
-                    f"{self.name} must be {' or '.join(map(repr, self.choices))}, not {value!r}"
+                    f"{self.name} must be {' or '.join(map(repr, self.choices))}, "
+                    f"not {shown(value)}"
                 )
             return value
         if self.type is tuple:
             return check_choices(self.name, value, self.choices)
         if not isinstance(value, int) or isinstance(value, bool) != (self.type is bool):
             raise ValueError(
-                f"{self.name} must be {self.type.__name__}, not {type(value).__name__}: {value!r}"
+                f"{self.name} must be {self.type.__name__}, "
+                f"not {type(value).__name__}: {shown(value)}"
             )
         if self.lowest is None or self.highest is None:
             return value
         if not self.lowest <= value <= self.highest:
             raise ValueError(
-                f"{self.name} must be from {self.lowest} to {self.highest}, not {value}"
+                f"{self.name} must be from {self.lowest} to {self.highest}, not {shown(value)}"
             )
         return value
 
@@ -102,10 +106,10 @@ class BrokerOption:
 def check_choices(name: str, value: object, choices: tuple[str, ...]) -> tuple[str, ...]:
     """A list of some of the choices, at least one, in their order. ValueError."""
     if not isinstance(value, (list, tuple, set, frozenset)) or not value:
-        raise ValueError(f"{name} must be a list of {', '.join(choices)}, not {value!r}")
+        raise ValueError(f"{name} must be a list of {', '.join(choices)}, not {shown(value)}")
     for each in value:
         if each not in choices:
-            raise ValueError(f"{name} must be of {', '.join(choices)}, not {each!r}")
+            raise ValueError(f"{name} must be of {', '.join(choices)}, not {shown(each)}")
     return tuple(each for each in choices if each in value)
 
 

@@ -81,7 +81,7 @@ class ManualClock(ManualClockCore):
         return within `settle_seconds` of real time; the text names it.
         """
         if not seconds >= 0:
-            raise ValueError(f"time does not go back: advance({seconds!r})")
+            raise ValueError(f"time does not go back: advance({errors.shown(seconds)})")
         if self._advancing_thread == threading.get_ident():
             raise RuntimeError("a timer's callback cannot advance the clock that called it")
         if any(each.runs_here() for each in self._settling.members()):

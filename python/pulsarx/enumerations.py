@@ -9,6 +9,8 @@ from __future__ import annotations
 from operator import index
 from types import MappingProxyType
 
+from pulsarx.errors import shown
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +45,7 @@ class Enumeration:
             number = index(value)
         except TypeError:
             raise TypeError(
-                f"{cls.__name__} takes an int, not {type(value).__name__}: {value!r}"
+                f"{cls.__name__} takes an int, not {type(value).__name__}: {shown(value)}"
             ) from None
         known = cls._by_value.get(number)
         if known is not None:

@@ -9,181 +9,389 @@ from __future__ import annotations
 
 import posix
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+MAX_DETAIL = 4000
+_SHOWN = 200
+
+
+def shown(value: object) -> str:
+    """The repr of an argument for the text of an error, shortened: an argument may be of any size,
+    and any object."""
+    size = ""
+    if isinstance(value, (str, bytes, bytearray)):
+        if len(value) <= _SHOWN:
+            return repr(value)
+        size = f"{len(value)} {'characters' if isinstance(value, str) else 'bytes'}"
+        return f"{value[:_SHOWN]!r}... ({size})"
+    if isinstance(value, int) and value.bit_length() > 8 * _SHOWN:
+        return f"an integer of {value.bit_length()} bits"  # Python refuses to write larger ones
+    try:
+        text = repr(value)
+    except Exception:
+        return f"a {type(value).__name__}"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text)} characters)"
+
+
+def _cut(detail: str) -> str:
+    left_out = len(detail) - MAX_DETAIL
+    half = MAX_DETAIL // 2
+    return f"{detail[:half]}... ({left_out} characters left out) ...{detail[-half:]}"
+
 
 class PulsarException(Exception):
-    """Base of all. Its text starts with `Pulsar error: ` and the name of the result, as in the
-    official client."""
+    """The base of all.
 
-    _result = "UnknownError"
+    `str` of an error that the official client raises too is exactly the text it has there, such as
+    `Pulsar error: TimeOut`, because programs compare it. `detail` says what was done, where, with
+    which values; a traceback shows it below that text, as a note. The errors that only PulsarX has
+    have the detail in their text.
 
-    def __init__(self, detail: str | None = None) -> None:
-        text = f"Pulsar error: {self._result}"
-        super().__init__(text if not detail else f"{text}: {detail}")
+    detail: shortened in the middle when it is longer than 4,000 characters. attributes: those that
+    the class has.
+    """
+
+    _text = ""
+    _detail_in_text = False
+    _attributes: tuple[str, ...] = ()  # what travels to another process besides the detail
+    detail = ""
+
+    def __init__(self, detail: str | None = None, **attributes: object) -> None:
+        if attributes:
+            self.__dict__.update(attributes)
+        text = self._text
+        if not detail or detail == text:
+            super().__init__(text)
+            return
+        if len(detail) > MAX_DETAIL:
+            detail = _cut(detail)
+        self.detail = detail
+        if not text:  # a program's own error
+            super().__init__(detail)
+        elif self._detail_in_text:
+            super().__init__(f"{text}: {detail}")
+        else:
+            super().__init__(text)
+            self.add_note(detail)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = self.__dict__.copy()
+        if "__notes__" in state:
+            state["__notes__"] = list(state["__notes__"])  # a copy gets notes of its own
+        return _remade, (type(self), self.args), state
 
 
-def detail_of(error: Exception) -> str:
-    """The text of an error, to be put into another: without the words each of ours begins with."""
-    return str(error).removeprefix(f"Pulsar error: {getattr(error, '_result', '')}: ")
+def _remade(kind: type[PulsarException], args: tuple[Any, ...]) -> PulsarException:
+    return kind.__new__(kind, *args)
 
 
-def _official(name: str, result: str | None = None) -> type[PulsarException]:
-    made = type(name, (PulsarException,), {"_result": result or name, "__module__": __name__})
-    return made
+def detail_of(error: BaseException) -> str:
+    """What an error says to people, to be put into a log or into another error."""
+    return getattr(error, "detail", "") or str(error)
+
+
+def again(error: Exception) -> Exception:
+    """The same error for another caller: each raises an object of its own."""
+    import copy
+
+    return copy.copy(error)
+
+
+def attributes_of(error: BaseException) -> dict[str, Any]:
+    """The attributes besides `detail` that an error has when it reaches another process; values are
+    JSON."""
+    names = error._attributes if isinstance(error, PulsarException) else ()
+    return {name: value for name in names if (value := getattr(error, name)) is not None}
+
+
+def remade(kind: type[PulsarException], detail: str, attributes: object = None) -> PulsarException:
+    """The error of another process. attributes: of attributes_of; what the class does not have, a
+    newer PulsarX may have sent, and is left out."""
+    told = attributes if isinstance(attributes, dict) else {}
+    return kind(detail, **{name: told[name] for name in kind._attributes if name in told})
 
 
 class AlreadyClosed(PulsarException):
     """The object was closed. Do not use it again."""
 
-    _result = "AlreadyClosed"
+    _text = "Pulsar error: AlreadyClosed"
 
 
 class BrokerMetadataError(PulsarException):
     """The catalogue could not be read or written, or others still use what was to be removed."""
 
-    _result = "BrokerMetadataError"
+    _text = "Pulsar error: BrokerMetadataError"
 
 
 class BrokerPersistenceError(PulsarException):
     """Storing or reading failed."""
 
-    _result = "BrokerPersistenceError"
+    _text = "Pulsar error: BrokerPersistenceError"
 
 
 class ChecksumError(PulsarException):
     """Bytes are not what was published."""
 
-    _result = "ChecksumError"
+    _text = "Pulsar error: ChecksumError"
 
 
 class ConnectError(PulsarException):
     """The broker cannot be reached; in process: the folder cannot be opened."""
 
-    _result = "ConnectError"
+    _text = "Pulsar error: ConnectError"
 
 
 class ConsumerBusy(PulsarException):
     """The subscription already has its consumer."""
 
-    _result = "ConsumerBusy"
+    _text = "Pulsar error: ConsumerBusy"
 
 
 class Interrupted(PulsarException):
     """A signal handler raised during a blocking call; its exception is the cause of this one."""
 
-    _result = "ResultInterrupted"
+    _text = "Pulsar error: ResultInterrupted"
 
 
 class InvalidConfiguration(PulsarException):
-    """The options do not go together, or not with what is already open."""
+    """The options do not go together, or not with what is already open.
 
-    _result = "InvalidConfiguration"
+    conflicts: option -> (what was asked for, what is in use), of a client whose folder is open with
+    other options.
+    """
+
+    _text = "Pulsar error: InvalidConfiguration"
+    conflicts: Mapping[str, tuple[Any, Any]] = {}
 
 
 class InvalidTopicName(PulsarException):
     """Not a topic name."""
 
-    _result = "InvalidTopicName"
+    _text = "Pulsar error: InvalidTopicName"
 
 
 class InvalidUrl(PulsarException):
     """Not a folder, `file:`, `memory:` or `pulsar:` URL."""
 
-    _result = "InvalidUrl"
+    _text = "Pulsar error: InvalidUrl"
 
 
 class MessageTooBig(PulsarException):
-    """Larger than `max_message_size`."""
+    """Larger than `max_message_size`. size, max_size: in bytes, where they are known."""
 
-    _result = "MessageTooBig"
+    _text = "Pulsar error: MessageTooBig"
+    _attributes = ("size", "max_size")
+    size: int | None = None
+    max_size: int | None = None
 
 
 class OperationNotSupported(PulsarException):
-    """Cannot be done here; the text says what can."""
+    """Cannot be done here; `detail` says what can."""
 
-    _result = "OperationNotSupported"
+    _text = "Pulsar error: OperationNotSupported"
 
 
 class ProducerBusy(PulsarException):
     """A producer of this name is already on the topic."""
 
-    _result = "ProducerBusy"
+    _text = "Pulsar error: ProducerBusy"
 
 
 class ProducerQueueIsFull(PulsarException):
     """`max_pending_messages` are on their way and `block_if_queue_full` is off. Wait and send
     again."""
 
-    _result = "ProducerQueueIsFull"
+    _text = "Pulsar error: ProducerQueueIsFull"
 
 
 class SubscriptionNotFound(PulsarException):
     """No such subscription on the topic."""
 
-    _result = "SubscriptionNotFound"
+    _text = "Pulsar error: SubscriptionNotFound"
 
 
 class Timeout(PulsarException):
     """Nothing came in the time given. Not a `TimeoutError`, as in the official client."""
 
-    _result = "TimeOut"
+    _text = "Pulsar error: TimeOut"
 
 
 class TopicNotFound(PulsarException):
     """No such topic, namespace or tenant."""
 
-    _result = "TopicNotFound"
+    _text = "Pulsar error: TopicNotFound"
 
 
 class UnsupportedVersionError(PulsarException):
     """Written by a newer version."""
 
-    _result = "UnsupportedVersionError"
+    _text = "Pulsar error: UnsupportedVersionError"
 
 
 class NotAllowedError(PulsarException):
-    """Not allowed in the present state; the text says why."""
+    """Not allowed in the present state; `detail` says why."""
 
-    _result = "ResultNotAllowedError"
+    _text = "Pulsar error: ResultNotAllowedError"
 
 
 class CumulativeAcknowledgementNotAllowedError(PulsarException):
     """Cumulative acknowledgement on a Shared or Key_Shared subscription."""
 
-    _result = "ResultCumulativeAcknowledgementNotAllowedError"
+    _text = "Pulsar error: ResultCumulativeAcknowledgementNotAllowedError"
 
 
-AuthenticationError = _official("AuthenticationError")
-AuthorizationError = _official("AuthorizationError")
-ConsumerAssignError = _official("ConsumerAssignError", "ResultConsumerAssignError")
-ConsumerNotFound = _official("ConsumerNotFound")
-ConsumerNotInitialized = _official("ConsumerNotInitialized")
-CryptoError = _official("CryptoError")
-ErrorGettingAuthenticationData = _official("ErrorGettingAuthenticationData")
-IncompatibleSchema = _official("IncompatibleSchema")
-InvalidMessage = _official("InvalidMessage")
-InvalidTxnStatusError = _official("InvalidTxnStatusError", "ResultInvalidTxnStatusError")
-LookupError = _official("LookupError")
-MemoryBufferIsFull = _official("MemoryBufferIsFull", "ResultMemoryBufferIsFull")
-NotConnected = _official("NotConnected")
-ProducerBlockedQuotaExceededError = _official("ProducerBlockedQuotaExceededError")
-ProducerBlockedQuotaExceededException = _official("ProducerBlockedQuotaExceededException")
-ProducerFenced = _official("ProducerFenced", "ResultProducerFenced")
-ProducerNotInitialized = _official("ProducerNotInitialized")
-ReadError = _official("ReadError")
-ServiceUnitNotReady = _official("ServiceUnitNotReady")
-TooManyLookupRequestException = _official("TooManyLookupRequestException")
-TopicTerminated = _official("TopicTerminated")
-TransactionConflict = _official("TransactionConflict", "ResultTransactionConflict")
-TransactionCoordinatorNotFoundError = _official(
-    "TransactionCoordinatorNotFoundError", "ResultTransactionCoordinatorNotFoundError"
-)
-TransactionNotFound = _official("TransactionNotFound", "ResultTransactionNotFound")
+class AuthenticationError(PulsarException):
+    """The credentials are not of the form that their kind of authentication expects."""
+
+    _text = "Pulsar error: AuthenticationError"
+
+
+class AuthorizationError(PulsarException):
+    """The credentials do not allow it."""
+
+    _text = "Pulsar error: AuthorizationError"
+
+
+class ConsumerAssignError(PulsarException):
+    """The broker cannot give the consumer the part of the subscription that it asks for."""
+
+    _text = "Pulsar error: ResultConsumerAssignError"
+
+
+class ConsumerNotFound(PulsarException):
+    """The broker does not know the consumer."""
+
+    _text = "Pulsar error: ConsumerNotFound"
+
+
+class ConsumerNotInitialized(PulsarException):
+    """The consumer is not connected yet, or no more."""
+
+    _text = "Pulsar error: ConsumerNotInitialized"
+
+
+class CryptoError(PulsarException):
+    """A message cannot be encrypted or decrypted, or a key is missing."""
+
+    _text = "Pulsar error: CryptoError"
+
+
+class ErrorGettingAuthenticationData(PulsarException):
+    """The credentials could not be had."""
+
+    _text = "Pulsar error: ErrorGettingAuthenticationData"
+
+
+class IncompatibleSchema(PulsarException):
+    """The schema does not go together with the schemas of the topic."""
+
+    _text = "Pulsar error: IncompatibleSchema"
+
+
+class InvalidMessage(PulsarException):
+    """The broker does not take the message."""
+
+    _text = "Pulsar error: InvalidMessage"
+
+
+class InvalidTxnStatusError(PulsarException):
+    """The transaction is not in the state that the call asks for."""
+
+    _text = "Pulsar error: ResultInvalidTxnStatusError"
+
+
+class LookupError(PulsarException):
+    """The broker of a topic could not be found. Not the `LookupError` of Python."""
+
+    _text = "Pulsar error: LookupError"
+
+
+class MemoryBufferIsFull(PulsarException):
+    """The producers of the client have `memory_limit_bytes` on their way, and `block_if_queue_full`
+    is off. Wait and send again."""
+
+    _text = "Pulsar error: ResultMemoryBufferIsFull"
+
+
+class NotConnected(PulsarException):
+    """There is no connection to a broker."""
+
+    _text = "Pulsar error: NotConnected"
+
+
+class ProducerBlockedQuotaExceededError(PulsarException):
+    """The backlog quota of the topic is exceeded, and its policy holds producers back."""
+
+    _text = "Pulsar error: ProducerBlockedQuotaExceededError"
+
+
+class ProducerBlockedQuotaExceededException(PulsarException):
+    """The backlog quota of the topic is exceeded, and its policy refuses messages."""
+
+    _text = "Pulsar error: ProducerBlockedQuotaExceededException"
+
+
+class ProducerFenced(PulsarException):
+    """Another producer has the topic to itself."""
+
+    _text = "Pulsar error: ResultProducerFenced"
+
+
+class ProducerNotInitialized(PulsarException):
+    """The producer is not connected yet, or no more."""
+
+    _text = "Pulsar error: ProducerNotInitialized"
+
+
+class ReadError(PulsarException):
+    """The connection to the broker failed while reading."""
+
+    _text = "Pulsar error: ReadError"
+
+
+class ServiceUnitNotReady(PulsarException):
+    """The broker does not serve the topic yet, or no more. Try again."""
+
+    _text = "Pulsar error: ServiceUnitNotReady"
+
+
+class TooManyLookupRequestException(PulsarException):
+    """More lookups at once than the broker allows."""
+
+    _text = "Pulsar error: TooManyLookupRequestException"
+
+
+class TopicTerminated(PulsarException):
+    """The topic was terminated: it takes no more messages, for ever."""
+
+    _text = "Pulsar error: TopicTerminated"
+
+
+class TransactionConflict(PulsarException):
+    """Another transaction holds what this one acknowledges."""
+
+    _text = "Pulsar error: ResultTransactionConflict"
+
+
+class TransactionCoordinatorNotFoundError(PulsarException):
+    """There is no coordinator for transactions."""
+
+    _text = "Pulsar error: ResultTransactionCoordinatorNotFoundError"
+
+
+class TransactionNotFound(PulsarException):
+    """The transaction is not known."""
+
+    _text = "Pulsar error: ResultTransactionNotFound"
 
 
 class UnknownError(PulsarException):
     """An error of which nothing better is known."""
 
-    _result = "UnknownError"
+    _text = "Pulsar error: UnknownError"
 
 
 class InterruptedByKeyboard(Interrupted, KeyboardInterrupt):
@@ -192,7 +400,11 @@ class InterruptedByKeyboard(Interrupted, KeyboardInterrupt):
 
 
 class StorageError(BrokerPersistenceError):
-    """The disk or the operating system refused."""
+    """The disk or the operating system refused. errno: what the system said, where it did."""
+
+    _detail_in_text = True
+    _attributes = ("errno",)
+    errno: int | None = None
 
 
 class StorageFullError(StorageError):
@@ -219,22 +431,38 @@ class DataLossError(StorageError):
 class CatalogueError(BrokerMetadataError, StorageError):
     """A commit of the catalogue is damaged or missing."""
 
+    _detail_in_text = True
+
 
 class FolderOwnedError(ConnectError):
-    """Another process owns the data directory; the text names its pid."""
+    """Another process owns the data directory. folder: its path. pid: of that process; None: it is
+    just opening or closing the folder."""
+
+    _detail_in_text = True
+    _attributes = ("folder", "pid")
+    folder: str | None = None
+    pid: int | None = None
 
 
 class FolderError(ConnectError, InvalidUrl):
     """The path is no data directory and cannot become one."""
 
+    _detail_in_text = True
+
 
 class NewerFormatError(UnsupportedVersionError):
     """The folder or file was written by a newer PulsarX. Upgrade to open it."""
 
+    _detail_in_text = True
+
 
 class ForkedError(AlreadyClosed):
     """This process was forked from the owner of the client. Open a client of its own in the
-    child."""
+    child. owner_pid: the process that opened it, where it is known."""
+
+    _detail_in_text = True
+    _attributes = ("owner_pid",)
+    owner_pid: int | None = None
 
 
 _pid = posix.getpid()
@@ -262,12 +490,15 @@ def forked_error(owner_pid: int) -> ForkedError:
     relation = "the parent" if owner_pid == _parent_pid else "an ancestor"
     return ForkedError(
         f"the client was opened by {relation} of this process (process {owner_pid}), which owns "
-        "it; open one here, with read_only=True for a folder that the owner has open"
+        "it; open one here, with read_only=True for a folder that the owner has open",
+        owner_pid=owner_pid,
     )
 
 
 class InternalError(UnknownError):
     """A bug of PulsarX. Please report it with the text."""
+
+    _detail_in_text = True
 
 
 __all__ = sorted(

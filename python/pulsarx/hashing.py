@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.enumerations import HashingScheme
+from pulsarx.errors import shown
 
 __all__ = ["key_shared_slot", "murmur3_32", "partition_of", "sticky_key_hash"]
 
@@ -29,7 +30,9 @@ def partition_of(
     ValueError: no key, or no partition.
     """
     if not key or partitions < 1:
-        raise ValueError(f"key {key!r}, {partitions} partitions: a key and a partition are needed")
+        raise ValueError(
+            f"key {shown(key)}, {partitions} partitions: a key and a partition are needed"
+        )
     if hashing_scheme == HashingScheme.Murmur3_32Hash:
         return (murmur3_32(key) & 0x7FFFFFFF) % partitions
     control_plane.load("pulsarx._pycore.publish.partition_hash")

@@ -330,7 +330,9 @@ def _is_empty(message: Message) -> bool:
 
 def _check_is_callable(callback: object) -> None:
     if not callable(callback):
-        raise TypeError(f"callback must be callable, not {type(callback).__name__}: {callback!r}")
+        raise TypeError(
+            f"callback must be callable, not {type(callback).__name__}: {errors.shown(callback)}"
+        )
 
 
 def _decoded(message: Message) -> object:

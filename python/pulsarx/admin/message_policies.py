@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pulsarx.errors import shown
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -185,7 +187,7 @@ QUOTA_TYPES = ("destination_storage", "message_age")
 
 def _quota(type: str) -> str:
     if type not in QUOTA_TYPES:
-        raise ValueError(f"type must be {' or '.join(QUOTA_TYPES)}, not {type!r:.100}")
+        raise ValueError(f"type must be {' or '.join(QUOTA_TYPES)}, not {shown(type)}")
     return f"backlog_quota_{type}"
 
 

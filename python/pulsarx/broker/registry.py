@@ -38,10 +38,15 @@ def acquire(key: str, location: str | None, settings: BrokerSettings) -> Broker:
         found = _registry.get(key)
         if found is None:
             found = _registry[key] = _opened(location, settings)
-        elif others := settings.differences(found.settings, in_memory=location is None):
+        elif conflicts := settings.differences(found.settings, in_memory=location is None):
+            values = ", ".join(
+                f"{name}={errors.shown(used)}, not {errors.shown(asked)}"
+                for name, (asked, used) in conflicts.items()
+            )
             raise errors.InvalidConfiguration(
-                f"{key} is open in this process with another {', another '.join(others)}; "
-                "clients of one folder share one broker and must agree"
+                f"{key} is open in this process with {values}; clients of one folder share one "
+                "broker and must agree",
+                conflicts=conflicts,
             )
         found.reference_count += 1
         return found
@@ -156,7 +161,7 @@ def _close_all_at_exit() -> None:
 def _report_closing(key: str, failure: Exception) -> None:
     import logging
 
-    logging.getLogger("pulsarx").error("closing %s failed: %s", key, failure)
+    logging.getLogger("pulsarx").error("closing %s failed: %s", key, errors.detail_of(failure))
 
 
 def _abandon_all() -> None:

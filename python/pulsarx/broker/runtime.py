@@ -19,6 +19,7 @@ from pulsarx.randomness import Randomness
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pulsarx._pycore.cursor.ack_tracker import AckTracker
     from pulsarx._pycore.publish.completion_queue import CompletionQueue
@@ -58,11 +59,18 @@ class BrokerSettings:
         given = (clock, durability, flush_interval_ms, options, randomness)
         self._asked = [name for name, value in zip(self.__slots__, given) if value is not None]
 
-    def differences(self, stand: BrokerSettings, in_memory: bool) -> list[str]:
-        """Names of what was asked for, and is otherwise in these. Nobody can tell how durable
-        memory is."""
+    def differences(self, stand: BrokerSettings, in_memory: bool) -> dict[str, tuple[Any, Any]]:
+        """name: (asked for, what stands), of what is otherwise in these; broker options by their
+        own names. Nobody can tell how durable memory is."""
         asked = [name for name in self._asked if not (in_memory and name in DURABLE)]
-        return [name for name in asked if getattr(self, name) != getattr(stand, name)]
+        found = {
+            name: (getattr(self, name), getattr(stand, name))
+            for name in asked
+            if name != "options" and getattr(self, name) != getattr(stand, name)
+        }
+        if "options" in asked:
+            found.update(self.options.differences(stand.options))
+        return found
 
 
 class BrokerRuntime:

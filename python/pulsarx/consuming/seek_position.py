@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pulsarx.broker.ledgers.compacted_view import CompactedView
+from pulsarx.errors import shown
 from pulsarx.message_id import MessageId
 from pulsarx.topic_name import TopicName
 
@@ -31,7 +32,7 @@ def check_seek_target(target: object) -> None:
     if not isinstance(target, int):
         raise ValueError(f"invalid seek_arg type {type(target)}")
     if not 0 <= target <= UINT64_MAX:
-        raise TypeError(f"seek to {target}: a time in milliseconds must be within 0..2^64-1")
+        raise TypeError(f"seek to {shown(target)}: a time in milliseconds must be within 0..2^64-1")
 
 
 def seek_position(ledgers: Positions, target: MessageId | int, inclusive: bool) -> Position:

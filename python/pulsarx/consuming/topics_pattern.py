@@ -30,7 +30,7 @@ class TopicsPattern:
     def __init__(self, pattern: re.Pattern[str], mode: RegexSubscriptionMode) -> None:
         """InvalidTopicName: the part before the last slash is no namespace."""
         if not isinstance(pattern.pattern, str):
-            raise TypeError(f"topic={pattern!r}: a pattern of text (str), not of bytes")
+            raise TypeError(f"topic={errors.shown(pattern)}: a pattern of text (str), not of bytes")
         self.text = pattern.pattern
         text = self.text.removeprefix("^")
         for domain in DOMAINS:

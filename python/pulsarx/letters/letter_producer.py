@@ -106,7 +106,8 @@ class LetterProducer:
                 return self._producer
             if self._failure is not None and self._clock.now_ms() < self._try_again_ms:
                 raise errors.ProducerNotInitialized(
-                    f"{self.topic}: tried again from {self._try_again_ms} ms on; {self._failure}"
+                    f"{self.topic}: tried again from {self._try_again_ms} ms on; "
+                    f"{errors.detail_of(self._failure)}"
                 )
             try:
                 self._producer = self._make()

@@ -121,7 +121,7 @@ class LetterRules:
         except errors.InvalidTopicName as error:
             raise errors.InvalidTopicName(
                 f"subscription {self.subscription_name!r} cannot be part of the name of a topic "
-                f"for letters; name it in ConsumerDeadLetterPolicy ({error})"
+                f"for letters; name it in ConsumerDeadLetterPolicy ({errors.detail_of(error)})"
             ) from None
 
     def _refuse_circles(self, topics: list[str]) -> None:

@@ -90,11 +90,15 @@ def check_reconsume_arguments(message: object, delay_ms: object, properties: obj
             f"not a {type(message).__name__}"
         )
     if not isinstance(delay_ms, int):
-        raise ValueError(f"delay_ms must be int, not {type(delay_ms).__name__}: {delay_ms!r}")
+        raise ValueError(
+            f"delay_ms must be int, not {type(delay_ms).__name__}: {errors.shown(delay_ms)}"
+        )
     if delay_ms < 0:
-        raise ValueError(f"delay_ms is {delay_ms}; it must not be negative")
+        raise ValueError(f"delay_ms is {errors.shown(delay_ms)}; it must not be negative")
     if delay_ms > DELAY_MS_MAX:
-        raise ValueError(f"delay_ms is {delay_ms}; at most {DELAY_MS_MAX}, a hundred years")
+        raise ValueError(
+            f"delay_ms is {errors.shown(delay_ms)}; at most {DELAY_MS_MAX}, a hundred years"
+        )
     check_properties(properties)
 
 

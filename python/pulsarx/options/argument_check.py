@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pulsarx.errors import shown
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -13,28 +15,32 @@ INT64_MAX = 2**63 - 1
 def check_type(kind: type, value: object, name: str) -> None:
     """ValueError unless the value is of the type; True and False count as int."""
     if not isinstance(value, kind):
-        raise ValueError(f"{name} must be {kind.__name__}, not {type(value).__name__}: {value!r}")
+        raise ValueError(
+            f"{name} must be {kind.__name__}, not {type(value).__name__}: {shown(value)}"
+        )
 
 
 def check_type_or_none(kind: type, value: object, name: str) -> None:
     if value is not None and not isinstance(value, kind):
         raise ValueError(
-            f"{name} must be {kind.__name__} or None, not {type(value).__name__}: {value!r}"
+            f"{name} must be {kind.__name__} or None, not {type(value).__name__}: {shown(value)}"
         )
 
 
 def native_type(kind: type, value: object, name: str) -> None:
     """TypeError unless the value is of the type: where the official client leaves it to C++."""
     if not isinstance(value, kind):
-        raise TypeError(f"{name} must be {kind.__name__}, not {type(value).__name__}: {value!r}")
+        raise TypeError(
+            f"{name} must be {kind.__name__}, not {type(value).__name__}: {shown(value)}"
+        )
 
 
 def native_integer(value: object, name: str, lowest: int, highest: int) -> int:
     """TypeError unless an integer within the bounds of the C++ type."""
     if not isinstance(value, int):
-        raise TypeError(f"{name} must be int, not {type(value).__name__}: {value!r}")
+        raise TypeError(f"{name} must be int, not {type(value).__name__}: {shown(value)}")
     if not lowest <= value <= highest:
-        raise TypeError(f"{name} must be from {lowest} to {highest}, not {value}")
+        raise TypeError(f"{name} must be from {lowest} to {highest}, not {shown(value)}")
     return int(value)
 
 
@@ -44,19 +50,19 @@ def check_properties(properties: object, name: str = "properties") -> None:
     if isinstance(properties, dict):
         for key, value in properties.items():
             if not isinstance(key, str) or not isinstance(value, str):
-                raise TypeError(f"{name} must map str to str, not {key!r} to {value!r}")
+                raise TypeError(f"{name} must map str to str, not {shown(key)} to {shown(value)}")
 
 
 def check_callable(value: object, name: str) -> None:
     """None, or something that can be called."""
     if value is not None and not callable(value):
-        raise ValueError(f"{name} must be callable, not {type(value).__name__}: {value!r}")
+        raise ValueError(f"{name} must be callable, not {type(value).__name__}: {shown(value)}")
 
 
 def check_method(value: object, method: str, name: str) -> None:
     """None, or an object with this method."""
     if value is not None and not callable(getattr(value, method, None)):
-        raise ValueError(f"{name} must have a method {method}: {value!r}")
+        raise ValueError(f"{name} must have a method {method}: {shown(value)}")
 
 
 def check_interceptors(given: list[Any] | None, kind: type) -> list[Any] | None:
@@ -64,6 +70,6 @@ def check_interceptors(given: list[Any] | None, kind: type) -> list[Any] | None:
     for each in given or ():
         if not isinstance(each, kind):
             raise ValueError(
-                f"interceptors: {each!r} is no {kind.__name__}; derive its class from that"
+                f"interceptors: {shown(each)} is no {kind.__name__}; derive its class from that"
             )
     return list(given) if given else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pulsarx.broker_options import BrokerOptions
 from pulsarx.clock import Clock
+from pulsarx.errors import shown
 from pulsarx.options.argument_check import (
     INT32_MAX,
     INT64_MAX,
@@ -71,7 +72,7 @@ class Options:
     def _at_least_0(self, *names: str) -> None:
         for name in names:
             if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be 0 or more, not {getattr(self, name)}")
+                raise ValueError(f"{name} must be 0 or more, not {shown(getattr(self, name))}")
 
     def _native(self, lowest: int, highest: int, *names: str) -> None:
         for name in names:
@@ -155,10 +156,11 @@ class ClientOptions(Options):
             check_logger(self.logger)
         if self.durability not in DURABILITIES:
             raise ValueError(
-                f"durability must be 'sync', 'interval' or 'os', not {self.durability!r}"
+                f"durability must be 'sync', 'interval' or 'os', not {shown(self.durability)}"
             )
         if not 1 <= self.flush_interval_ms <= INT32_MAX:
-            raise ValueError(f"flush_interval_ms must be 1 or more, not {self.flush_interval_ms}")
+            raise ValueError(f"flush_interval_ms must be 1 or more, not "
+                             f"{shown(self.flush_interval_ms)}")
         # Last: a wrong argument is named before a folder is.
         self.service_url = parse_service_url(self.service_url)  # type: ignore[arg-type]
 # fmt: on

@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from pulsarx.enumerations import KeySharedMode
+from pulsarx.errors import shown
 from pulsarx.options.argument_check import INT32_MAX, INT64_MAX, native_integer, native_type
 
 STICKY_HASH_MAX = 65535
@@ -115,7 +116,7 @@ class ConsumerDeadLetterPolicy:
             raise ValueError("max_redeliver_count must be given")
         count = native_integer(max_redeliver_count, "max_redeliver_count", -INT32_MAX, INT32_MAX)
         if count < 1:
-            raise ValueError(f"max_redeliver_count must be above 0, not {count}")
+            raise ValueError(f"max_redeliver_count must be above 0, not {shown(count)}")
         for name, text in (
             ("dead_letter_topic", dead_letter_topic),
             ("initial_subscription_name", initial_subscription_name),
@@ -217,12 +218,12 @@ def _check_ranges(sticky_ranges: object) -> tuple[tuple[int, int], ...]:
     ranges: list[tuple[int, int]] = []
     for pair in sticky_ranges:
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-            raise TypeError(f"a sticky range must be a pair of int, not {pair!r}")
+            raise TypeError(f"a sticky range must be a pair of int, not {shown(pair)}")
         first = native_integer(pair[0], "start of a sticky range", -INT32_MAX, INT32_MAX)
         last = native_integer(pair[1], "end of a sticky range", -INT32_MAX, INT32_MAX)
         if not 0 <= first <= last <= STICKY_HASH_MAX:
             raise ValueError(
-                f"sticky range {pair!r} must run upwards within 0 .. {STICKY_HASH_MAX}"
+                f"sticky range {shown(pair)} must run upwards within 0 .. {STICKY_HASH_MAX}"
             )
         ranges.append((first, last))
     if not ranges:

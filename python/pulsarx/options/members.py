@@ -16,7 +16,7 @@ from pulsarx.enumerations import (
     RegexSubscriptionMode,
     SubscriptionMode,
 )
-from pulsarx.errors import InvalidConfiguration
+from pulsarx.errors import InvalidConfiguration, shown
 from pulsarx.interceptors import ConsumerInterceptor, ProducerInterceptor
 from pulsarx.message_id import MessageId
 from pulsarx.options.argument_check import (
@@ -171,14 +171,14 @@ class ProducerOptions(Options):
             self._native(-INT64_MAX - 1, INT64_MAX, "initial_sequence_id")
             if not -1 <= self.initial_sequence_id < INT64_MAX:
                 raise ValueError("initial_sequence_id must be from -1 to 2^63-2, so that the next "
-                                 f"one is from 0 to 2^63-1, not {self.initial_sequence_id}")
+                                 f"one is from 0 to 2^63-1, not {shown(self.initial_sequence_id)}")
         if self.batching_max_messages <= 1:
             raise ValueError(
-                f"batching_max_messages must be above 1, not {self.batching_max_messages}"
+                f"batching_max_messages must be above 1, not {shown(self.batching_max_messages)}"
             )
         native_type(PartitionsRoutingMode, self.message_routing_mode, "message_routing_mode")
         if self.access_mode not in ProducerAccessMode.__members__.values():
-            raise ValueError(f"there is no access_mode {self.access_mode!r}")
+            raise ValueError(f"there is no access_mode {shown(self.access_mode)}")
         check_properties(self.properties)
         if self.message_router is not None:
             if not callable(self.message_router):
@@ -345,7 +345,7 @@ class ConsumerOptions(Options):
     def _check_topic(self) -> None:
         if type(self.topic).__name__ == "Pattern":  # nobody else pays for loading `re`
             if not isinstance(getattr(self.topic, "pattern", None), str):
-                raise TypeError(f"topic={self.topic!r}: a pattern of text (str), not of bytes")
+                raise TypeError(f"topic={shown(self.topic)}: a pattern of text (str), not of bytes")
             return
         if not isinstance(self.topic, list):
             check_type(str, self.topic, "topic")
@@ -371,7 +371,7 @@ class ConsumerOptions(Options):
         self._native(0, INT64_MAX, "negative_ack_redelivery_delay_ms")
         if self.ack_timeout_tick_ms < ACK_TIMEOUT_TICK_MS_MIN:
             raise ValueError(f"ack_timeout_tick_ms must be {ACK_TIMEOUT_TICK_MS_MIN} or more, "
-                             f"not {self.ack_timeout_tick_ms}")
+                             f"not {shown(self.ack_timeout_tick_ms)}")
         self._native(0, INT64_MAX, "ack_timeout_tick_ms")
         for name in ("nack_backoff", "ack_timeout_backoff"):
             check_method(getattr(self, name), "next", name)
@@ -379,7 +379,7 @@ class ConsumerOptions(Options):
             self._native(0, INT64_MAX, "unacked_messages_timeout_ms")
             if 0 < self.unacked_messages_timeout_ms < 1000:
                 raise ValueError("unacked_messages_timeout_ms must be 0, or 1000 and more, "
-                                 f"not {self.unacked_messages_timeout_ms}")
+                                 f"not {shown(self.unacked_messages_timeout_ms)}")
 
 
 class ReaderOptions(Options):

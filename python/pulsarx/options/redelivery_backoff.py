@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pulsarx.errors import shown
 from pulsarx.options.argument_check import INT64_MAX, native_integer
 
 TYPE_CHECKING = False
@@ -30,7 +31,7 @@ class BoundedBackoff:
             delay_ms = self._backoff.next(redelivery_count)
             if isinstance(delay_ms, int):
                 return max(0, min(delay_ms, DELAY_MS_MAX))
-            raise TypeError(f"a redelivery backoff answered {delay_ms!r}; it must answer int")
+            raise TypeError(f"a redelivery backoff answered {shown(delay_ms)}; it must answer int")
         except Exception:
             import logging
 
@@ -62,13 +63,13 @@ class MultiplierRedeliveryBackoff:
         for name, value in (("min_delay_ms", min_delay_ms), ("max_delay_ms", max_delay_ms)):
             native_integer(value, name, -INT64_MAX - 1, INT64_MAX)
             if value < 0:
-                raise ValueError(f"{name} must be 0 or more, not {value}")
+                raise ValueError(f"{name} must be 0 or more, not {shown(value)}")
         if max_delay_ms < min_delay_ms:
             raise ValueError(f"max_delay_ms {max_delay_ms} is below min_delay_ms {min_delay_ms}")
         if not isinstance(multiplier, (int, float)):
             raise TypeError(f"multiplier must be int or float, not {type(multiplier).__name__}")
         if not 1 <= multiplier <= INT64_MAX:  # neither is nan
-            raise ValueError(f"multiplier must be a number from 1 up, not {multiplier}")
+            raise ValueError(f"multiplier must be a number from 1 up, not {shown(multiplier)}")
         put = object.__setattr__
         put(self, "min_delay_ms", int(min_delay_ms))
         put(self, "max_delay_ms", int(max_delay_ms))

@@ -61,13 +61,17 @@ class TypedMessageBuilder:
         """More properties."""
         for name, value in properties.items():
             if not isinstance(name, str) or not isinstance(value, str):
-                raise TypeError(f"property {name!r}: {value!r}: both must be str")
+                raise TypeError(
+                    f"property {errors.shown(name)}: {errors.shown(value)}: both must be str"
+                )
         return self._with("properties", {**self._described.get("properties", {}), **properties})
 
     def event_time(self, event_time_ms: int) -> Self:
         """When what the message tells of happened, in milliseconds since 1970; 0: not said."""
         if not isinstance(event_time_ms, int) or event_time_ms < 0:
-            raise ValueError(f"event_time is {event_time_ms!r}; it must be an int, 0 or more")
+            raise ValueError(
+                f"event_time is {errors.shown(event_time_ms)}; it must be an int, 0 or more"
+            )
         return self._with("event_timestamp", event_time_ms)
 
     def sequence_id(self, sequence_id: int) -> Self:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy import char
 
 from pulsarx._pycore.arrow.borrowed_table import BorrowedTable
+from pulsarx.errors import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _maps(array: Any) -> Column:
             raise TypeError(f"properties holds a {type(each).__name__}; it must hold dict or None")
         for name, text in (each or {}).items():
             if not isinstance(name, str) or not isinstance(text, str):
-                raise TypeError(f"properties holds {name!r:.100}: {text!r:.100}; both must be str")
+                raise TypeError(f"properties holds {shown(name)}: {shown(text)}; both must be str")
             names.append(name)
             values.append(text)
         offsets[row + 1] = len(names)

@@ -142,7 +142,7 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
 
                 logging.getLogger("pulsarx").error(
                     "producer %s has not got the new partition %d of %s to itself: %s",
-                    self._name, index, self._topic.name, error,
+                    self._name, index, self._topic.name, errors.detail_of(error),
                 )  # fmt: skip
 
     def _release(self, index: int) -> None:

@@ -17,7 +17,7 @@ from pulsarx.enumerations import Result, result_of
 from pulsarx.wire import commands
 from pulsarx.wire.frames import FrameReader, frame_encode
 from pulsarx.wire.protobuf import WireError
-from pulsarx.wire.server_errors import UNKNOWN, again, error_named, error_of, message_of
+from pulsarx.wire.server_errors import UNKNOWN, error_named, error_of, message_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Answer:
         if not self.came.wait(timeout_seconds):
             raise errors.Timeout(f"{what}: no answer within {timeout_seconds:g} s")
         if self.failure is not None:
-            raise again(self.failure)
+            raise errors.again(self.failure)
         return self.values
 
 
@@ -180,7 +180,7 @@ class Connection:
 
     def _require_open(self) -> None:
         if self._failure is not None:
-            raise again(self._failure)
+            raise errors.again(self._failure)
 
     # From the broker ------------------------------------------------------------------------------
 
@@ -241,7 +241,7 @@ class Connection:
             return  # its caller has gone
         failure: Exception | None = None
         if name == "VERB_RESPONSE" and values["error"]:
-            failure = error_named(values["error"], values["message"] or "")
+            failure = _failure_of_verb(values)
         elif name == "ERROR" or (name != "VERB_RESPONSE" and values.get("error") is not None):
             failure = error_of(values["error"], values["message"] or "")
         elif values.get("response"):
@@ -319,3 +319,10 @@ def _close_forgotten(reference: weakref.ref[Connection], number: int) -> None:
         connection.request("CLOSE_CONSUMER", consumer_id=number)
     except (errors.AlreadyClosed, errors.ConnectError):
         pass  # with its connection
+
+
+def _failure_of_verb(values: Values) -> Exception:
+    import json
+
+    attributes = json.loads(values["attributes"] or "{}")
+    return error_named(values["error"], values["message"] or "", attributes)

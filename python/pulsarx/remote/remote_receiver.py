@@ -22,7 +22,7 @@ from pulsarx.wire.message_ids import (
     message_id_of,
 )
 from pulsarx.wire.schemas import schema_of, schema_values
-from pulsarx.wire.server_errors import again, message_of
+from pulsarx.wire.server_errors import message_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -264,7 +264,9 @@ class RemoteReceiver:
                     raise
                 import logging
 
-                logging.getLogger("pulsarx").error("%s: %s", self._topic_name, error)
+                logging.getLogger("pulsarx").error(
+                    "%s: %s", self._topic_name, errors.detail_of(error)
+                )
             if found or not self.wait_for_message(deadline):
                 return found
 
@@ -464,7 +466,7 @@ class RemoteReceiver:
         if not self._open:
             raise errors.AlreadyClosed(f"consumer or reader on {self._topic_name}")
         if self._failure is not None:
-            raise again(self._failure)
+            raise errors.again(self._failure)
 
 
 def _deadline_of(timeout_millis: int | None) -> Deadline:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from io import BytesIO
 
 from pulsarx.enumerations import SchemaType
+from pulsarx.errors import shown
 from pulsarx.schema.schema import Schema, SchemaInfo
 
 TYPE_CHECKING = False
@@ -61,7 +62,7 @@ class AvroSchema(Schema["Any"]):
         try:
             self._write(buffer, self._parsed, obj)
         except OverflowError as error:
-            raise ValueError(f"encode {obj!r:.200} as Avro: {error}") from error
+            raise ValueError(f"encode {shown(obj)} as Avro: {error}") from error
         return buffer.getvalue()
 
     def encode_dict(self, d: dict[str, Any]) -> dict[str, Any]:

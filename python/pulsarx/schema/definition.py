@@ -17,6 +17,8 @@ from __future__ import annotations
 from copy import deepcopy
 from enum import Enum, EnumMeta
 
+from pulsarx.errors import shown
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -380,7 +382,7 @@ class _Collection(Field):
         if isinstance(item, type):
             raise TypeError(f"Argument {item.__name__} is not a Record or a Field")
         if not isinstance(item, Field | Record):
-            raise TypeError(f"Argument {item!r} is not a Record or a Field")
+            raise TypeError(f"Argument {shown(item)} is not a Record or a Field")
         self.item: Any = item
         self._makes_items = isinstance(item, Record | _Collection)
         kinds = item.python_type()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from pulsarx.enumerations import SchemaType
+from pulsarx.errors import shown
 from pulsarx.schema.definition import Record
 from pulsarx.schema.record_plan import json_fallback, plan_of
 from pulsarx.schema.schema import Schema
@@ -50,5 +51,5 @@ def record_class_of(record_cls: object, what: str) -> type[Record]:
     if isinstance(record_cls, Record):
         return type(record_cls)
     if not isinstance(record_cls, type) or not issubclass(record_cls, Record):
-        raise TypeError(f"{what} takes a class of records, not {record_cls!r:.80}")
+        raise TypeError(f"{what} takes a class of records, not {shown(record_cls)}")
     return record_cls

@@ -6,6 +6,7 @@ import json
 import struct
 
 from pulsarx.enumerations import SchemaType
+from pulsarx.errors import shown
 from pulsarx.schema.schema import Schema, SchemaInfo
 
 TYPE_CHECKING = False
@@ -38,7 +39,7 @@ class KeyValueSchema(Schema["tuple[Any, Any]"]):
     def encode(self, obj: tuple[Any, Any]) -> bytes:
         """TypeError: no pair, or as the schema of the part."""
         if not isinstance(obj, tuple) or len(obj) != 2:
-            raise TypeError(f"KeyValueSchema takes (key, value), not {obj!r:.80}")
+            raise TypeError(f"KeyValueSchema takes (key, value), not {shown(obj)}")
         key, value = obj
         return _part(self.key_schema, key) + _part(self.value_schema, value)
 

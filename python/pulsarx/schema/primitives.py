@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 from pulsarx.enumerations import SchemaType
+from pulsarx.errors import shown
 from pulsarx.schema.schema import Schema
 
 TYPE_CHECKING = False
@@ -33,12 +34,14 @@ class _NumberSchema(Schema[N]):
         if obj.__class__ is not int and not (obj.__class__ is float and self._record_cls is float):
             raise TypeError(
                 f"{type(self).__name__} takes {self._record_cls.__name__}, "
-                f"not {type(obj).__name__}: {obj!r:.80}"
+                f"not {type(obj).__name__}: {shown(obj)}"
             )
         try:
             return self._struct.pack(obj)
         except (struct.error, OverflowError) as error:
-            raise ValueError(f"{type(self).__name__}: {obj!r:.80} does not fit: {error}") from error
+            raise ValueError(
+                f"{type(self).__name__}: {shown(obj)} does not fit: {error}"
+            ) from error
 
     def decode(self, data: bytes) -> N:
         """ValueError: not so many bytes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 
 from pulsarx.enumerations import SchemaType
+from pulsarx.errors import shown
 from pulsarx.schema.schema import Schema
 
 TYPE_CHECKING = False
@@ -26,7 +27,9 @@ class ProtobufNativeSchema(Schema["Any"]):
         except ImportError as error:
             raise ImportError(_HINT) from error
         if not isinstance(record_cls, type) or not issubclass(record_cls, Message):
-            raise TypeError(f"record_cls must be a protobuf Message subclass, got {record_cls!r}")
+            raise TypeError(
+                f"record_cls must be a protobuf Message subclass, got {shown(record_cls)}"
+            )
         super().__init__(
             record_cls, SchemaType.PROTOBUF_NATIVE, definition_of(record_cls), "PROTOBUF_NATIVE"
         )

@@ -6,6 +6,7 @@ A schema holds no state of a topic or client, so one object may serve many.
 from __future__ import annotations
 
 from pulsarx.enumerations import SchemaType
+from pulsarx.errors import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,11 +85,11 @@ class SchemaInfo:
         texts = (document["name"], document["schema"])
         properties = document.get("properties", {})
         if kind is None or not all(isinstance(each, str) for each in texts):
-            raise ValueError(f"no description of a schema: {document!r:.200}")
+            raise ValueError(f"no description of a schema: {shown(document)}")
         if not isinstance(properties, dict) or not all(
             isinstance(each, str) for pair in properties.items() for each in pair
         ):
-            raise ValueError(f"properties of a schema are a dict of str: {properties!r:.200}")
+            raise ValueError(f"properties of a schema are a dict of str: {shown(properties)}")
         return SchemaInfo(kind, *texts, properties, version)
 
     def __eq__(self, other: object) -> bool:
@@ -166,7 +167,7 @@ class Schema(Typed[T]):
         if not isinstance(obj, self._record_cls):
             raise TypeError(
                 f"{type(self).__name__} takes {self._record_cls.__name__}, "
-                f"not {type(obj).__name__}: {obj!r:.80}"
+                f"not {type(obj).__name__}: {shown(obj)}"
             )
 
 

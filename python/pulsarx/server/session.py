@@ -235,7 +235,9 @@ class Session:
             if error is not None:
                 import logging
 
-                logging.getLogger("pulsarx").error("a session was closed: %s", error)
+                logging.getLogger("pulsarx").error(
+                    "a session was closed: %s", errors.detail_of(error)
+                )
         self._server.forget_session(self)
 
     # Topics ---------------------------------------------------------------------------------------
@@ -273,6 +275,7 @@ class Session:
             answer = {"error": "ValueError", "message": str(error)}
         except Exception as error:
             answer = {"error": type(error).__name__, "message": message_of(error)}
+            answer["attributes"] = json.dumps(errors.attributes_of(error))
         self._tell("VERB_RESPONSE", request_id=request_id, **answer)
 
     # Schemas ------------------------------------------------------------------------------------
@@ -548,7 +551,9 @@ class Session:
             if error is not None:
                 import logging
 
-                logging.getLogger("pulsarx").error("messages were not redelivered: %s", error)
+                logging.getLogger("pulsarx").error(
+                    "messages were not redelivered: %s", errors.detail_of(error)
+                )
             consumer.due()
 
     def _seek(self, values: Values) -> None:
@@ -591,7 +596,7 @@ class Session:
         if error is not None:
             import logging
 
-            logging.getLogger("pulsarx").error("a consumer was closed: %s", error)
+            logging.getLogger("pulsarx").error("a consumer was closed: %s", errors.detail_of(error))
         self._tell("CLOSE_CONSUMER", consumer_id=consumer_id, request_id=commands.FROM_BROKER)
 
     def _get_last_message_id(self, values: Values) -> None:

@@ -275,6 +275,7 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "result": _may(2, _TEXT),
                 "error": _may(3, _TEXT),
                 "message": _may(4, _TEXT),
+                "attributes": _may(5, _TEXT),
             },
         ),
     }.items()

@@ -50,24 +50,18 @@ def error_of(code: int, message: str) -> errors.PulsarException:
     return _CLASSES.get(code, errors.UnknownError)(message)
 
 
-def error_named(name: str, message: str) -> Exception:
+def error_named(name: str, message: str, attributes: object = None) -> Exception:
     """The error that an answer names by its class, as those of verbs do."""
     kind = getattr(errors, name, None)
     if isinstance(kind, type) and issubclass(kind, errors.PulsarException):
-        return kind(message)
+        return errors.remade(kind, message, attributes)
     return (
         ValueError(message) if name == "ValueError" else errors.UnknownError(f"{name}: {message}")
     )
 
 
 def message_of(error: BaseException) -> str:
-    """What an error says, without what its class puts in front."""
+    """What an error says, for the message of an answer."""
     if isinstance(error, errors.PulsarException):
-        return str(error).removeprefix(f"Pulsar error: {error._result}: ")
+        return errors.detail_of(error)
     return f"{type(error).__name__}: {error}"
-
-
-def again(error: Exception) -> Exception:
-    """The same error for another caller: each raises an object of its own."""
-    detail = message_of(error) if isinstance(error, errors.PulsarException) else str(error)
-    return type(error)(detail)

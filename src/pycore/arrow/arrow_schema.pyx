@@ -4,6 +4,8 @@
 from libc.stdint cimport int64_t
 from libc.string cimport strncmp
 
+from pulsarx import errors
+
 cdef dict NAMES = {
     "n": "null", "b": "bool", "c": "int8", "C": "uint8", "s": "int16", "S": "uint16",
     "i": "int32", "I": "uint32", "l": "int64", "L": "uint64", "e": "float16", "f": "float32",
@@ -40,14 +42,16 @@ cdef ArrowSchema* arrow_find_column(const ArrowSchema* schema, object name,
     cdef int64_t found = -1
     cdef list names = []
     if not isinstance(name, str):
-        raise TypeError(f"a column is named by a str, not {type(name).__name__}: {name!r}")
+        raise TypeError(
+            f"a column is named by a str, not {type(name).__name__}: {errors.shown(name)}")
     for at in range(schema.n_children):
         names.append(arrow_column_name(schema.children[at]))
         if names[at] == name:
             if found >= 0:
-                raise ValueError(f"there is more than one column {name!r}")
+                raise ValueError(f"there is more than one column {errors.shown(name)}")
             found = at
     if found < 0:
-        raise ValueError(f"there is no column {name!r}; there are {', '.join(map(repr, names))}")
+        raise ValueError(f"there is no column {errors.shown(name)}; there are "
+                         f"{', '.join(map(repr, names))}")
     index[0] = found
     return schema.children[found]

@@ -40,7 +40,10 @@ cdef int raise_status(int status, int error, object what) except -1:
         raise MemoryError(f"{what}: out of memory; nothing was changed")
     kind, reason = TABLE.get(status, (errors.InternalError, f"status {status}"))
     if error:
-        reason = f"{reason} ({os.strerror(error)})"
+        text = f"{what}: {reason} ({os.strerror(error)})"
+        if issubclass(kind, errors.StorageError):
+            raise kind(text, errno=error)
+        raise kind(text)
     raise kind(f"{what}: {reason}")
 
 

@@ -19,6 +19,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.number cimport PyNumber_Index
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
+from pulsarx import errors
 from pulsarx._core.byte_reader cimport (
     ByteReader, byte_reader_block, byte_reader_left, byte_reader_start, byte_reader_take,
     byte_reader_varint,
@@ -168,7 +169,8 @@ cdef class MessageId:
             first = _id_of_chunk(cls, first_text, text)
             last = _id_of_chunk(cls, last_text, text)
             if (<MessageId>first).c_partition != (<MessageId>last).c_partition:
-                raise ValueError(f"not a message id, its chunks are of two partitions: {text!r}")
+                raise ValueError(
+                    f"not a message id, its chunks are of two partitions: {errors.shown(text)}")
             return message_id_chunked(
                 (<MessageId>last).c_ledger_id, (<MessageId>last).c_entry_id,
                 (<MessageId>last).c_partition, (<MessageId>first).c_ledger_id,
@@ -176,15 +178,16 @@ cdef class MessageId:
         bracketed = text.startswith("(") and text.endswith(")")
         parts = text[1:len(text) - 1].split(",") if bracketed else text.split(":")
         if len(parts) != 4 and (bracketed or len(parts) != 3):
-            raise ValueError(f"not a message id: {text!r}")
+            raise ValueError(f"not a message id: {errors.shown(text)}")
         if not all(_is_decimal(part) for part in parts):
-            raise ValueError(f"not a message id: {text!r}")
+            raise ValueError(f"not a message id: {errors.shown(text)}")
         numbers = [int(part) for part in parts]
         try:
             return message_id_new(numbers[0], numbers[1], numbers[2],
                                   numbers[3] if len(numbers) == 4 else -1, 0)
         except OverflowError:
-            raise ValueError(f"not a message id, a number is too large: {text!r}") from None
+            raise ValueError(
+                f"not a message id, a number is too large: {errors.shown(text)}") from None
 
     def to_text(self):
         """`ledger:entry:partition`, and `:batch index` where there is one, as Java writes it; of a
@@ -302,7 +305,7 @@ def _message_id_restore_chunked(int64_t ledger_id, int64_t entry_id, int32_t par
 
 cdef object _id_of_chunk(cls, str part, str text):
     if ";" in part or part.startswith("(") or part.count(":") != 2:
-        raise ValueError(f"not a message id: {text!r}")
+        raise ValueError(f"not a message id: {errors.shown(text)}")
     return cls.from_text(part)
 
 

@@ -402,7 +402,7 @@ cdef class Batcher:
             raise errors.MessageTooBig(
                 f"send {size} bytes in chunks to {self.topic_name}: key, properties and what else "
                 f"goes with each chunk take {metadata_size} bytes, and max_message_size is "
-                f"{self.message_size_max}")
+                f"{self.message_size_max}", size=size, max_size=self.message_size_max)
         most = self.message_size_max - metadata_size
         count = (size - 1) // most + 1
         self.make_room_for(count)
@@ -593,19 +593,21 @@ cdef class Batcher:
             if size > DECOMPRESSED_SIZE_MAX:
                 raise errors.MessageTooBig(
                     f"send {size} bytes to {self.topic_name}: consumers decompress "
-                    f"{DECOMPRESSED_SIZE_MAX} bytes at most")
+                    f"{DECOMPRESSED_SIZE_MAX} bytes at most",
+                    size=size, max_size=DECOMPRESSED_SIZE_MAX)
             return 0
         if not self.chunking:
             self.refuse_size(size)
         if size > INT32_MAX:
             raise errors.MessageTooBig(
                 f"send {size} bytes to {self.topic_name}: a message in chunks is at most "
-                f"{INT32_MAX} bytes long")
+                f"{INT32_MAX} bytes long", size=size, max_size=INT32_MAX)
         return 0
 
     cdef int refuse_size(self, Py_ssize_t size) except -1:
         raise errors.MessageTooBig(
-            f"send {size} bytes to {self.topic_name}: max_message_size is {self.message_size_max}")
+            f"send {size} bytes to {self.topic_name}: max_message_size is {self.message_size_max}",
+            size=size, max_size=self.message_size_max)
 
     def limit_pending(self, uint32_t message_count) -> None:
         """Change max_pending_messages: the share of one partition shrinks when its topic grows."""

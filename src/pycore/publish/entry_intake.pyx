@@ -79,7 +79,7 @@ cdef class EntryIntake:
         if size > <Py_ssize_t>self.entry_size_max:
             raise errors.MessageTooBig(
                 f"an entry of {size} bytes came over a connection; at most {self.entry_size_max} "
-                f"are taken")
+                f"are taken", size=size, max_size=self.entry_size_max)
         entry_bytes_check(<const uint8_t*>PyBytes_AS_STRING(entry), <uint32_t>size, &frame, &parts)
         if self.deliver_delay_max_ms and frame.deliver_at_ms > frame.publish_time_ms and (
                 frame.deliver_at_ms - frame.publish_time_ms > self.deliver_delay_max_ms):

@@ -5,6 +5,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Realloc
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
+from pulsarx import errors
 from pulsarx._core.single_metadata cimport (
     METADATA_EVENT_TIME, METADATA_KEY_BASE64, METADATA_NULL_VALUE, METADATA_ORDERING_KEY,
     METADATA_PARTITION_KEY, METADATA_PROPERTIES, PropertyView, SingleMetadata,
@@ -104,7 +105,8 @@ cdef int describe_properties(SingleMetadata* metadata, PropertyScratch* scratch,
         scratch.capacity = count
     for name, value in properties.items():
         if not isinstance(name, str) or not isinstance(value, str):
-            raise TypeError(f"property {name!r}: {value!r}: both must be str")
+            raise TypeError(
+                f"property {errors.shown(name)}: {errors.shown(value)}: both must be str")
         scratch.views[at].key = utf8(name, "property", &scratch.views[at].key_size)
         scratch.views[at].value = utf8(value, "property", &scratch.views[at].value_size)
         at += 1

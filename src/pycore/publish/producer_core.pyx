@@ -494,7 +494,7 @@ cdef class ProducerCore(Batcher):
 
 cdef int refuse_callback(object callback) except -1:
     raise TypeError(f"callback must be a function of a Result and a MessageId, or None, and not "
-                    f"{type(callback).__name__}: {callback!r}")
+                    f"{type(callback).__name__}: {errors.shown(callback)}")
 
 
 cdef Receipt last_published(list places):

@@ -17,6 +17,7 @@ cimport cython
 from libc.errno cimport ENOMEM
 from libc.stdint cimport int64_t
 
+from pulsarx import errors
 from pulsarx._pycore.arrow.arrow_schema cimport ARROW_NULLABLE, ArrowArray, ArrowSchema
 from pulsarx._pycore.arrow.arrow_struct cimport *
 from pulsarx._pycore.ranges.range_block cimport (
@@ -48,17 +49,18 @@ cdef int column_order(object names, ColumnOrder* order) except -1:
     order.columns = 0
     order.count = 0
     if isinstance(names, (str, bytes)):
-        raise TypeError(f"columns must be a list of names, not {names!r}")
+        raise TypeError(f"columns must be a list of names, not {errors.shown(names)}")
     for name in names:
         if name not in COLUMNS:
             import difflib
 
             near = difflib.get_close_matches(str(name), COLUMNS, 1, 0.4)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"there is no column {name!r}{hint} Columns: {', '.join(COLUMNS)}")
+            raise ValueError(
+                f"there is no column {errors.shown(name)}{hint} Columns: {', '.join(COLUMNS)}")
         place = COLUMNS.index(name)
         if order.columns >> place & 1:
-            raise ValueError(f"column {name!r} is named twice")
+            raise ValueError(f"column {errors.shown(name)} is named twice")
         order.columns |= 1u << place
         order.places[order.count] = place
         order.count += 1

@@ -294,7 +294,8 @@ cdef class RangeReader:
     def log(self, error) -> None:
         import logging
 
-        logging.getLogger("pulsarx").error("%s; reading goes on behind it", error)
+        logging.getLogger("pulsarx").error("%s; reading goes on behind it",
+                                           errors.detail_of(error))
 
     def leave_entry(self) -> None:
         """The rest of the entry cannot be read."""

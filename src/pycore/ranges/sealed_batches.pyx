@@ -163,7 +163,8 @@ cdef class SealedBatches:
                             f"{type(value).__name__}")
         if size > self.limits.message_size:
             raise errors.MessageTooBig(
-                f"row {self.row_count} has {size} bytes; that is over max_message_size")
+                f"row {self.row_count} has {size} bytes; that is over max_message_size",
+                size=size, max_size=self.limits.message_size)
         outgoing_describe(&metadata, &self.scratch, None, None, properties, event_time_ms, None)
         if key_bytes:
             metadata.flags |= METADATA_PARTITION_KEY

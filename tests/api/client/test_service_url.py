@@ -83,7 +83,7 @@ def test_the_same_place_is_equal_however_it_is_written(in_a_folder: Path) -> Non
 def test_what_cannot_be_understood_is_an_invalid_url(url: str) -> None:
     with pytest.raises(InvalidUrl) as caught:
         parse_service_url(url)
-    assert repr(url) in str(caught.value)
+    assert repr(url) in caught.value.detail
 
 
 @pytest.mark.parametrize("url", ["pulsar://h:6650", "pulsar+ssl://h", "http://h", "HTTPS://h"])

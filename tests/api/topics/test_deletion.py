@@ -308,7 +308,7 @@ with pulsarx.Client(sys.argv[1], read_only=True) as client:
         while True:
             found.append(reader.read_next(10_000).data().decode())
     except errors.TopicNotFound as error:
-        print(",".join(found), "deleted" in str(error), flush=True)
+        print(",".join(found), "deleted" in error.detail, flush=True)
     try:
         client.admin.topics.stats("t")
     except errors.TopicNotFound:
@@ -369,7 +369,7 @@ topics = Admin.at(sys.argv[1]).topics
 try:
     topics.delete("t")
 except errors.NotAllowedError as error:
-    print("attached" in str(error))
+    print("attached" in error.detail)
 topics.delete("t", force=True)
 """
     with ChildProcess(program, folder) as child:

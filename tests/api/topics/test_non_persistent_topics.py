@@ -388,7 +388,7 @@ client = pulsarx.Client(sys.argv[1], read_only=True)
 try:
     client.create_reader("non-persistent://public/default/t-partition-0", pulsarx.MessageId.latest)
 except pulsarx.errors.OperationNotSupported as error:
-    print("read_only" in str(error))
+    print("read_only" in error.detail)
 print(client.admin.topics.get_list())
 """
 

@@ -41,7 +41,7 @@ from pulsarx.clock import monotonic_ms
 try:
     print(json.dumps(ask_owner(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))))
 except Exception as error:
-    print(type(error).__name__, error)
+    print(type(error).__name__, getattr(error, "detail", error))
 """
 
 
@@ -172,7 +172,7 @@ def test_a_subscription_is_moved_on_all_partitions_by_one_request(
 
 def test_errors_arrive_as_what_they_were(client: pulsarx.Client, folder: Path) -> None:
     unknown = ask(folder, "topics.stats", topic="nowhere")
-    assert unknown.startswith("TopicNotFound Pulsar error: TopicNo")
+    assert unknown.startswith("TopicNotFound ") and "nowhere" in unknown
     assert ask(folder, "topics.stats", topic="a/b").startswith("InvalidTopicName")
     assert ask(folder, "leases.renew", job="j", ttl_ms=5).startswith("NotAllowedError")
     refused = ask(folder, "leases.set", job="j", ttl_ms=0, ledgers={})

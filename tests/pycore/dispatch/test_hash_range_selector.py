@@ -389,7 +389,7 @@ def test_a_refused_consumer_leaves_no_trace(ranges: Ranges | None, message: str)
     selector.add_consumer(1, "old", [(10, 20)])
     with pytest.raises(errors.ConsumerAssignError) as raised:
         selector.add_consumer(2, "new", ranges)
-    assert str(raised.value).endswith(message)
+    assert raised.value.detail.endswith(message)
     assert selector.ranges() == [(10, 21, 1)]
     selector.remove_consumer(2)
     assert selector.ranges() == [(10, 21, 1)]

@@ -19,7 +19,7 @@ import sys
 import threading
 
 from pulsarx.clock import Deadline
-from pulsarx.errors import PulsarException, detail_of
+from pulsarx.errors import PulsarException, attributes_of, detail_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -202,7 +202,8 @@ class ControlSocket:
         except PulsarException as error:
             if not self._broker.state.is_open:
                 return {"again": True, "begun": True}
-            return {"error": type(error).__name__, "detail": detail_of(error)}
+            told = {"error": type(error).__name__, "detail": detail_of(error)}
+            return {**told, "attributes": attributes_of(error)}
         except (ValueError, TypeError) as error:
             return {"error": "ValueError", "detail": str(error)}
         except Exception as error:

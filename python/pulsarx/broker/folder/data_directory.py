@@ -389,7 +389,9 @@ def _take_ownership(path: str, now_ms: int, control_socket: str) -> int:
             who = f"another process (pid {owner.pid}, epoch {owner.epoch})"
         raise FolderOwnedError(
             f"{path} is owned by {who}. One process may write; use that one, stop it, or open the "
-            "folder with read_only=True"
+            "folder with read_only=True",
+            folder=path,
+            pid=owner.pid if owner is not None and owner.pid else None,
         )
     try:
         owner_lock_write(descriptor, OwnerInfo(os.getpid(), 0, now_ms, control_socket))

@@ -13,6 +13,7 @@ def storage_error(what: str, error: OSError) -> StorageError:
     """what: what was done, with which file. StorageFullError: there is no room on the device."""
     if error.errno in _FULL:
         return StorageFullError(
-            f"{what}: {error.strerror}. Nothing was written; it works again once there is room"
+            f"{what}: {error.strerror}. Nothing was written; it works again once there is room",
+            errno=error.errno,
         )
-    return StorageError(f"{what}: {error.strerror or error}")
+    return StorageError(f"{what}: {error.strerror or error}", errno=error.errno)

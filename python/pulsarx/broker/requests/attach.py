@@ -15,6 +15,7 @@ from pulsarx.broker.folder.data_directory import DataDirectory
 from pulsarx.broker.requests.owner_request import TIMEOUT_MS, ask_owner
 from pulsarx.broker.staging.file_list import listed_files
 from pulsarx.broker.staging.ledger_attachment import attached_already
+from pulsarx.errors import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,10 +43,10 @@ class Transaction:
     def __init__(self, application: str, batch_id: int) -> None:
         if not isinstance(application, str) or not 0 < len(application) <= _APPLICATION_SIZE_MAX:
             raise ValueError(
-                f"application {application!r:.200}: 1 to {_APPLICATION_SIZE_MAX} characters"
+                f"application {shown(application)}: 1 to {_APPLICATION_SIZE_MAX} characters"
             )
         if not isinstance(batch_id, int) or isinstance(batch_id, bool) or not 0 <= batch_id < 2**63:
-            raise ValueError(f"batch_id {batch_id!r} must be int, from 0 to 2**63 - 1")
+            raise ValueError(f"batch_id {shown(batch_id)} must be int, from 0 to 2**63 - 1")
         self.application = application
         self.batch_id = batch_id
 

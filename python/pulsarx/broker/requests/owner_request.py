@@ -71,6 +71,7 @@ def _ask_until_answered(
     wait = threading.Event()
     wait_seconds = _WAIT_FIRST_SECONDS
     unanswered = False
+    pid: int | None = None
     while True:
         try:
             return _ask_once(path, verb, arguments, deadline, known)
@@ -85,12 +86,12 @@ def _ask_until_answered(
                 ) from error
             patience = Deadline(_PATIENCE_MS)
         except _NotNow as error:
-            found = str(error)
+            found, pid = str(error), error.pid
         if patience.expired() or deadline.expired():
             what = f"{verb} in {path}, asked on host {os.uname().nodename}: {found}"
             if unanswered:
                 raise errors.Timeout(f"{what}. It may have been done; ask again")
-            raise errors.FolderOwnedError(what)
+            raise errors.FolderOwnedError(what, folder=path, pid=pid)
         wait.wait(wait_seconds)
         wait_seconds = min(2 * wait_seconds, _WAIT_MAX_SECONDS)
 
@@ -112,6 +113,10 @@ class _Unanswered(Exception):
 
 class _NotNow(Exception):
     """No owner was asked: they come and go, or cannot be reached. Never leaves this module."""
+
+    def __init__(self, text: str, pid: int | None = None) -> None:
+        super().__init__(text)
+        self.pid = pid
 
 
 def _ask_once(
@@ -149,9 +154,11 @@ def _ask_owner_of(
             return answer
         return _ask_nobody(directory.path, verb, arguments)
     if owner.control_socket == BRIEF_OWNER:
-        raise _NotNow(f"another process (pid {owner.pid}) owns it for a request of its own")
+        raise _NotNow(
+            f"another process (pid {owner.pid}) owns it for a request of its own", owner.pid
+        )
     if not owner.control_socket:
-        raise _NotNow(f"its owner (pid {owner.pid}) has no control socket (yet)")
+        raise _NotNow(f"its owner (pid {owner.pid}) has no control socket (yet)", owner.pid)
     return _ask_over_socket(directory, owner, verb, arguments, deadline)
 
 
@@ -168,7 +175,7 @@ def _ask_nobody(path: str, verb: str, arguments: Arguments) -> Any:
     try:
         done = registry.own_briefly(path, path, settings, work)
     except errors.FolderOwnedError as error:
-        raise _NotNow(str(error)) from error
+        raise _NotNow(errors.detail_of(error), error.pid) from error
     if not done:
         raise _NotNow("this process is just opening it")
     return answer[0]
@@ -196,7 +203,8 @@ def _ask_over_socket(
             raise _Unanswered(f"its owner (pid {owner.pid}) went away: {error}") from error
         raise _NotNow(
             f"its owner (pid {owner.pid}) does not answer on its control socket ({error}). "
-            "Is it on another host, or of another user? Ask from there, or close it"
+            "Is it on another host, or of another user? Ask from there, or close it",
+            owner.pid,
         ) from error
     except FrameError as error:
         raise errors.Timeout(
@@ -208,9 +216,9 @@ def _ask_over_socket(
     if answer.get("again"):
         if answer.get("begun"):
             raise _Unanswered(f"its owner (pid {owner.pid}) was closing")
-        raise _NotNow(f"its owner (pid {owner.pid}) is closing")
+        raise _NotNow(f"its owner (pid {owner.pid}) is closing", owner.pid)
     if "error" in answer:
-        raise _rebuilt(str(answer["error"]), str(answer.get("detail")))
+        raise _rebuilt(str(answer["error"]), str(answer.get("detail")), answer.get("attributes"))
     return answer.get("result")
 
 
@@ -222,10 +230,10 @@ def _check_is_owner(directory: DataDirectory, owner: OwnerInfo, connection: _soc
             raise PermissionError(errno.EPERM, "another user listens there")
 
 
-def _rebuilt(name: str, detail: str) -> Exception:
+def _rebuilt(name: str, detail: str, attributes: object) -> Exception:
     if name == "ValueError":
         return ValueError(detail)
     kind = getattr(errors, name, None)
     if not isinstance(kind, type) or not issubclass(kind, errors.PulsarException):
         kind = errors.InternalError
-    return kind(detail)
+    return errors.remade(kind, detail, attributes)

@@ -118,13 +118,14 @@ class LeaseRenewals:
             lease.has_failed = failure is not None
             lease.thread = None
             self._arm(lease)
-        if is_first:
+        if failure is not None and is_first:
             import logging
 
+            detail = errors.detail_of(failure)
             logging.getLogger("pulsarx").warning(
                 "the lease of job %s on ledgers in %s is not renewed from host %s: %s; what is "
                 "not read before it ends may be removed by retention",
-                lease.job, lease.folder, os.uname().nodename, failure,
+                lease.job, lease.folder, os.uname().nodename, detail,
             )  # fmt: skip
 
     def _ask(self, lease: _ReadLease) -> None:

@@ -14,6 +14,7 @@ these into the one form.
 
 from __future__ import annotations
 
+from pulsarx.errors import shown
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -55,7 +56,7 @@ def _position(name: str, given: object) -> Position | str:
         if ledger_id >= 0 and count >= 0 and (ledger_id or not count):
             return ledger_id, count
     raise ValueError(
-        f"offset {given!r} of {name}: it must be [ledger id, messages], "
+        f"offset {shown(given)} of {name}: it must be [ledger id, messages], "
         f'"{EARLIEST}", "{LATEST}", or a message id as "ledger:entry:partition:batch index"'
     )
 

@@ -55,7 +55,9 @@ def listed_files(
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             kind = errors.StorageFullError if full else errors.StorageError
-            raise kind(f"attach {len(files)} files: {error}. Nothing was attached") from error
+            raise kind(
+                f"attach {len(files)} files: {error}. Nothing was attached", errno=error.errno
+            ) from error
         yield {"job": job, "name": _NAME, "count": len(files), "checksum": checksum}
     finally:
         for remove, each in ((os.unlink, path), (os.rmdir, os.path.dirname(path))):

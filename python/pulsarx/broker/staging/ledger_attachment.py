@@ -179,7 +179,8 @@ class _Attachment:
         try:
             topic.check_room()
         except errors.PulsarException as error:
-            raise type(error)(f"attach: {errors.detail_of(error)}. Nothing was attached") from error
+            text = f"attach: {errors.detail_of(error)}. Nothing was attached"
+            raise errors.remade(type(error), text, errors.attributes_of(error)) from error
 
     def _attach(self) -> None:
         ids = self.broker.catalogue.allocate_ids(len(self.files))
@@ -304,4 +305,4 @@ def _refused(error: OSError) -> errors.StorageError:
         kind = errors.StorageFullError
     elif error.errno in (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
         advice = ". Staging area and ledgers must be on one file system that has hard links"
-    return kind(f"attach: {error}. Nothing was attached{advice}")
+    return kind(f"attach: {error}. Nothing was attached{advice}", errno=error.errno)

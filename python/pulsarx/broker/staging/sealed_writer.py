@@ -300,7 +300,7 @@ def _check_limit(name: str, value: int) -> None:
 def _check_folder(path: str, folder_id: str) -> None:
     """Refuse what would only fail at the end."""
     if len(folder_id) != 32 or not set(folder_id) <= set("0123456789abcdef"):
-        raise ValueError(f"folder_id is 32 hex digits, not {folder_id!r}")
+        raise ValueError(f"folder_id is 32 hex digits, not {errors.shown(folder_id)}")
     parent = os.path.dirname(path)
     if not os.path.isdir(parent):
         raise errors.FolderError(

@@ -136,7 +136,7 @@ class StagedFile:
     def of_document(cls, document: object) -> StagedFile:
         """ValueError: not what `document` made."""
         if not isinstance(document, dict) or set(document) != set(cls.__slots__):
-            raise ValueError(f"{document!r:.200} describes no staged file")
+            raise ValueError(f"{errors.shown(document)} describes no staged file")
         made = cls(**document)
         for name in ("topic", "job", "name", "uuid", "store_id", "host", "path"):
             if not isinstance(getattr(made, name), str):
@@ -144,7 +144,7 @@ class StagedFile:
         for name in cls.__slots__[5:12]:
             value = getattr(made, name)
             if value.__class__ is not int or not -_COUNT_MAX < value < _COUNT_MAX:
-                raise ValueError(f"staged file: {name} {value!r:.200} is no number")
+                raise ValueError(f"staged file: {name} {errors.shown(value)} is no number")
         if str(TopicName.of(made.topic)) != made.topic:
             raise ValueError(f"staged file: topic {made.topic:.200} is not written in full")
         check_plain_name(made.job, "job")
@@ -317,7 +317,9 @@ def check_plain_name(name: object, what: str) -> str:
     """A name that stays in its folder. ValueError."""
     plain = isinstance(name, str) and name.isascii() and name.isprintable()
     if not plain or not isinstance(name, str) or not 0 < len(name) <= _NAME_SIZE_MAX:
-        raise ValueError(f"{what} {name!r:.300}: 1 to {_NAME_SIZE_MAX} printable ASCII characters")
+        raise ValueError(
+            f"{what} {errors.shown(name)}: 1 to {_NAME_SIZE_MAX} printable ASCII characters"
+        )
     if "/" in name or name in (".", ".."):
-        raise ValueError(f"{what} {name!r} is a path and not a name")
+        raise ValueError(f"{what} {errors.shown(name)} is a path and not a name")
     return name

@@ -63,7 +63,7 @@ def next_messages(
                 message = reader.take_now()
             except errors.CorruptDataError as error:
                 if not getattr(error, "logged", False):
-                    logger().error("%s: peek: %s", topic.name, error)
+                    logger().error("%s: peek: %s", topic.name, errors.detail_of(error))
                 continue
             if message is None:
                 return

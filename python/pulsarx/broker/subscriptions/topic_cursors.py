@@ -195,7 +195,10 @@ def delete_tracker(tracker: AckTracker, topic: str, name: str) -> bool:
         return True
     except errors.StorageError as error:
         logger().warning(
-            "%s: cursor files of subscription %s, which is gone, stay: %s", topic, name, error
+            "%s: cursor files of subscription %s, which is gone, stay: %s",
+            topic,
+            name,
+            errors.detail_of(error),
         )
         return False
 

@@ -98,7 +98,7 @@ class Deduplication:
         except (errors.CatalogueError, KeyError, TypeError, ValueError) as error:
             logger().error(
                 "%s: the deduplication begins with what the topic holds; its snapshot is damaged: "
-                "%s", self._topic, error,
+                "%s", self._topic, errors.detail_of(error),
             )  # fmt: skip
             self._producers.clear()
             return

@@ -192,4 +192,6 @@ def _told(full_name: str) -> Iterator[None]:
     except errors.PulsarException as error:
         import logging
 
-        logging.getLogger("pulsarx").error("%s: looking for what nobody uses: %s", full_name, error)
+        logging.getLogger("pulsarx").error(
+            "%s: looking for what nobody uses: %s", full_name, errors.detail_of(error)
+        )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 
+from pulsarx import errors
 from pulsarx.broker.attempt import attempt
 
 TYPE_CHECKING = False
@@ -136,4 +137,4 @@ def tell(error: Exception | None, topic: AnyTopic) -> None:
         return
     import logging
 
-    logging.getLogger("pulsarx").error("%s: its policies: %s", topic.name, error)
+    logging.getLogger("pulsarx").error("%s: its policies: %s", topic.name, errors.detail_of(error))

@@ -74,7 +74,7 @@ class ChangeEvents:
 
                 logging.getLogger("pulsarx").warning(
                     "changes of topic policies are in force, and are told in %s when the folder is "
-                    "opened next: %s", CHANGE_EVENTS, error,
+                    "opened next: %s", CHANGE_EVENTS, errors.detail_of(error),
                 )  # fmt: skip
 
     def _tell_one(self, name: TopicName) -> None:

@@ -131,7 +131,9 @@ def remove_files(
         if done:
             runtime.catalogue.commit([changes.forget_deletions(done)])
     except (errors.PulsarException, OSError) as error:
-        logger().warning("files of deleted topics stay until the next start: %s", error)
+        logger().warning(
+            "files of deleted topics stay until the next start: %s", errors.detail_of(error)
+        )
 
 
 def _remove(runtime: BrokerRuntime, record: DeletionRecord, cursors: dict[int, list[str]]) -> bool:
