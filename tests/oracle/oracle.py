@@ -85,7 +85,7 @@ def programs(broker: RealPulsar, names: list[str]) -> list[str]:
             continue
         for topic, partitions in program_runs.partitioned_topics(name).items():
             admin.create_partitioned(f"persistent://public/default/{topic}", partitions)
-        printed = program_runs.output_of(name, [], [], broker.url)
+        printed = program_runs.output_of(name, [], broker.url)
         if printed != program_runs.expected(name):
             told.append(f"programs.{name} prints on Pulsar:\n{printed}")
     return told

@@ -32,9 +32,9 @@ def expected(name: str) -> str:
     return (SCRIPTS / f"{name}.txt").read_text()
 
 
-def output_of(name: str, before: list[str], after: list[str], url: str) -> str:
+def output_of(name: str, before: list[str], url: str) -> str:
     """What the program prints, and how it ends if not well."""
-    command = [sys.executable, *before, str(SCRIPTS / f"{name}.py"), *after]
+    command = [sys.executable, *before, str(SCRIPTS / f"{name}.py")]
     environment = {**os.environ, "PULSAR_URL": url, "PYTHONIOENCODING": "utf-8"}
     ran = subprocess.run(
         command,

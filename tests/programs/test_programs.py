@@ -28,14 +28,14 @@ def test_programs_import_pulsar_and_not_pulsarx() -> None:
 
 
 @pytest.mark.standard
-@pytest.mark.skipif(find_spec("pulsarx.__main__") is None, reason="there is no alias yet")
+@pytest.mark.skipif(find_spec("pulsarx.cli.run") is None, reason="there is no alias yet")
 @pytest.mark.parametrize("name", program_runs.NAMES)
 def test_the_program_prints_what_pulsar_made_it_print(name: str, tmp_path: Path) -> None:
     root = tmp_path / "folder"
     with pulsarx.Client(root) as client:
         for topic, partitions in program_runs.partitioned_topics(name).items():
             client.admin.topics.create_partitioned_topic(topic, partitions)
-    # `run SCRIPT --root FOLDER`: what follows the script is the script's own
-    before = ["-m", "pulsarx", "run", "--root", str(root)]
-    printed = program_runs.output_of(name, before, [], "pulsar://localhost:6650")
+    url = "pulsar://localhost:6650"
+    before = ["-m", "pulsarx", "run", "--route", f"{url}={root}"]
+    printed = program_runs.output_of(name, before, url)
     assert printed == program_runs.expected(name)

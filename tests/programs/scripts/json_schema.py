@@ -1,5 +1,6 @@
 """Records as JSON."""
 
+import json
 import os
 
 import pulsar
@@ -23,7 +24,7 @@ for _ in range(2):
     message = consumer.receive(timeout_millis=10000)
     reading = message.value()
     print(type(reading).__name__, reading.sensor, reading.celsius, reading.count, reading.valid)
-    print(message.data().decode())
+    print(json.loads(message.data()))
     consumer.acknowledge(message)
 print(Reading.schema())
 print(schema.schema_info().name(), schema.schema_info().schema_type())

@@ -19,5 +19,5 @@ for _ in range(25):
     values.setdefault(message.partition_key(), []).append(int(message.data()))
     consumer.acknowledge(message)
 for key in keys:
-    print(key, sorted(places[key]), values[key])
+    print(key, len(places[key]), values[key])
 client.close()
