@@ -1,8 +1,6 @@
-"""What a function can ask and do while it has a message in hand."""
+"""What a function may ask of its surroundings."""
 
 from __future__ import annotations
-
-from abc import abstractmethod
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,81 +9,78 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """The interface. A test of a function may implement what the function calls."""
+    """Base of the contexts. A method that a subclass leaves out answers None, as in the official
+    client, whose names and arguments these are."""
 
-    @abstractmethod
+    # The message ----------------------------------------------------------------------------------
+
     def get_message_id(self) -> Any:
-        """Id of the message in hand."""
+        """The id of the message that is processed."""
 
-    @abstractmethod
-    def get_message_key(self) -> str:
-        """Partition key of the message in hand, '' without one."""
+    def get_message_key(self) -> Any:
+        """Its key."""
 
-    @abstractmethod
-    def get_message_eventtime(self) -> int:
-        """Event time of the message in hand, 0 without one."""
+    def get_message_eventtime(self) -> Any:
+        """Its event time."""
 
-    @abstractmethod
-    def get_message_properties(self) -> dict[str, str]:
-        """Properties of the message in hand."""
+    def get_message_properties(self) -> Any:
+        """Its properties."""
 
-    @abstractmethod
-    def get_current_message_topic_name(self) -> str:
-        """Full name of the topic of the message in hand."""
+    def get_current_message_topic_name(self) -> Any:
+        """The topic it came from."""
 
-    @abstractmethod
-    def get_function_tenant(self) -> str:
-        """Tenant of the function."""
+    def get_partition_key(self) -> Any:
+        """Its key, too."""
 
-    @abstractmethod
-    def get_function_namespace(self) -> str:
-        """Namespace of the function, without its tenant."""
+    def get_ordering_key(self) -> Any:
+        """Its ordering key."""
 
-    @abstractmethod
-    def get_function_name(self) -> str:
-        """Name of the function."""
+    # The function ---------------------------------------------------------------------------------
 
-    @abstractmethod
-    def get_function_id(self) -> str:
-        """Id of the function."""
+    def get_function_tenant(self) -> Any:
+        """The tenant of the function."""
 
-    @abstractmethod
+    def get_function_namespace(self) -> Any:
+        """Its namespace."""
+
+    def get_function_name(self) -> Any:
+        """Its name."""
+
+    def get_function_id(self) -> Any:
+        """Its id."""
+
     def get_instance_id(self) -> Any:
-        """Which of the function's parallel instances this is, from 0."""
+        """The id of this instance of it."""
 
-    @abstractmethod
-    def get_function_version(self) -> str:
-        """Version of the function."""
+    def get_function_version(self) -> Any:
+        """Its version."""
 
-    @abstractmethod
     def get_logger(self) -> Any:
-        """A logger, whose records go to the log topic where there is one."""
+        """A `logging.Logger` for the function."""
 
-    @abstractmethod
     def get_user_config_value(self, key: str) -> Any:
-        """A value of the user configuration; None: it has none of that key."""
+        """A value of the user's configuration; None where it has none."""
 
-    @abstractmethod
-    def get_user_config_map(self) -> dict[str, Any]:
-        """The whole user configuration."""
+    def get_user_config_map(self) -> Any:
+        """All of the user's configuration."""
 
-    @abstractmethod
     def get_secret(self, secret_name: str) -> Any:
-        """A secret by its name; None: there is none."""
+        """A secret."""
 
-    @abstractmethod
-    def get_partition_key(self) -> str:
-        """Partition key of the message in hand, '' without one."""
+    def get_input_topics(self) -> Any:
+        """The topics it consumes."""
 
-    @abstractmethod
-    def get_ordering_key(self) -> str:
-        """Ordering key of the message in hand, '' without one."""
+    def get_output_topic(self) -> Any:
+        """The topic that what it returns goes to."""
 
-    @abstractmethod
-    def record_metric(self, metric_name: str, metric_value: float) -> None:
-        """Add one observation to a metric of the user."""
+    def get_output_serde_class_name(self) -> Any:
+        """The SerDe of what it returns."""
 
-    @abstractmethod
+    # Effects --------------------------------------------------------------------------------------
+
+    def record_metric(self, metric_name: str, metric_value: float) -> Any:
+        """Count a value of a metric."""
+
     def publish(
         self,
         topic_name: str,
@@ -95,42 +90,25 @@ class Context:
         compression_type: Any = None,
         callback: Callable[..., object] | None = None,
         message_conf: dict[str, Any] | None = None,
-    ) -> None:
-        """Serialize a message and publish it. message_conf: arguments of `send_async`, such as
-        partition_key; properties wins over those in it. callback: called with result and id."""
+    ) -> Any:
+        """Send a message to any topic."""
 
-    @abstractmethod
-    def get_input_topics(self) -> list[str]:
-        """The input topics, as they were given."""
+    def ack(self, msgid: Any, topic: str) -> Any:
+        """Acknowledge a message."""
 
-    @abstractmethod
-    def get_output_topic(self) -> Any:
-        """The output topic, as it was given."""
+    # State ----------------------------------------------------------------------------------------
 
-    @abstractmethod
-    def get_output_serde_class_name(self) -> Any:
-        """Class name of the serializer of outputs."""
+    def incr_counter(self, key: str, amount: int) -> Any:
+        """Add to a counter."""
 
-    @abstractmethod
-    def ack(self, msgid: Any, topic: str) -> None:
-        """Acknowledge a message of an input topic, for functions without auto_ack."""
-
-    @abstractmethod
-    def incr_counter(self, key: str, amount: int) -> None:
-        """Add to a counter of the function's state."""
-
-    @abstractmethod
     def get_counter(self, key: str) -> Any:
-        """A counter of the function's state; None: there is none."""
+        """The value of a counter."""
 
-    @abstractmethod
-    def del_counter(self, key: str) -> None:
-        """Remove a counter of the function's state."""
+    def del_counter(self, key: str) -> Any:
+        """Delete a counter."""
 
-    @abstractmethod
-    def put_state(self, key: str, value: Any) -> None:
-        """Set a value of the function's state."""
+    def put_state(self, key: str, value: Any) -> Any:
+        """Keep a value."""
 
-    @abstractmethod
     def get_state(self, key: str) -> Any:
-        """A value of the function's state, as bytes; None: there is none."""
+        """A value that was kept."""

@@ -1,8 +1,6 @@
-"""What a user writes: a function that is called with each message."""
+"""The interface of a function."""
 
 from __future__ import annotations
-
-from abc import abstractmethod
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,8 +10,7 @@ if TYPE_CHECKING:
 
 
 class Function:
-    """Base of the functions of users. One instance is called by one thread at a time."""
+    """Base of the functions that are classes; the user's subclass processes each message."""
 
-    @abstractmethod
     def process(self, input: Any, context: Context) -> Any:
-        """The output of one input; None: there is none."""
+        """Called with each deserialized message. What it returns goes to the output topic."""

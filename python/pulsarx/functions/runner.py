@@ -21,6 +21,7 @@ from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -62,6 +63,8 @@ class FunctionRunner:
         self._error: BaseException | None = None
         self._begun = False
         self._ended = False
+        self._closing = threading.Lock()  # of the steps
+        self._steps: list[Callable[[], object]] = []
         self._stopped = threading.Event()
         self.figures = Figures()
         self.outputs = PendingSends()
@@ -106,16 +109,26 @@ class FunctionRunner:
         self.ask_to_stop()
         for each in self._instances:
             each.join()
-        with self._lock:
-            if self._ended:
-                return
-            self._ended = True
-        steps = [producer.flush for producer in self._producers.values()]
+        with self._closing:
+            if not self._ended:
+                self._ended = True
+                self._steps = self._last_steps()
+            # A step that was interrupted is taken again by the next call.
+            while self._steps:
+                failure = attempt(self._steps[0])
+                self._error = self._error or failure
+                del self._steps[0]
+                if not self._steps and self._error is not None:
+                    raise self._error
+
+    def _last_steps(self) -> list[Callable[[], object]]:
+        producers = list(self._producers.values())
+        steps: list[Callable[[], object]] = [each.flush for each in producers]
         steps += [self.outputs.wait]
         steps += [each.context.settle for each in self._instances]
         steps += [each.close for each in self._instances]
         steps += [each.context.close for each in self._instances]
-        steps += [producer.close for producer in self._producers.values()]
+        steps += [each.close for each in producers]
         steps += [self.flush_state]
         if self._state is not None:
             steps += [self._state.close]
@@ -124,11 +137,7 @@ class FunctionRunner:
             steps += [self._log_handler.close]
         if self._client is not None and self._client is not self._given:
             steps += [self._client.close]
-        for step in steps:
-            failure = attempt(step)
-            self._error = self._error or failure
-        if self._error is not None:
-            raise self._error
+        return steps
 
     def fail(self, error: BaseException) -> None:
         """It cannot go on; `stop` raises the error."""

@@ -1,9 +1,8 @@
-"""How values of functions become payloads and come back."""
+"""Serialization of what functions take and return."""
 
 from __future__ import annotations
 
 import pickle
-from abc import abstractmethod
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,19 +10,18 @@ if TYPE_CHECKING:
 
 
 class SerDe:
-    """Base of serializers."""
+    """Base: turns values into payloads and back."""
 
-    @abstractmethod
-    def serialize(self, input: Any) -> bytes:
+    def serialize(self, input: Any) -> Any:
         """The payload of a value."""
 
-    @abstractmethod
     def deserialize(self, input_bytes: bytes) -> Any:
         """The value of a payload."""
 
 
 class PickleSerDe(SerDe):
-    """Pickles values. A producer of such payloads can run code in the process that reads them."""
+    """Any Python object. A producer on the topic may run code where it is deserialized, as
+    with every pickle."""
 
     def serialize(self, input: Any) -> bytes:
         return pickle.dumps(input)
@@ -33,27 +31,27 @@ class PickleSerDe(SerDe):
 
 
 class IdentitySerDe(SerDe):
-    """Text of numbers and strings, and bytes as they are. A payload is read as the first of int,
-    float, complex and str that it is, else as bytes."""
+    """Bytes as they are, numbers and text as text. What reads as a number comes back as one."""
 
     def __init__(self) -> None:
-        self._types: list[type] = [int, float, complex, str]
+        self._types = [int, float, complex, str]
 
     def serialize(self, input: Any) -> bytes:
         if type(input) in self._types:
             return str(input).encode("utf-8")
         if type(input) is bytes:
             return input
+        # The words of the official client, its spelling too: programs compare them.
         raise TypeError(f"IdentitySerde cannot serialize object of type {type(input)}")
 
     def deserialize(self, input_bytes: bytes) -> Any:
         try:
             text = input_bytes.decode("utf-8")
-        except ValueError:
+        except UnicodeDecodeError:
             return input_bytes
-        for each in self._types:
+        for kind in self._types:
             try:
-                return each(text)
+                return kind(text)
             except ValueError:
                 pass
         return input_bytes

@@ -19,7 +19,7 @@ import pulsarx
 from pulsarx import cli
 from pulsarx.functions import localrun
 
-WORDS = '''
+WORDS = """
 from pulsarx.functions import Function, SerDe
 
 
@@ -38,13 +38,13 @@ class Backwards(SerDe):
 
     def deserialize(self, input_bytes):
         return input_bytes.decode()[::-1]
-'''
-NATIVE = '''
+"""
+NATIVE = """
 def process(input):
     print("met", input, flush=True)
     return f"{input}?"
-'''
-OFFICIAL = '''
+"""
+OFFICIAL = """
 from pulsar import Function, SerDe
 import pulsar
 
@@ -53,7 +53,7 @@ class Count(Function):
     def process(self, input, context):
         print("met", input, flush=True)
         return str(len(input))
-'''
+"""
 
 
 @pytest.fixture
