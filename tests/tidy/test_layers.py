@@ -78,7 +78,12 @@ LAYERS = [
         "server", "server server.*", f"{ALL_PYCORE} ground values broker api wire server", "stdlib"
     ),
     Layer("remote", "remote remote.*", f"{ALL_PYCORE} ground values api wire remote", "stdlib"),
-    Layer("outside", "cli.* console.*", "ground values broker api outside", "stdlib"),
+    Layer(
+        "outside",
+        "__main__ cli cli.* console.*",
+        "ground values broker api outside",
+        "stdlib",
+    ),
     Layer(
         "values",
         VALUES,
@@ -89,7 +94,7 @@ LAYERS = [
         "api",
         "*",
         f"{ALL_PYCORE} ground values broker api",
-        f"stdlib {LIBRARIES} pulsar _pulsar pytest",
+        f"stdlib {LIBRARIES} pulsar _pulsar pytest yaml",
     ),
 ]
 
@@ -119,7 +124,7 @@ def layer_of(module: str) -> Layer:
         if short in {"_core", "_pycore"} and prefix == short:
             return layer  # the package itself, an empty __init__
         if any(fnmatch(short, pattern) for pattern in patterns) and not (
-            short.startswith("_") and not prefix
+            short.startswith(("_core", "_pycore")) and not prefix
         ):
             return layer
     raise AssertionError(f"{module} is in no layer")
