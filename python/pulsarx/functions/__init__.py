@@ -1,0 +1,1 @@
+"""Pulsar Functions: the interfaces that a function is written against."""
