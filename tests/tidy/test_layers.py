@@ -29,7 +29,7 @@ LEAVES = (
 FORMATS = "entry_frame publish_gate message_metadata single_metadata cursor_record ledger_footer"
 GROUND = (
     "errors linked_modules clock randomness topic_name "
-    "options.argument_check options.authentication options.service_url"
+    "options.argument_check options.authentication options.routes options.service_url"
 )
 VALUES = (
     "message message_id options options.* *_options schema schema.* compression encryption "

@@ -7,6 +7,7 @@ import sys
 # Command: the module whose main(arguments) runs it, and what it is for.
 COMMANDS = {
     "functions": ("pulsarx.cli.functions", "run a function of Pulsar Functions in this process"),
+    "run": ("pulsarx.cli.run", "run a program written for pulsar-client, unchanged"),
 }
 
 

@@ -132,6 +132,7 @@ class ClientOptions(Options):
         ("memory_limit_bytes", int, 0, False),
     )
     service_url: ServiceUrl
+    authentication: Authentication | None
     operation_timeout_seconds: int
     message_listener_threads: int
     stats_interval_in_seconds: int

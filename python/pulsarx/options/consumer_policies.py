@@ -191,7 +191,7 @@ class ConsumerKeySharedPolicy:
         native_type(KeySharedMode, key_shared_mode, "key_shared_mode")
         if key_shared_mode == KeySharedMode.Sticky and sticky_ranges is None:
             raise ValueError("KeySharedMode.Sticky needs sticky_ranges")
-        ranges = () if sticky_ranges is None else _check_ranges(sticky_ranges)
+        ranges = () if sticky_ranges is None else check_ranges(sticky_ranges)
         self._policy = KeySharedPolicy(key_shared_mode, bool(allow_out_of_order_delivery), ranges)
 
     @property
@@ -210,7 +210,7 @@ class ConsumerKeySharedPolicy:
         return self._policy
 
 
-def _check_ranges(sticky_ranges: object) -> tuple[tuple[int, int], ...]:
+def check_ranges(sticky_ranges: object) -> tuple[tuple[int, int], ...]:
     """The ranges in the order given. Ranges that run backwards are refused, which the official
     client accepts."""
     if not isinstance(sticky_ranges, (list, tuple)):

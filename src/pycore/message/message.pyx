@@ -55,6 +55,10 @@ cdef class Message:
         """Bytes of the payload, without copying it."""
         return self.payload_size
 
+    def length(self) -> int:
+        """As size; the name that `_pulsar` has."""
+        return self.payload_size
+
     def value(self):
         """The payload decoded by the schema the consumer was made with, once; None for a message
         without a value. What does not decode raises at each call."""
@@ -152,6 +156,11 @@ cdef class Message:
         """Version of the schema it was written with: eight bytes, big-endian, as characters; `""`
         when it was written without one."""
         return schema_version_of(self).decode("latin-1")
+
+    def int_schema_version(self) -> int:
+        """The version as a number; -1 when it was written without one. The name of `_pulsar`."""
+        cdef bytes version = schema_version_of(self)
+        return int.from_bytes(version, "big") if version else -1
 
     def producer_name(self) -> str:
         """Name of the producer that sent it."""

@@ -158,6 +158,14 @@ cdef class MessageId:
             raise TypeError(f"msg_id must be a MessageId, not {type(msg_id).__name__}")
         return msg_id
 
+    def topic_name(self, name):
+        """Refused: an id does not change. `_pulsar` has this to give an id its topic."""
+        from pulsarx import errors
+
+        raise errors.OperationNotSupported(
+            "MessageId.topic_name: an id does not change; MessageId.deserialize takes a topic"
+        )
+
     @classmethod
     def from_text(cls, text):
         """The id in `ledger:entry:partition[:batch index]` or `(ledger,entry,partition,batch)`; of
