@@ -136,8 +136,9 @@ class _Updates:
                 if isawaitable(answer):
                     await answer
             except Exception:
-                log_exception("%s: a listener of a table view raised at key %r", self._topic,
-                              update[0])
+                log_exception(
+                    "%s: a listener of a table view raised at key %r", self._topic, update[0]
+                )
 
 
 def _check_is_callable(callback: object) -> None:

@@ -69,7 +69,7 @@ def _translated(call: Any) -> Any:
 class Producer:
     """Publishes messages to one topic."""
 
-    def __init__(self, producer: aio.Producer, schema: Schema[Any]) -> None:
+    def __init__(self, producer: aio.Producer, schema: Schema[Any] | None) -> None:
         """Not for users: see Client.create_producer."""
         self._producer = producer
         self._schema = schema
@@ -125,7 +125,7 @@ class Producer:
 class Consumer:
     """Receives the messages of one subscription."""
 
-    def __init__(self, consumer: aio.Consumer, schema: Schema[Any]) -> None:
+    def __init__(self, consumer: aio.Consumer, schema: Schema[Any] | None) -> None:
         """Not for users: see Client.subscribe."""
         self._consumer = consumer
         self._schema = schema
@@ -178,7 +178,7 @@ class Consumer:
 class Reader:
     """Reads the messages of one topic in order."""
 
-    def __init__(self, reader: aio.Reader, schema: Schema[Any]) -> None:
+    def __init__(self, reader: aio.Reader, schema: Schema[Any] | None) -> None:
         """Not for users: see Client.create_reader."""
         self._reader = reader
         self._schema = schema
