@@ -86,6 +86,7 @@ class ProducerOptions(Options):
         "message_routing_mode", "lazy_start_partitioned_producers", "properties", "batching_type",
         "encryption_key", "crypto_key_reader", "access_mode", "message_router",
         "hashing_scheme", "interceptors", "schema_info", "memory_limit", "for_letters",
+        "queues_sends",
     )
     CALL = "create_producer"
     ROWS = (
@@ -141,6 +142,7 @@ class ProducerOptions(Options):
     crypto_key_reader: CryptoKeyReader | None
     memory_limit: MemoryLimit | None  # that of the client; no argument
     for_letters: bool  # which wait for no publish rate; no argument
+    queues_sends: bool  # a send that must wait is queued, its caller goes on; no argument
 
     @property
     def is_batching_by_key(self) -> bool:
@@ -160,6 +162,7 @@ class ProducerOptions(Options):
     def _check(self) -> None:
         self.memory_limit = None
         self.for_letters = False
+        self.queues_sends = False
         self.interceptors = check_interceptors(self.interceptors, ProducerInterceptor)
         self._at_least_0("max_pending_messages", "max_pending_messages_across_partitions")
         self._native(0, INT32_MAX, "max_pending_messages", "max_pending_messages_across_partitions",
