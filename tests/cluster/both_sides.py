@@ -115,10 +115,17 @@ def callbacks(client: Any, topic: str) -> Any:
     for number in range(3):
         producer.send_async(b"%d" % number, lambda *answer: told.append(answer))
     producer.flush()
+    last = producer.last_sequence_id()
+    producer.close()
+    late: list[Any] = []
+    answered = threading.Event()
+    producer.send_async(b"late", lambda *answer: (late.append(answer), answered.set()))
+    assert answered.wait(PATIENCE_MS / 1000)
     return [
+        [result.name for result, _ in late],
         [result is Result.Ok for result, _ in told],
         [isinstance(each, MessageId) for _, each in told],
-        producer.last_sequence_id(),
+        last,
     ]
 
 

@@ -133,9 +133,10 @@ class ClusterProducer(TypedProducer[T], Handle):
         )
         try:
             message = self._build(outgoing)
-            self._open_call(
-                self._native.send_async, message, partial(self._told, outgoing, callback)
-            )
+            if callback is None or self.is_forked:
+                self.require_open()  # else the callback is told
+            told = partial(self._told, outgoing, callback)
+            self._call(self._native.send_async, message, told)
         except Exception as error:
             self._acknowledged(outgoing, None, error)
             raise
