@@ -197,6 +197,30 @@ cdef class MessageId:
             raise ValueError(
                 f"not a message id, a number is too large: {errors.shown(text)}") from None
 
+    @classmethod
+    def from_row(cls, row):
+        """The id in a row of received columns, whatever library holds it.
+
+        row: a value of the column message_id (a dict, or an Arrow scalar), or a row that has this
+            column, also as `__message_id__`, or those of its four numbers, as `to_numpy` and
+            `to_pandas` give them. ValueError: it has none.
+        """
+        found = row.as_py() if hasattr(row, "as_py") else row
+        for name in ("message_id", "__message_id__"):
+            if _has_column(found, name):
+                found = found[name]
+                found = found.as_py() if hasattr(found, "as_py") else found
+                break
+        numbers = []
+        for name in ("ledger_id", "entry_id", "partition", "batch_index"):
+            if not _has_column(found, name):
+                raise ValueError(f"no message id, it has no {name}: {found!r:.200}")
+            numbers.append(PyNumber_Index(found[name]))
+        try:
+            return message_id_new(numbers[0], numbers[1], numbers[2], numbers[3], 0)
+        except OverflowError:
+            raise ValueError(f"not a message id, a number is too large: {found!r:.200}") from None
+
     def to_text(self):
         """`ledger:entry:partition`, and `:batch index` where there is one, as Java writes it; of a
         message in chunks those of the first and the last one: `first;last`."""
@@ -309,6 +333,10 @@ def _message_id_restore_chunked(int64_t ledger_id, int64_t entry_id, int32_t par
     """What pickle calls for a message in chunks. Its name and arguments are part of what is
     pickled."""
     return message_id_chunked(ledger_id, entry_id, partition, first_ledger_id, first_entry_id)
+
+
+cdef bint _has_column(object row, str name) except -1:
+    return hasattr(row, "keys") and name in row.keys()
 
 
 cdef object _id_of_chunk(cls, str part, str text):
