@@ -9,7 +9,7 @@ from libc.string cimport memset
 
 from pulsarx import errors
 from pulsarx._core.batch_encode cimport (
-    batch_encode_add,
+    batch_encode_add, batch_encode_add_plain, batch_encode_payload_size,
 )
 from pulsarx._core.single_metadata cimport METADATA_SEQUENCE_ID, SingleMetadata
 from pulsarx._core.status cimport STATUS_OK
@@ -18,7 +18,7 @@ from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.message.message_id cimport message_id_chunked, message_id_new
-from pulsarx._pycore.publish.batcher cimport PRODUCER_HELD, PRODUCER_OPEN, Batcher
+from pulsarx._pycore.publish.batcher cimport HEADER_SIZE_MAX, PRODUCER_HELD, PRODUCER_OPEN, Batcher
 from pulsarx._pycore.publish.completion_queue cimport CompletionQueue
 from pulsarx._pycore.publish.entry_publisher cimport Receipt
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
@@ -292,6 +292,10 @@ cdef class ProducerCore(Batcher):
         cdef list receipts = []
         cdef list ids
         cdef Receipt receipt
+        cdef int64_t ledger_id
+        cdef int64_t entry_id
+        cdef int partition
+        cdef uint32_t message_count
         cdef uint32_t index
         cdef bint in_order
         for name, column in (("keys", keys), ("properties", properties), ("event_timestamps",
@@ -318,11 +322,11 @@ cdef class ProducerCore(Batcher):
                     for index in range(receipt.message_count):
                         ids.append(self.id_of(receipt, 0))
                     continue
-                for index in range(receipt.message_count):
-                    ids.append(message_id_new(<int64_t>receipt.ledger_id,
-                                              <int64_t>receipt.entry_id,
-                                              self.publisher.partition, <int>index,
-                                              <int>receipt.message_count))
+                ledger_id, entry_id = <int64_t>receipt.ledger_id, <int64_t>receipt.entry_id
+                partition, message_count = self.publisher.partition, receipt.message_count
+                for index in range(message_count):
+                    ids.append(message_id_new(ledger_id, entry_id, partition, <int>index,
+                                              <int>message_count))
         else:
             for receipt, index in receipts:
                 if receipt.message_count or receipt.is_duplicate:
@@ -393,6 +397,18 @@ cdef class ProducerCore(Batcher):
         batch.publish_ms = self.clock.now()
         while at < count and batch.batch.message_count < self.batch_messages_max:
             content = <object>PyList_GET_ITEM(contents, at)
+            if plain and not sequenced and type(content) is bytes:
+                # Nearly all messages: what follows, for one that surely fits behind others.
+                size = PyBytes_GET_SIZE(content)
+                if (size <= self.message_size_max
+                        and batch_encode_payload_size(&batch.batch) + HEADER_SIZE_MAX
+                        + <size_t>size <= self.batch_bytes_max
+                        and batch_encode_add_plain(
+                            &batch.batch, <const uint8_t*>PyBytes_AS_STRING(content),
+                            <uint32_t>size, self.next_sequence_id)):
+                    self.next_sequence_id += 1
+                    at += 1
+                    continue
             if not (plain and type(content) is bytes):
                 memset(&metadata, 0, sizeof(metadata))
                 metadata.flags = METADATA_SEQUENCE_ID
