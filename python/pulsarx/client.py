@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from _weakref import ref
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
@@ -58,13 +59,13 @@ if TYPE_CHECKING:
         ServiceInfoProvider,
     )
     from pulsarx.producer import Producer
-    from pulsarx.producing.partitioned_producer import PartitionedProducer
     from pulsarx.producing.producer_creation import ProducerCreation, Steps
     from pulsarx.reader import Reader
     from pulsarx.schema.schema import Schema
     from pulsarx.table_view import TableView
 
-    Member = Producer | PartitionedProducer | ProducerCreation | Consumer | Reader | TableView
+    Member = Producer | ProducerCreation | Consumer | Reader | TableView
+    K = TypeVar("K", bound="Consumer | Reader")
     T = TypeVar("T", default=bytes)  # what values are when no schema is given
 
 _BYTES = BytesSchema()
@@ -183,14 +184,14 @@ class Client:
         self._pool = ListenerPool(options.message_listener_threads)
         self._memory_limit_bytes = options.memory_limit_bytes
         self._memory: MemoryLimit | None = None  # made with the first producer
-        self._members = WeakList()  # what it made
-        self._lock = threading.Lock()  # of what follows
+        self._kept: dict[int, Consumer | Reader] = {}  # id: it lives as long as the client
         self._consumer_count = 0
         self._closing = Closing()
         authenticated = options.authentication
         if discovery is not None:
             authenticated = discovery.current.authentication
         self._refusal = None if authenticated is None else authenticated.problem
+        self._owner = ClientOwner(self, self._closing)
         control_plane.perform(self._open, (options,), self._give_back)
         if discovery is not None:
             try:
@@ -233,13 +234,13 @@ class Client:
                 )
         self._state = self._broker.state
         leave = Leave(self._key, self._broker, self._pool)
-        self._forgotten = WhenForgotten(self._broker.post, leave)
+        self._owner.opened(self._broker, WhenForgotten(self._broker.post, leave))
         if isinstance(clock, ManualClock):
             clock.settles(self._pool)
 
     def _give_back(self, _: None) -> None:
         """Its caller was interrupted and has no client."""
-        self._closing.finish(self._take_leave, ClientOwner(self))
+        self._closing.finish(self._take_leave, self._owner)
 
     def create_producer(
         self,
@@ -267,7 +268,7 @@ class Client:
         message_router: Any = None,
         hashing_scheme: HashingScheme = HashingScheme.JavaStringHash,
         interceptors: list[ProducerInterceptor] | None = None,
-    ) -> Producer[T] | PartitionedProducer[T]:
+    ) -> Producer[T]:
         """Make a producer on a topic, which is created when it does not exist.
 
         Arguments and defaults are the official client's. It has not hashing_scheme: how a key
@@ -312,41 +313,26 @@ class Client:
         made: Any = control_plane.perform(self._create_producer, (options,), give_back)
         while isinstance(made, tuple):
             made = self._wait_for_turn(*made)
-        producer: Producer | PartitionedProducer = made
+        producer: Producer[T] = made
         return producer
 
     def _create_producer(self, options: ProducerOptions) -> Any:
         """The producer, or (its creation,) where it waits for its turn."""
         self._limit_memory(options)
-        return self._make(producer_steps(self._owned(), options))
+        return self._owner.make(producer_steps(self._owned(), options))
 
     def _limit_memory(self, options: ProducerOptions) -> None:
         if self._memory_limit_bytes:
             from pulsarx._pycore.publish.memory_limit import MemoryLimit
 
-            with self._lock:
+            with self._owner.lock:
                 self._memory = self._memory or MemoryLimit(self._memory_limit_bytes)
             options.memory_limit = self._memory
-
-    def _make(self, steps: Steps) -> Any:
-        """As _create_producer, by these steps."""
-        from pulsarx.producing.producer_creation import ProducerCreation
-
-        return self._advance(ProducerCreation(steps, self._owned().post))
-
-    def _advance(self, creation: ProducerCreation) -> Any:
-        producer = creation.advance()
-        if producer is None:
-            if creation.owner is None:
-                self._adopt(creation)
-            return (creation,)
-        self._adopt(producer)
-        return producer
 
     def _wait_for_turn(self, creation: ProducerCreation) -> Any:
         """As _create_producer, when there is a next step to take."""
         creation.wait()
-        return control_plane.perform(self._advance, (creation,), give_back)
+        return control_plane.perform(self._owner.advance, (creation,), give_back)
 
     def subscribe(
         self,
@@ -445,10 +431,8 @@ class Client:
         name = options.consumer_name or (
             f"{self._consumer_count:x}-{broker.runtime.randomness.token(5)}"
         )
-        consumer = subscribe(ClientOwner(self), broker, options, name, self._pool)
-        self._adopt(consumer)
-        consumer.start_listener()
-        return consumer
+        consumer = subscribe(self._owner, broker, options, name, self._pool)
+        return self._keep(consumer)
 
     def create_reader(
         self,
@@ -535,9 +519,7 @@ class Client:
             except BaseException:
                 give_back(reader)
                 raise
-        self._adopt(reader)
-        reader.start_listener()
-        return reader
+        return self._keep(reader)
 
     def _read_partitions(
         self, topic: PartitionedTopic | ReadOnlyPartitions, options: ReaderOptions
@@ -595,7 +577,7 @@ class Client:
             except BaseException:
                 give_back(view)
                 raise
-            self._adopt(view)
+            self._owner.adopt(view)
             return view
 
     def get_service_info(self) -> ServiceInfo:
@@ -636,16 +618,14 @@ class Client:
         assert self._broker is not None
         return Admin(ClientChannel(self._require_open, self._broker, self.read_only))
 
-    def _adopt(self, member: Member) -> None:
-        """Close it with the client, and keep the client as long as it is used."""
-        member.owner = ClientOwner(self)
-        with self._lock:
-            closing = self._closing.begun
-            if not closing:
-                self._members.add(member)
-        if closing:  # by another thread, which may not have seen this member
-            give_back(member)
-            raise errors.AlreadyClosed("client")
+    def _keep(self, member: K) -> K:
+        """The last steps of making a consumer or reader, which lives as long as the client."""
+        self._owner.adopt(member)
+        member.start_listener()
+        self._kept[id(member)] = member
+        if self._closing.begun:
+            self._kept.clear()  # another thread closes the client, and has closed this or will
+        return member
 
     def _require_open(self) -> None:
         """AlreadyClosed, or ForkedError in a forked child, unless it is open."""
@@ -663,10 +643,6 @@ class Client:
         if self.read_only:
             raise errors.OperationNotSupported(f"{action}: the client was opened read_only")
 
-    def _runs_callbacks_here(self) -> bool:
-        """See MemberOwner."""
-        return self._broker is not None and self._broker.runs_callbacks_here()
-
     def _owned(self) -> Broker:
         return self._broker  # type: ignore[return-value]
 
@@ -680,7 +656,7 @@ class Client:
         """
         if self._closing.told or self._state.is_forked:
             self._require_open()  # says why not
-        self._closing.close(self._take_leave, ClientOwner(self))
+        self._closing.close(self._take_leave, self._owner)
         self._end_discovery()
 
     def shutdown(self) -> None:
@@ -688,7 +664,7 @@ class Client:
         if self._state.is_forked:
             self._require_open()
         if not self._closing.told:
-            self._closing.close(self._take_leave, ClientOwner(self))
+            self._closing.close(self._take_leave, self._owner)
             self._closing.told = False
             self._end_discovery()
 
@@ -698,16 +674,19 @@ class Client:
 
     def _take_leave(self) -> None:
         """The steps of closing. A call of the control plane."""
-        with self._lock:
-            members: list[Member] = self._members.members()
-        failure: Exception | None = None
-        for member in members:
-            failure = attempt(member.close_with_client) or failure
+        failure = self._close_members()
         if self._broker is not None:
-            self._forgotten.cancel()
+            self._owner.forgotten.cancel()
             failure = attempt(Leave(self._key, self._broker, self._pool)) or failure
         if failure is not None:
             raise failure
+
+    def _close_members(self) -> Exception | None:
+        failure: Exception | None = None
+        for member in self._owner.members():
+            failure = attempt(member.close_with_client) or failure
+        self._kept.clear()
+        return failure
 
     def __enter__(self) -> Client:
         return self
@@ -744,27 +723,82 @@ class Leave:
 
 
 class ClientOwner:
-    """A MemberOwner: keeps the client as long as what it made is used."""
+    """A MemberOwner: the part of a client that what it made refers to. It keeps the broker open,
+    and refers to the client weakly, which keeps consumers and readers: so there is no circle."""
 
-    __slots__ = ("_client",)
+    __slots__ = ("_broker", "_client", "_closing", "_members", "forgotten", "lock")
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    forgotten: WhenForgotten
+
+    def __init__(self, client: Client, closing: Closing) -> None:
+        self._client = ref(client)
+        self._closing = closing
+        self._broker: Broker | ReadOnlyBroker | None = None
+        self._members = WeakList()  # what the client made
+        self.lock = threading.Lock()  # of the members
+
+    def opened(self, broker: Broker | ReadOnlyBroker, forgotten: WhenForgotten) -> None:
+        """forgotten: gives back what the client has when nobody uses it any more."""
+        self._broker = broker
+        self.forgotten = forgotten
 
     @property
     def is_closing(self) -> bool:
-        return self._client._closing.begun
+        return self._closing.begun
 
     def runs_callbacks_here(self) -> bool:
-        return self._client._runs_callbacks_here()
+        return self._broker is not None and self._broker.runs_callbacks_here()
+
+    def make(self, steps: Steps) -> Any:
+        """The producer that the steps make, or (its creation,) where it waits for its turn."""
+        from pulsarx.producing.producer_creation import ProducerCreation
+
+        return self.advance(ProducerCreation(steps, self._owned().post))
+
+    def advance(self, creation: ProducerCreation) -> Any:
+        """As make, when there is a next step to take."""
+        producer = creation.advance()
+        if producer is None:
+            if creation.owner is None:
+                self.adopt(creation)
+            return (creation,)
+        self.adopt(producer)
+        return producer
+
+    def adopt(self, member: Member) -> None:
+        """Close it with the client."""
+        member.owner = self
+        with self.lock:
+            closing = self._closing.begun
+            if not closing:
+                self._members.add(member)
+        if closing:  # by another thread, which may not have seen this member
+            give_back(member)
+            raise errors.AlreadyClosed("client")
+
+    def members(self) -> list[Member]:
+        """What is to be closed with the client."""
+        with self.lock:
+            found: list[Member] = self._members.members()
+        return found
+
+    def let_go(self, member: Consumer | Reader) -> None:
+        client = self._client()
+        if client is not None:
+            client._kept.pop(id(member), None)
+
+    def _owned(self) -> Broker:
+        return self._broker  # type: ignore[return-value]
 
     def create_letter_producer(
         self, topic: str, producer_name: str | None, initial_subscription_name: str
-    ) -> Producer | PartitionedProducer:
+    ) -> Producer:
         from pulsarx.letters.letter_topic import make_letter_topic, subscribe_initially
 
-        broker = self._client._owned()
-        self._client._require_open()
+        broker = self._owned()
+        broker.state.require_open()
+        if self._closing.begun:
+            raise errors.AlreadyClosed("client")
         make_letter_topic(broker, topic)
         if initial_subscription_name:
             subscribe_initially(broker, topic, initial_subscription_name)
@@ -775,7 +809,7 @@ class ClientOwner:
         )
         options.for_letters = True
         steps = _bare_producer_steps(broker, options)  # each letter brings the schema it has
-        producer: Producer | PartitionedProducer = self._client._make(steps)
+        producer: Producer = self.make(steps)
         return producer
 
 
@@ -798,8 +832,8 @@ def producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
 def _bare_producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
     from pulsarx.broker.topics.topic_gone import TopicGone
-    from pulsarx.producer import Producer
     from pulsarx.producing.producer_creation import wait_for_turn
+    from pulsarx.producing.topic_producer import TopicProducer
 
     wanted = check_is_for_users(TopicName.of(options.topic))
     if options.chunking_enabled and not wanted.persistent:
@@ -814,14 +848,14 @@ def _bare_producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
         topic = found
         topic.check_may_publish()
 
-        def make(name: str, topic: AnyTopic = topic) -> Producer:
+        def make(name: str, topic: AnyTopic = topic) -> TopicProducer:
             if options.interceptors is None:
-                return Producer(topic, options, name)
+                return TopicProducer(topic, options, name)
             from pulsarx.producing.intercepted_producer import InterceptedProducer
 
             intercepted: Any = InterceptedProducer(topic, options, name)
             intercepted.intercept(options.interceptors)
-            whole: Producer = intercepted
+            whole: TopicProducer = intercepted
             return whole
 
         try:
@@ -856,3 +890,4 @@ def give_back(member: Member | tuple[Member]) -> None:
 def take_back(consumer: Consumer) -> None:
     """As give_back; a subscription that was made with it goes too."""
     attempt(consumer.take_back)
+    consumer.let_go()

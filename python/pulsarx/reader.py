@@ -16,7 +16,7 @@ from pulsarx.schema.schema import T, Typed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, NoReturn
+    from typing import Any, NoReturn, Self
 
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 class Reader(Typed[T]):
     """Reads the messages of one topic in order, or of all partitions of one. Any thread may call.
-    It keeps no ledger from being trimmed, and goes on behind what was trimmed."""
+    It keeps no ledger from being trimmed, and goes on behind what was trimmed. It lives as long as
+    its client, until it is closed."""
 
     owner: MemberOwner | None = None
 
@@ -139,16 +140,21 @@ class Reader(Typed[T]):
         wait for a listener that runs."""
         if self._core.is_forked or (self._closing.told and not client_is_closing(self.owner)):
             self._core.require_open()
-        self._closing.close(self._leave, self.owner)
+        self._closing.close(self._take_leave, self.owner)
 
     def close_with_client(self) -> None:
         """As close, when the client does. A call of the control plane."""
-        self._closing.finish(self._leave, self.owner)
+        self._closing.finish(self._take_leave, self.owner)
+
+    def _take_leave(self) -> None:
+        if self.owner is not None:
+            self.owner.let_go(self)
+        self._leave()
 
     def _leave(self) -> None:
         self._core.shut()
 
-    def __enter__(self) -> Reader:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

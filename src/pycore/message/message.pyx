@@ -213,14 +213,18 @@ cdef bytes beginning_of(Message self):
 
 cdef object message_id_of(Message self):
     cdef ChunkedMessage chunked = self.entry.chunked
+    cdef MessageId made
     if chunked is not None:
-        return message_id_chunked(
+        made = message_id_chunked(
             <int64_t>self.entry.ledger_id, <int64_t>self.entry.entry_id,
             self.entry.context.partition, <int64_t>chunked.chunks[0].ledger_id,
             <int64_t>chunked.chunks[0].entry_id)
-    return message_id_new(<long long>self.entry.ledger_id, <long long>self.entry.entry_id,
-                          self.entry.context.partition, self.batch_index,
-                          self.entry.message_count if self.batch_index >= 0 else 0)
+    else:
+        made = message_id_new(<long long>self.entry.ledger_id, <long long>self.entry.entry_id,
+                              self.entry.context.partition, self.batch_index,
+                              self.entry.message_count if self.batch_index >= 0 else 0)
+    made.c_has_topic = True
+    return made
 
 
 cdef str text(const uint8_t* data, uint32_t size):
