@@ -24,9 +24,8 @@ from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.message.message_id cimport message_id_chunked, message_id_new
 from pulsarx._pycore.publish.batcher cimport PRODUCER_HELD, PRODUCER_OPEN, Batcher
 from pulsarx._pycore.publish.batcher import MustWait
-from pulsarx._pycore.publish.completion_queue cimport CompletionQueue
+from pulsarx._pycore.publish.completion_queue cimport CompletionQueue, SendTold
 from pulsarx._pycore.publish.entry_publisher cimport Receipt
-from pulsarx._pycore.publish.loop_send cimport SendTold
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.outgoing_message cimport (
     outgoing_check_replication, outgoing_content, outgoing_deliver_at, outgoing_describe,
