@@ -651,7 +651,6 @@ cdef class Batcher:
             else:
                 look_ms = self.rate.waits_until()
                 if look_ms and self.queues_sends:
-                    self.rate.limited_times += 1
                     raise MustWait(True, look_ms)
                 if look_ms == 0 or self.never_waits or not self.may_wait():
                     break                    # it is counted all the same

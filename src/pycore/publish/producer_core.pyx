@@ -231,6 +231,11 @@ cdef class ProducerCore(Batcher):
                                         rest[3], rest[4], rest[5], rest[6], rest[7], rest[8])
                 except MustWait as wait:
                     send.held = wait.held
+                    if wait.held and send.expires_ms and self.clock.now() >= send.expires_ms:
+                        error = self.held_too_long()
+                        if error is not None:
+                            self.tell(send.callback, error)
+                            continue
                     self.queued.appendleft(send)
                     self.arm_queued(wait.look_ms, wait.held)
                     if not self.look_again:
@@ -250,6 +255,10 @@ cdef class ProducerCore(Batcher):
         cdef int64_t due_ms = look_ms
         if held and first.expires_ms and (due_ms == 0 or first.expires_ms < due_ms):
             due_ms = first.expires_ms
+        if self.wait_timer is not None and self.wait_timer.due_ms == due_ms:
+            return 0
+        if look_ms and self.rate is not None:
+            self.rate.limited_times += 1
         timer, self.wait_timer = self.wait_timer, None
         if timer is not None:
             (<Timer>timer).cancel()
