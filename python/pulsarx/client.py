@@ -193,13 +193,15 @@ class Client:
         self._refusal = None if authenticated is None else authenticated.problem
         self._owner = ClientOwner(self, self._closing)
         control_plane.perform(self._open, (options,), self._give_back)
-        if discovery is not None:
-            try:
+        try:
+            if self._url.namespaces and not self.read_only:
+                self._make_namespaces(self._url.namespaces)
+            if discovery is not None:
                 discovery.start()
-            except BaseException:
-                self._discovery = None  # it was not started
-                self.shutdown()
-                raise
+        except BaseException:
+            self._discovery = None  # it was not started
+            self.shutdown()
+            raise
 
     def _open(self, options: ClientOptions) -> None:
         """Find or open the broker."""
@@ -237,6 +239,22 @@ class Client:
         self._owner.opened(self._broker, WhenForgotten(self._broker.post, leave))
         if isinstance(clock, ManualClock):
             clock.settles(self._pool)
+
+    def _make_namespaces(self, names: tuple[str, ...]) -> None:
+        """Make those that are not there yet, and their tenants."""
+        admin = self.admin
+        for name in names:
+            tenant = name.partition("/")[0]
+            try:
+                if tenant not in admin.tenants.get_tenants():
+                    admin.tenants.create_tenant(tenant)
+            except errors.NotAllowedError:
+                pass  # another client was first
+            try:
+                if name not in admin.namespaces.get_namespaces(tenant):
+                    admin.namespaces.create_namespace(name)
+            except errors.NotAllowedError:
+                pass
 
     def _give_back(self, _: None) -> None:
         """Its caller was interrupted and has no client."""

@@ -380,3 +380,9 @@ def test_threads_that_make_schemas_of_one_class_at_once_agree() -> None:
     for each in threads:
         each.join()
     assert found == [Fresh(a="x", b=[Inner(y=1)])] * 8
+
+
+def test_record_itself_holds_nothing():
+    """Record(a=1) used to be an empty record, where the official client raises."""
+    with pytest.raises(AttributeError, match="derive a class"):
+        Record(a=1)
