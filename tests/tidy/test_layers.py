@@ -89,7 +89,7 @@ LAYERS = [
         "api",
         "*",
         f"{ALL_PYCORE} ground values broker api",
-        f"stdlib {LIBRARIES} pulsar _pulsar pytest",
+        f"stdlib {LIBRARIES} pandas polars pulsar _pulsar pytest",
     ),
 ]
 
