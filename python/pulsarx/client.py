@@ -747,6 +747,15 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.shutdown()
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: topics and subscriptions."""
+        control_plane.load("pulsarx.tables.notebook")
+        from pulsarx.tables.notebook import facts_html
+
+        closed = self._closing.begun or self._state.is_forked
+        own = facts_html("Client", {"folder": self._url.text, "open": not closed})
+        return own if closed else own + self.admin.topics._repr_html_()
+
     def __repr__(self) -> str:
         return f"Client({self._url.text!r}, closed={self._closing.begun})"
 
