@@ -31,6 +31,7 @@ from pulsarx.topic_name import TopicName, check_is_for_users, check_subscription
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import ModuleType
     from typing import Any
 
@@ -607,6 +608,86 @@ class Client:
 
         return ServiceInfo.of_url(self._url.text)
 
+    def read_table(
+        self,
+        topic: str,
+        columns: Iterable[str] | None = None,
+        *,
+        schema: Any = None,
+        start: Any = None,
+        end: Any = None,
+        last: int | None = None,
+        metadata: Iterable[str] = (),
+        tombstones: str = "raise",
+        crypto_key_reader: Any = None,
+        progress: Any = False,
+    ) -> Any:
+        """The messages that a topic holds now, as a `pyarrow.Table` with a column for each field of
+        their values; of all partitions, one behind the other. Not in the official client.
+
+        The types come from the topic's schemas, all versions of them: JSON and Avro records,
+        strings, bytes and numbers (one column, value). Messages of a topic without a schema are
+        JSON objects, whose fields and types are found in them. columns: names of fields, None: all.
+        schema: instead of the topic's: a schema, a Record class, or a pyarrow.Schema of JSON.
+        start, end: publish times (datetime with a zone, or milliseconds since 1970), from start to
+        before end. last: the last so many of them.
+        metadata: columns besides: message_id, key, publish_time, event_time, properties, which are
+        called `__message_id__` and so on, as in Pulsar SQL. tombstones: what a message without a
+        value is: "raise" a ValueError, a row of nulls ("null"), or left out ("skip").
+        progress: True for a bar on the standard error output, or a callable (done, all).
+
+        Nothing is rounded, cut or left out: ValueError names the message that is not of the schema,
+        or whose number its column cannot hold. OperationNotSupported: a schema without columns.
+        TopicNotFound, CorruptDataError, and ImportError where pyarrow is missing.
+        """
+        self._require_open()
+        control_plane.load("pulsarx.extras")
+        from pulsarx.extras import optional_module
+
+        optional_module("pyarrow", "arrow", "read_table")
+        control_plane.load("pulsarx.tables.reading")
+        from pulsarx.tables import reading
+
+        selection = reading.Selection(start, end, last, tombstones)
+        return reading.read_table(
+            self, topic, columns, schema, selection, metadata, crypto_key_reader, progress
+        )
+
+    def send_rows(
+        self,
+        topic: str,
+        rows: Any,
+        *,
+        columns: Iterable[str] | None = None,
+        schema: Any = None,
+        key: str | None = None,
+        event_time: str | None = None,
+        properties: str | None = None,
+        progress: Any = False,
+    ) -> MessageId | None:
+        """Publish a message for each row, in order; returns the id of the last when all are as
+        durable as after send, None when there is no row. Not in the official client.
+
+        rows: dicts, or records of one class, in anything that is iterable; a data frame of Pandas
+        or Polars, or whatever else has an Arrow table. columns: those that become the value, None:
+        all. schema: a JsonSchema, an AvroSchema or a Record class; None: that of the topic, or of
+        the records; without one rows are JSON objects. key, event_time, properties: names of
+        columns: str; datetime with a zone, or milliseconds since 1970; dicts of str. They stay in
+        the value, too, unless columns leaves them out. progress: see read_table.
+
+        Nothing is rounded, cut or left out: TypeError or ValueError names the row that is not of
+        the schema, or the column that JSON has nothing for. 10,000 rows are encoded, then
+        published; a note of an error says how many were before.
+        """
+        self._require_writable("send rows")
+        control_plane.load("pulsarx.tables.sending")
+        from pulsarx.tables import sending
+
+        return sending.send_rows(
+            self, topic, rows, columns, schema, key, event_time, properties, progress
+        )
+
+
     def get_topic_partitions(self, topic: str) -> list[str]:
         """The names of a topic's partitions; the topic itself when it has none."""
         self._require_authentication()
@@ -711,6 +792,15 @@ class Client:
 
     def __exit__(self, *_: object) -> None:
         self.shutdown()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: topics and subscriptions."""
+        control_plane.load("pulsarx.tables.notebook")
+        from pulsarx.tables.notebook import facts_html
+
+        closed = self._closing.begun or self._state.is_forked
+        own = facts_html("Client", {"folder": self._url.text, "open": not closed})
+        return own if closed else own + self.admin.topics._repr_html_()
 
     def __repr__(self) -> str:
         return f"Client({self._url.text!r}, closed={self._closing.begun})"

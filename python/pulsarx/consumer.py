@@ -440,6 +440,20 @@ class Consumer(Typed[T]):
         if self.is_open:
             self.close()
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        control_plane.load("pulsarx.tables.notebook")
+        from pulsarx.tables.notebook import facts_html
+
+        facts = {
+            "topic": self.topic(),
+            "subscription": self.subscription_name(),
+            "type": self._options.consumer_type.name,
+            "name": self._name,
+            "open": self.is_connected(),
+        }
+        return facts_html("Consumer", facts)
+
     def __repr__(self) -> str:
         return (
             f"Consumer(topic={self.topic()!r}, subscription={self.subscription_name()!r}, "

@@ -161,6 +161,13 @@ class Reader(Typed[T]):
         if self.is_connected():
             self.close()
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        control_plane.load("pulsarx.tables.notebook")
+        from pulsarx.tables.notebook import facts_html
+
+        return facts_html("Reader", {"topic": self.topic(), "open": self.is_connected()})
+
     def __repr__(self) -> str:
         return f"Reader(topic={self.topic()!r}, open={self.is_connected()})"
 

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Body of json_object.pxd."""
 
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from pulsarx._core.status cimport STATUS_CORRUPT, STATUS_OK, STATUS_TOO_LARGE
@@ -19,6 +19,52 @@ cdef enum:
     CARRIAGE_RETURN = 0x0D
 
 
+cdef extern from *:
+    """
+    _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first byte is the lowest");
+    """
+    int __builtin_ctzll(unsigned long long) nogil
+
+# The highest bit of each byte that is what the name says, the lowest byte first; bytes behind the
+# first one may be marked though they are not.
+cdef enum:
+    WORD = 8
+
+
+cdef inline uint64_t each_byte(uint64_t byte) noexcept nogil:
+    return byte * <uint64_t>0x0101010101010101
+
+
+cdef inline uint64_t equal_bytes(uint64_t word, uint64_t byte) noexcept nogil:
+    cdef uint64_t differing = word ^ each_byte(byte)
+    return (differing - each_byte(1)) & ~differing
+
+
+cdef inline uint64_t control_bytes(uint64_t word) noexcept nogil:
+    return (word - each_byte(SPACE)) & ~word
+
+
+cdef inline uint32_t pass_plain(const uint8_t* data, uint32_t size, uint32_t at,
+                                bint in_string) noexcept nogil:
+    """To the next byte that counts, or the end: in a string quote, backslash or control character,
+    elsewhere quote, bracket or control character."""
+    cdef uint64_t word = 0
+    cdef uint64_t found
+    while at + WORD <= size:
+        memcpy(&word, data + at, WORD)
+        found = equal_bytes(word, QUOTE) | control_bytes(word)
+        if in_string:
+            found |= equal_bytes(word, BACKSLASH)
+        else:
+            word |= each_byte(SPACE)     # makes braces of brackets
+            found |= equal_bytes(word, BRACE) | equal_bytes(word, BRACE_END)
+        found &= each_byte(0x80)
+        if found:
+            return at + <uint32_t>(__builtin_ctzll(found) >> 3)
+        at += WORD
+    return at
+
+
 cdef inline bint is_white(uint8_t byte) noexcept nogil:
     return byte == SPACE or byte == LINE_FEED or byte == CARRIAGE_RETURN or byte == TAB
 
@@ -34,7 +80,10 @@ cdef inline uint32_t pass_white(const uint8_t* data, uint32_t size, uint32_t at,
 cdef inline uint32_t pass_string(const uint8_t* data, uint32_t size, uint32_t at) noexcept nogil:
     """From behind the quote to behind the next one; 0: there is none, or a control character."""
     cdef uint8_t byte
-    while at < size:
+    while True:
+        at = pass_plain(data, size, at, True)
+        if at == size:
+            return 0
         byte = data[at]
         at += 1
         if byte == QUOTE:
@@ -44,7 +93,6 @@ cdef inline uint32_t pass_string(const uint8_t* data, uint32_t size, uint32_t at
             at += 1
         if byte < SPACE:
             return 0
-    return 0
 
 
 cdef int json_object_copy(const uint8_t* data, uint32_t size, uint8_t* copy) noexcept nogil:
@@ -55,7 +103,10 @@ cdef int json_object_copy(const uint8_t* data, uint32_t size, uint8_t* copy) noe
     at = pass_white(data, size, 0, copy)
     if at == size or data[at] != BRACE:
         return STATUS_CORRUPT
-    while at < size:
+    while True:
+        at = pass_plain(data, size, at, False)
+        if at == size:
+            return STATUS_CORRUPT
         byte = data[at]
         at += 1
         if byte == QUOTE:
@@ -74,4 +125,3 @@ cdef int json_object_copy(const uint8_t* data, uint32_t size, uint8_t* copy) noe
             if not is_white(byte):
                 return STATUS_CORRUPT
             copy[at - 1] = SPACE
-    return STATUS_CORRUPT

@@ -16,7 +16,6 @@ from libc.errno cimport ENOMEM
 from libc.stdint cimport int64_t, uint8_t
 
 from pulsarx import errors
-from pulsarx.extras import optional_module
 from pulsarx._pycore.arrow.arrow_block cimport (
     AckRun, ArrowBlock, TextColumn, arrow_block_hold, arrow_block_release,
 )
@@ -223,17 +222,17 @@ cdef class ArrowMessages:
     def to_arrow(self):
         """A `pyarrow.Table` of the columns, which are not copied. ImportError: pyarrow is
         missing."""
-        return optional_module("pyarrow", "arrow", "to_arrow").table(self)
+        return needed("pyarrow", "arrow", "to_arrow").table(self)
 
     def to_pandas(self):
         """A `pandas.DataFrame`; a message id is a dict of its numbers. ImportError: pandas or
         pyarrow is missing."""
-        optional_module("pandas", "pandas", "to_pandas")
-        return optional_module("pyarrow", "pandas", "to_pandas").table(self).to_pandas()
+        needed("pandas", "pandas", "to_pandas")
+        return needed("pyarrow", "pandas", "to_pandas").table(self).to_pandas()
 
     def to_polars(self):
         """A `polars.DataFrame`. ImportError: polars is missing."""
-        return optional_module("polars", "polars", "to_polars").DataFrame(self)
+        return needed("polars", "polars", "to_polars").DataFrame(self)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the first rows."""
@@ -268,6 +267,14 @@ cdef class ArrowMessages:
 
     def __repr__(self) -> str:
         return f"ArrowMessages(topic={self.topic_name!r}, rows={len(self)})"
+
+
+cdef object needed(str name, str extra, str caller):
+    """A module of a package that may be missing."""
+    control_plane.load("pulsarx.extras")
+    from pulsarx.extras import optional_module
+
+    return optional_module(name, extra, caller)
 
 
 cdef list shown_row(const ArrowBlock* block, int64_t row):

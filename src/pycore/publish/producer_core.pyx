@@ -585,6 +585,8 @@ cdef class ProducerCore(Batcher):
                                   None,
                                   None if properties is None else properties[at],
                                   None if event_timestamps is None else event_timestamps[at], None)
+            else:
+                metadata.flags = METADATA_SEQUENCE_ID   # the one before may have had no value
             payload = NULL
             metadata.payload_size = 0
             if content is not None:
