@@ -28,7 +28,6 @@ def test_programs_import_pulsar_and_not_pulsarx() -> None:
 
 
 @pytest.mark.standard
-@pytest.mark.skipif(find_spec("pulsarx.cli.run") is None, reason="there is no alias yet")
 @pytest.mark.parametrize(
     "name",
     [
