@@ -186,11 +186,9 @@ def main(arguments: list[str]) -> int:
             made.error("--classname is needed, or className in --function-config-file")
         if py:
             add_folder(py)
-        # User code imports `pulsar`; a client that it opens itself is on this folder too.
-        install = getattr(pulsarx, "install_as_pulsar", None)
-        if install is not None:
-            install(routes={"pulsar://localhost:6650": root})
         runner = FunctionRunner(root, classname, **options)
+        # User code imports `pulsar`; a client that it opens itself is on this folder too.
+        pulsarx.install_as_pulsar(routes={"pulsar://localhost:6650": root})
     except (ValueError, TypeError, ImportError, OSError, errors.PulsarException) as error:
         made.error(errors.detail_of(error))
     return run_until_told(runner)

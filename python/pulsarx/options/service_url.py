@@ -64,7 +64,8 @@ def parse_service_url(service_url: str | os.PathLike[str]) -> ServiceUrl:
         return ServiceUrl(path, _absolute(path, path), None)
     if not isinstance(service_url, str):
         raise ValueError(
-            f"service_url must be str or os.PathLike, not {type(service_url).__name__}"
+            "Argument service_url is expected to be of type 'str', 'AutoClusterFailover' or "
+            "'ServiceInfoProvider'"
         )
     name, colon, rest = service_url.partition(":")
     scheme = name.lower()

@@ -53,10 +53,21 @@ NO_TOPIC = "Argument 'topic' is expected to be of a type between (str, list, re.
         ),
     ],
 )
-def test_arguments_of_the_client(memory_client: pulsarx.Client, call: Call, text: str) -> None:
+def test_arguments_of_calls(memory_client: pulsarx.Client, call: Call, text: str) -> None:
     with pytest.raises(ValueError) as raised:
         call(memory_client)
     assert str(raised.value) == text
+
+
+def test_arguments_of_a_client_and_of_credentials() -> None:
+    with pytest.raises(ValueError) as raised:
+        pulsarx.Client(7)  # type: ignore[arg-type]
+    kinds = "'str', 'AutoClusterFailover' or 'ServiceInfoProvider'"
+    assert str(raised.value) == f"Argument service_url is expected to be of type {kinds}"
+    with pytest.raises(ValueError) as raised:
+        pulsarx.AuthenticationToken(7)  # type: ignore[arg-type]
+    told = "Argument token is expected to be of type 'str' or a function returning 'str'"
+    assert str(raised.value) == told
 
 
 @pytest.mark.parametrize(
