@@ -687,7 +687,6 @@ class Client:
             self, topic, rows, columns, schema, key, event_time, properties, progress
         )
 
-
     def get_topic_partitions(self, topic: str) -> list[str]:
         """The names of a topic's partitions; the topic itself when it has none."""
         self._require_authentication()

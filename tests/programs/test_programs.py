@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 
 import program_runs
@@ -28,23 +27,8 @@ def test_programs_import_pulsar_and_not_pulsarx() -> None:
 
 
 @pytest.mark.standard
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            name,
-            marks=pytest.mark.xfail(
-                name == "several_topics",
-                reason="an id without its topic is acknowledged until lives of consumers are in",
-                strict=False,
-            ),
-        )
-        for name in program_runs.NAMES
-    ],
-)
+@pytest.mark.parametrize("name", program_runs.NAMES)
 def test_the_program_prints_what_pulsar_made_it_print(name: str, tmp_path: Path) -> None:
-    if name.startswith("asyncio") and find_spec("pulsarx.compat.pulsar.asyncio") is None:
-        pytest.skip("the alias has no pulsar.asyncio yet")
     root = tmp_path / "folder"
     with pulsarx.Client(root) as client:
         for topic, partitions in program_runs.partitioned_topics(name).items():

@@ -37,8 +37,6 @@ class Finder:
         file = _FILES.get(fullname)
         if file is None:
             return None
-        if not os.path.exists(file):
-            raise ModuleNotFoundError(f"{fullname} is not supported yet", name=fullname)
         from importlib.util import spec_from_file_location
 
         folder = [_PACKAGE] if fullname == "pulsar" else None
