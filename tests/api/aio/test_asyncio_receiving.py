@@ -571,7 +571,9 @@ def test_a_burst_wakes_its_loop_once() -> None:
     async def main() -> None:
         loop: Any = asyncio.get_running_loop()
         async with opened("wakes") as client:
-            producer = await client.create_producer("t", max_pending_messages=0)
+            producer = await client.create_producer(
+                "t", max_pending_messages=0, batching_max_publish_delay_ms=600_000
+            )
             consumer = await client.subscribe("t", "s")
             waiting = [asyncio.create_task(consumer.receive()) for _ in range(1000)]
             await turns()
