@@ -5,7 +5,13 @@ tests that do not use it.
 
 fixture         what it is
 pulsar_clock    a ManualClock at a fixed date: time passes when the test says so
-pulsar_client   a Client on an empty broker in memory with that clock; closed after the test
+pulsar_url      the URL of an empty broker in memory with that clock, for code that opens a client
+pulsar_client   a Client on that broker; closed after the test
+
+marker                                      the broker of the test has
+pulsar_options(max_message_size=1000)       these BrokerOptions
+pulsar_partitions(orders=4)                 partitioned topics; also ({"tenant/space/orders": 4})
+pulsar_namespaces("shop/eu", "shop/us")     namespaces, with their tenants
 """
 
 from __future__ import annotations
@@ -18,9 +24,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pulsarx import Client, ManualClock
+    from pulsarx import BrokerOptions, Client, ManualClock
 
 _numbers = count(1)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for each in (
+        "pulsar_options(**options): the broker of the test has these BrokerOptions",
+        "pulsar_partitions(topics, **topics): the broker of the test has these partitioned topics, "
+        "names with their number of partitions",
+        "pulsar_namespaces(*names): the broker of the test has these namespaces",
+    ):
+        config.addinivalue_line("markers", each)
 
 
 @pytest.fixture
@@ -33,14 +49,72 @@ def pulsar_clock() -> ManualClock:
 
 
 @pytest.fixture
-def pulsar_client(pulsar_clock: ManualClock, request: pytest.FixtureRequest) -> Iterator[Client]:
-    """A client whose topics are in memory, empty and this test's own. Its clock is `pulsar_clock`;
-    its randomness is seeded with the test's name, so every run of a test makes the same choices."""
+def pulsar_url(pulsar_clock: ManualClock, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of a broker in memory, empty and this test's own: clients that the code under test
+    opens by it have `pulsar_clock`, the options of the markers, and randomness seeded with the
+    test's name, so every run of a test makes the same choices. It lives until the test ends and
+    the last of them is closed."""
     from pulsarx import Client
     from pulsarx.randomness import Randomness
 
     # Numbered, so that whatever a test before this one left open is another broker.
     url = f"memory:pytest-{next(_numbers)}"
-    client = Client(url, clock=pulsar_clock, randomness=Randomness(request.node.nodeid))
+    client = Client(
+        url,
+        clock=pulsar_clock,
+        randomness=Randomness(request.node.nodeid),
+        broker_options=_options(request.node),
+    )
+    try:
+        _make_namespaces(client, request.node)
+        _make_partitions(client, request.node)
+        yield url
+    finally:
+        client.shutdown()
+
+
+@pytest.fixture
+def pulsar_client(pulsar_url: str) -> Iterator[Client]:
+    """A client of the broker of `pulsar_url`."""
+    from pulsarx import Client
+
+    client = Client(pulsar_url)
     yield client
     client.shutdown()
+
+
+def _options(test: pytest.Item) -> BrokerOptions:
+    """Those of all markers; where two name the same one, that nearer to the test counts."""
+    from pulsarx import BrokerOptions
+
+    options: dict[str, object] = {}
+    for marker in test.iter_markers("pulsar_options"):
+        if marker.args:
+            raise pytest.UsageError("pulsar_options has names only: max_message_size=1000")
+        options = {**marker.kwargs, **options}
+    return BrokerOptions(**options)
+
+
+def _make_namespaces(client: Client, test: pytest.Item) -> None:
+    admin = client.admin
+    for marker in test.iter_markers("pulsar_namespaces"):
+        if marker.kwargs or not all(isinstance(name, str) for name in marker.args):
+            raise pytest.UsageError('pulsar_namespaces has names: "tenant/namespace"')
+        for name in marker.args:
+            tenant = name.partition("/")[0]
+            if tenant not in admin.tenants.get_tenants():
+                admin.tenants.create_tenant(tenant)
+            if name not in admin.namespaces.get_namespaces(tenant):
+                admin.namespaces.create_namespace(name)
+
+
+def _make_partitions(client: Client, test: pytest.Item) -> None:
+    topics: dict[str, int] = {}
+    for marker in test.iter_markers("pulsar_partitions"):
+        given = [*marker.args, marker.kwargs]
+        if not all(isinstance(each, dict) for each in given):
+            raise pytest.UsageError("pulsar_partitions has topics with their partitions: orders=4")
+        for each in given:
+            topics = {**each, **topics}
+    for topic, partition_count in topics.items():
+        client.admin.topics.create_partitioned_topic(topic, partition_count)

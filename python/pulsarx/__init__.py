@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pulsarx.broker_options import BrokerOptions
     from pulsarx.client import Client
     from pulsarx.clock import ManualClock, SystemClock
+    from pulsarx.compat.alias import install_as_pulsar, uninstall_as_pulsar
     from pulsarx.consumer import Consumer
     from pulsarx.enumerations import (
         BatchingType,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     )
     from pulsarx.options.loggers import ConsoleLogger, FileLogger
     from pulsarx.options.redelivery_backoff import MultiplierRedeliveryBackoff
+    from pulsarx.options.service_info import AutoClusterFailover, ServiceInfo, ServiceInfoProvider
     from pulsarx.producer import Producer
     from pulsarx.reader import Reader
     from pulsarx.table_view import TableView
@@ -76,6 +78,7 @@ __all__ = [
     "AuthenticationOauth2",
     "AuthenticationTLS",
     "AuthenticationToken",
+    "AutoClusterFailover",
     "BatchingType",
     "BrokerOptions",
     "Client",
@@ -108,10 +111,14 @@ __all__ = [
     "Reader",
     "RegexSubscriptionMode",
     "Result",
+    "ServiceInfo",
+    "ServiceInfoProvider",
     "SubscriptionMode",
     "SystemClock",
     "TableView",
     "__version__",
+    "install_as_pulsar",
+    "uninstall_as_pulsar",
 ]
 __all__ += errors.__all__
 
@@ -124,6 +131,7 @@ _HOMES = {  # module: the public names that are loaded from it when they are ask
         "ManualClock",
         "SystemClock",
     ),
+    "pulsarx.compat.alias": ("install_as_pulsar", "uninstall_as_pulsar"),
     "pulsarx.consumer": ("Consumer",),
     "pulsarx.enumerations": (
         "BatchingType",
@@ -165,6 +173,11 @@ _HOMES = {  # module: the public names that are loaded from it when they are ask
         "FileLogger",
     ),
     "pulsarx.options.redelivery_backoff": ("MultiplierRedeliveryBackoff",),
+    "pulsarx.options.service_info": (
+        "AutoClusterFailover",
+        "ServiceInfo",
+        "ServiceInfoProvider",
+    ),
     "pulsarx.producer": ("Producer",),
     "pulsarx.reader": ("Reader",),
     "pulsarx.table_view": ("TableView",),

@@ -26,7 +26,6 @@ from pulsarx.enumerations import (
 )
 from pulsarx.listening.listener_pool import ListenerPool
 from pulsarx.options.base import ClientOptions
-from pulsarx.options.not_yet import refuse_call
 from pulsarx.schema.schema import BytesSchema
 from pulsarx.topic_name import TopicName, check_is_for_users, check_subscription_name
 
@@ -52,6 +51,12 @@ if TYPE_CHECKING:
         ProducerOptions,
         ReaderOptions,
         TableViewOptions,
+    )
+    from pulsarx.options.service_info import (
+        AutoClusterFailover,
+        Discovery,
+        ServiceInfo,
+        ServiceInfoProvider,
     )
     from pulsarx.producer import Producer
     from pulsarx.producing.producer_creation import ProducerCreation, Steps
@@ -89,7 +94,7 @@ class Client:
 
     def __init__(
         self,
-        service_url: str | os.PathLike[str],
+        service_url: str | os.PathLike[str] | AutoClusterFailover | ServiceInfoProvider,
         authentication: Any = None,
         operation_timeout_seconds: int = 30,
         io_threads: int = 1,
@@ -118,12 +123,15 @@ class Client:
         """Open a folder; it is made when it does not exist.
 
         service_url: a path, `file:...`, `memory:` (one broker a process, gone with its last client)
-            or `memory:name`.
+            or `memory:name`; a cluster's URL that a route leads from, see install_as_pulsar; or
+            what names one of them.
         durability: `sync` (a send completes when it is on the device), `interval` (flushed every
             flush_interval_ms;
             a power cut may lose that much), `os` (left to the operating system). None loses
-            anything when the process
-            is killed. read_only: beside an owner in another process: readers and statistics only.
+            anything when the process is killed. In memory without effect.
+        read_only: beside an owner in another process: readers and statistics only.
+        clock, randomness, broker_options: clients of one process that have a folder or memory open
+            share them: one that gives none takes over what the others have.
         memory_limit_bytes: of contents that the producers of this client have on their way, 0 for
             no limit. Beyond it a send waits with block_if_queue_full, and else raises
             MemoryBufferIsFull; one message may go over it. send_arrow and send_columns do not
@@ -134,8 +142,18 @@ class Client:
         NewerFormatError,
         InvalidConfiguration (a client of this process has it open with other options), InvalidUrl.
         """
+        self._discovery: Discovery | None = None
+        if not isinstance(service_url, (str, os.PathLike)):
+            from pulsarx.options.service_info import discovery_of
+
+            beside = {
+                "authentication": authentication,
+                "tls_trust_certs_file_path": tls_trust_certs_file_path,
+            }
+            self._discovery = discovery_of(service_url, beside)
+        discovery = self._discovery
         options = ClientOptions(
-            service_url=service_url,
+            service_url=service_url if discovery is None else discovery.current.service_url,
             authentication=authentication,
             operation_timeout_seconds=operation_timeout_seconds,
             io_threads=io_threads,
@@ -170,7 +188,18 @@ class Client:
         self._consumer_count = 0
         self._closing = Closing()
         self._owner = ClientOwner(self, self._closing)
+        authenticated = options.authentication
+        if discovery is not None:
+            authenticated = discovery.current.authentication
+        self._refusal = None if authenticated is None else authenticated.problem
         control_plane.perform(self._open, (options,), self._give_back)
+        if discovery is not None:
+            try:
+                discovery.start()
+            except BaseException:
+                self._discovery = None  # it was not started
+                self.shutdown()
+                raise
 
     def _open(self, options: ClientOptions) -> None:
         """Find or open the broker."""
@@ -178,6 +207,7 @@ class Client:
         from pulsarx.broker.runtime import BrokerSettings
 
         folder, name = self._url.folder, self._url.memory_name
+        clock = options.clock
         self._key = f"memory:{name}" if folder is None else os.path.realpath(folder)
         if not options.read_only:
             settings = BrokerSettings(
@@ -188,10 +218,12 @@ class Client:
                 options.broker_options,
             )
             self._broker = registry.acquire(self._key, folder, settings)
+            clock = self._broker.runtime.clock
         else:
             existing = registry.lend(self._key)
             if existing is not None:
                 self._broker = existing
+                clock = existing.runtime.clock
             elif folder is not None:
                 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 
@@ -203,8 +235,8 @@ class Client:
         self._state = self._broker.state
         leave = Leave(self._key, self._broker, self._pool)
         self._owner.opened(self._broker, WhenForgotten(self._broker.post, leave))
-        if isinstance(options.clock, ManualClock):
-            options.clock.settles(self._pool)
+        if isinstance(clock, ManualClock):
+            clock.settles(self._pool)
 
     def _give_back(self, _: None) -> None:
         """Its caller was interrupted and has no client."""
@@ -438,7 +470,7 @@ class Client:
             start_message_id_inclusive=start_message_id_inclusive,
             crypto_failure_action=crypto_failure_action,
         )
-        self._require_open()
+        self._require_authentication()
         if options.reader_listener is not None and self.read_only:
             raise errors.OperationNotSupported("a reader_listener in a client opened read_only")
         return control_plane.perform(self._create_reader, (options,), give_back)
@@ -548,13 +580,18 @@ class Client:
             self._owner.adopt(view)
             return view
 
-    def get_service_info(self) -> None:
-        """Not supported yet."""
-        raise refuse_call("get_service_info", "service discovery")
+    def get_service_info(self) -> ServiceInfo:
+        """What the client was opened with, as service discovery says it."""
+        self._require_open()
+        if self._discovery is not None:
+            return self._discovery.current
+        from pulsarx.options.service_info import ServiceInfo
+
+        return ServiceInfo.of_url(self._url.text)
 
     def get_topic_partitions(self, topic: str) -> list[str]:
         """The names of a topic's partitions; the topic itself when it has none."""
-        self._require_open()
+        self._require_authentication()
         return control_plane.perform(self._topic_partitions, (TopicName.of(topic),))
 
     def _topic_partitions(self, name: TopicName) -> list[str]:
@@ -596,8 +633,13 @@ class Client:
         if self._closing.begun:
             raise errors.AlreadyClosed("client")
 
-    def _require_writable(self, action: str) -> None:
+    def _require_authentication(self) -> None:
         self._require_open()
+        if self._refusal is not None:
+            raise errors.AuthenticationError(self._refusal)
+
+    def _require_writable(self, action: str) -> None:
+        self._require_authentication()
         if self.read_only:
             raise errors.OperationNotSupported(f"{action}: the client was opened read_only")
 
@@ -615,6 +657,7 @@ class Client:
         if self._closing.told or self._state.is_forked:
             self._require_open()  # says why not
         self._closing.close(self._take_leave, self._owner)
+        self._end_discovery()
 
     def shutdown(self) -> None:
         """As close, without an error when it is closed already; close passes after it, too."""
@@ -623,6 +666,11 @@ class Client:
         if not self._closing.told:
             self._closing.close(self._take_leave, self._owner)
             self._closing.told = False
+            self._end_discovery()
+
+    def _end_discovery(self) -> None:
+        if self._discovery is not None:
+            self._discovery.close()
 
     def _take_leave(self) -> None:
         """The steps of closing. A call of the control plane."""

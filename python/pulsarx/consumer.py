@@ -19,7 +19,7 @@ from pulsarx.schema.schema import T, Typed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
     from typing import Any, NoReturn, Self
 
@@ -185,6 +185,24 @@ class Consumer(Typed[T]):
             self.require_open()
             return []
         return receive_batch(self, *self._batch_bounds)
+
+    def __iter__(self) -> Iterator[Message[T]]:
+        """The messages as receive gives them, for ever: it waits for the next one, and ends when
+        the consumer is closed. Nothing is acknowledged. Not in the official client."""
+        self.require_open()
+        if self._loop is not None:
+            _refuse_beside_listener()
+        return self._messages()
+
+    def _messages(self) -> Iterator[Message[T]]:
+        while True:
+            try:
+                message = self.receive()
+            except errors.ForkedError:
+                raise
+            except errors.AlreadyClosed:
+                return
+            yield message
 
     def take_now(self) -> Message[T] | None:
         """The next message, None when there is none: receive that never waits. Also beside a

@@ -15,6 +15,7 @@ from pulsarx.schema.schema import T, Typed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any, NoReturn, Self
 
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
@@ -85,6 +86,23 @@ class Reader(Typed[T]):
     def read_arrow(self, max_messages: int, timeout_millis: int | None = None) -> Any:
         """As Consumer.receive_arrow."""
         return self._core.receive_arrow(max_messages, timeout_millis)
+
+    def __iter__(self) -> Iterator[Message[T]]:
+        """The messages up to the end of the topic: ends as soon as none is available, as a loop of
+        has_message_available and read_next does. Iterating again goes on with what came since. Not
+        in the official client."""
+        self._core.require_open()
+        if self._options.reader_listener is not None:
+            _refuse_beside_listener()
+        return self._messages()
+
+    def _messages(self) -> Iterator[Message[T]]:
+        while self.has_message_available():
+            try:
+                message = self.read_next(100)
+            except errors.Timeout:  # another thread took it, or the dispatch rate holds it back
+                continue
+            yield message
 
     def has_message_available(self) -> bool:
         """Tell whether read_next returns at once, or waits for the dispatch rate alone."""

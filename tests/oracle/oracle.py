@@ -2,7 +2,11 @@
 
     python tests/oracle/oracle.py [--own-only] [NAME...]
 
-NAME: scenarios that begin so. --own-only: no broker; fails where a scenario ends with an error.
+Then it runs tests/programs on the real Pulsar, with the official client: they must print what is
+stored beside them, which is what they print under PulsarX in `make test`.
+
+NAME: scenarios that begin so; programs are called programs.NAME. --own-only: no broker; fails where
+a scenario ends with an error.
 Every difference stands in differences.md with its reason. An unlisted one fails, and so does a
 listed one that is not there any more. Ends with 0 when all is as listed, and when there is no
 Java or Maven: that is said.
@@ -20,9 +24,14 @@ from pathlib import Path
 from typing import Any
 
 from real_pulsar import VERSION, Missing, RealPulsar
+from world import RealAdmin
 
 HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "programs"))
+import program_runs  # noqa: E402
+
 DIFFERENCES = HERE / "differences.md"
+PROGRAMS = "programs."
 RUN = f"{int(time.time()):x}"
 _ROW = re.compile(r"^\| `([^`]+)` \| (.+) \|$")
 
@@ -68,6 +77,21 @@ def judge(
     return told
 
 
+def programs(broker: RealPulsar, names: list[str]) -> list[str]:
+    """A line for each program that prints something else than what is stored."""
+    told: list[str] = []
+    admin = RealAdmin(broker.url, broker.web_url)
+    for name in program_runs.NAMES:
+        if names and not f"{PROGRAMS}{name}".startswith(tuple(names)):
+            continue
+        for topic, partitions in program_runs.partitioned_topics(name).items():
+            admin.create_partitioned(f"persistent://public/default/{topic}", partitions)
+        printed = program_runs.output_of(name, [], broker.url)
+        if printed != program_runs.expected(name):
+            told.append(f"programs.{name} prints on Pulsar:\n{printed}")
+    return told
+
+
 def failed(found: dict[str, Any]) -> list[str]:
     """Scenarios that an error ended: they say nothing about the packages."""
     return [
@@ -80,18 +104,24 @@ def failed(found: dict[str, Any]) -> list[str]:
 def main(arguments: list[str]) -> int:
     own_only = "--own-only" in arguments
     names = [each for each in arguments if each != "--own-only"]
-    with tempfile.TemporaryDirectory() as folder:
-        own = run("pulsarx", f"{folder}/own", names)
+    only_programs = bool(names) and all(each.startswith(PROGRAMS) for each in names)
+    own: dict[str, Any] = {}
+    if not only_programs:
+        with tempfile.TemporaryDirectory() as folder:
+            own = run("pulsarx", f"{folder}/own", names)
     if own_only:
         told = failed(own)
     else:
         try:
             with RealPulsar() as broker:
-                real = run("pulsar", f"{broker.url},{broker.web_url}", names)
+                told = programs(broker, names)
+                real: dict[str, Any] = {}
+                if not only_programs:
+                    real = run("pulsar", f"{broker.url},{broker.web_url}", names)
         except Missing as error:
             print(f"skipped: {error}")
             return 0
-        told = [f"on Pulsar: {each}" for each in failed(real)]
+        told += [f"on Pulsar: {each}" for each in failed(real)]
         told += judge(real, own, differences(), all_ran=not names)
     print("\n".join(told))
     what = "on PulsarX alone" if own_only else f"against Apache Pulsar {VERSION}"

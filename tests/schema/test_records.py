@@ -321,7 +321,7 @@ def test_arrays_of_items_without_bytes_are_not_read(items: Any) -> None:
 def test_values_of_another_class_are_refused() -> None:
     for schema in (JsonSchema(Plain), AvroSchema(Plain)):
         for wrong in (Inner(), {"a": "x"}, None, "x"):
-            with pytest.raises(TypeError, match="takes Plain, not"):
+            with pytest.raises(TypeError, match=r"expected type is .*Plain"):
                 schema.encode(wrong)
 
 

@@ -697,6 +697,23 @@ def test_a_producer_above_the_publish_rate_gets_its_receipts_later_and_in_order(
         assert [each[1]["sequence_id"] for each in peer.told] == [4]
 
 
+def test_a_higher_publish_rate_holds_for_what_waits() -> None:
+    with clocked() as (peer, client, clock):
+        peer.produce()
+        client.admin.topics.set_publish_rate("t", bytes=1)  # an entry is paid for minutes
+        for number in range(2):
+            peer.send(entry_of(0), number)
+        client.admin.topics.set_publish_rate("t", bytes=10)
+        peer.session.deliver()
+        assert not peer.told
+        peer.woken.clear()
+        clock.advance(20)
+        assert peer.woken.is_set()
+        peer.session.deliver()
+        peer.server.completions.wait()
+        assert names(peer.told) == ["SEND_RECEIPT"]
+
+
 def test_closing_a_producer_publishes_what_waited_for_the_rate() -> None:
     with clocked() as (peer, client, _):
         peer.produce()

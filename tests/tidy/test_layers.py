@@ -28,8 +28,8 @@ LEAVES = (
 )
 FORMATS = "entry_frame publish_gate message_metadata single_metadata cursor_record ledger_footer"
 GROUND = (
-    "errors linked_modules clock randomness topic_name "
-    "options.argument_check options.authentication options.service_url"
+    "errors linked_modules clock randomness topic_name extras "
+    "options.argument_check options.authentication options.routes options.service_url"
 )
 VALUES = (
     "message message_id options options.* *_options schema schema.* compression encryption "
@@ -78,7 +78,12 @@ LAYERS = [
         "server", "server server.*", f"{ALL_PYCORE} ground values broker api wire server", "stdlib"
     ),
     Layer("remote", "remote remote.*", f"{ALL_PYCORE} ground values api wire remote", "stdlib"),
-    Layer("outside", "cli.* console.*", "ground values broker api outside", "stdlib"),
+    Layer(
+        "outside",
+        "__main__ cli cli.* console.*",
+        "ground values broker api outside",
+        "stdlib",
+    ),
     Layer(
         "values",
         VALUES,
@@ -89,7 +94,7 @@ LAYERS = [
         "api",
         "*",
         f"{ALL_PYCORE} ground values broker api",
-        f"stdlib {LIBRARIES} pulsar _pulsar pytest",
+        f"stdlib {LIBRARIES} pulsar _pulsar pytest yaml",
     ),
 ]
 
@@ -102,6 +107,8 @@ PERMITTED = [
     ("_pycore.*", "errors"),
     ("_core", "linked_modules"),  # where the packages find their modules
     ("_pycore*", "linked_modules"),
+    ("extras", "_pycore.ground.control_plane"),  # when a package is asked for
+    ("_pycore.arrow.arrow_export", "extras"),
     ("clock", "_pycore.ground.*"),  # its timers and its waiting are native; they import no Python
     ("_pycore.message.encryption_context", "enumerations"),  # once a message, when asked
     (
@@ -119,7 +126,7 @@ def layer_of(module: str) -> Layer:
         if short in {"_core", "_pycore"} and prefix == short:
             return layer  # the package itself, an empty __init__
         if any(fnmatch(short, pattern) for pattern in patterns) and not (
-            short.startswith("_") and not prefix
+            short.startswith(("_core", "_pycore")) and not prefix
         ):
             return layer
     raise AssertionError(f"{module} is in no layer")

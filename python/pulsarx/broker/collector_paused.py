@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 
 
 class CollectorPaused:
@@ -13,8 +14,24 @@ class CollectorPaused:
 
     def __enter__(self) -> None:
         self._was_on = gc.isenabled()
+        if self._was_on:
+            _paused.add(self)
         gc.disable()
 
     def __exit__(self, *_: object) -> None:
         if self._was_on:
+            _paused.discard(self)
             gc.enable()
+
+
+_paused: set[CollectorPaused] = set()  # those that turn it on again
+
+
+def _forked() -> None:
+    """In a child, where the threads in such blocks are not."""
+    if _paused:
+        _paused.clear()
+        gc.enable()
+
+
+os.register_at_fork(after_in_child=_forked)

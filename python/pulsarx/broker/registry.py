@@ -29,7 +29,8 @@ _lock = threading.RLock()
 
 def acquire(key: str, location: str | None, settings: BrokerSettings) -> Broker:
     """The broker of a folder (key: its real path) or of a memory name; opened by the first client.
-    A call of the control plane."""
+    Those that follow have its settings, and agree where they ask for one. A call of the control
+    plane."""
     closing = _registry.get(key)
     if closing is not None:
         closing.runtime.background.wait()  # for what was forgotten and is being closed there
@@ -37,7 +38,7 @@ def acquire(key: str, location: str | None, settings: BrokerSettings) -> Broker:
         found = _registry.get(key)
         if found is None:
             found = _registry[key] = _opened(location, settings)
-        elif conflicts := settings.differences(found.settings):
+        elif conflicts := settings.differences(found.settings, in_memory=location is None):
             values = ", ".join(
                 f"{name}={errors.shown(used)}, not {errors.shown(asked)}"
                 for name, (asked, used) in conflicts.items()

@@ -12,7 +12,9 @@ from pulsarx._pycore.ground.open_state import OpenState
 from pulsarx._pycore.ledger.published_ends import PublishedEnds
 from pulsarx.broker.catalogue.catalogue import Catalogue
 from pulsarx.broker.policies.policy_store import PolicyStore
+from pulsarx.broker_options import BrokerOptions
 from pulsarx.clock import ManualClock, system_clock
+from pulsarx.randomness import Randomness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,41 +31,45 @@ if TYPE_CHECKING:
     from pulsarx.broker.folder.file_operations import FileOperations
     from pulsarx.broker.folder.memory_directory import MemoryDirectory
     from pulsarx.broker.schemas.registry import SchemaRegistry
-    from pulsarx.broker_options import BrokerOptions
     from pulsarx.clock import Clock
-    from pulsarx.randomness import Randomness
 
 DURABILITIES = {"sync": 1, "interval": 2, "os": 3}  # Durability of entry_publisher
+DURABLE = ("durability", "flush_interval_ms")  # settings
 
 
 class BrokerSettings:
-    """What all clients of one folder must agree on. A value."""
+    """What the clients of one folder must agree on, if they ask for it. A value."""
 
-    __slots__ = ("clock", "durability", "flush_interval_ms", "options", "randomness")
+    __slots__ = ("clock", "durability", "flush_interval_ms", "options", "randomness", "_asked")
 
     def __init__(
         self,
-        clock: Clock,
-        randomness: Randomness,
-        durability: str,
-        flush_interval_ms: int,
-        options: BrokerOptions,
+        clock: Clock | None = None,
+        randomness: Randomness | None = None,
+        durability: str | None = None,
+        flush_interval_ms: int | None = None,
+        options: BrokerOptions | None = None,
     ) -> None:
-        self.clock = clock
-        self.randomness = randomness
-        self.durability = durability
-        self.flush_interval_ms = flush_interval_ms
-        self.options = options
+        """None: the default, or what the broker has when it is open already."""
+        self.clock = clock or system_clock()
+        self.durability = durability or "sync"
+        self.flush_interval_ms = flush_interval_ms or 100
+        self.options = options or BrokerOptions()
+        self.randomness = randomness or Randomness()
+        given = (clock, durability, flush_interval_ms, options, randomness)
+        self._asked = [name for name, value in zip(self.__slots__, given) if value is not None]
 
-    def differences(self, other: BrokerSettings) -> dict[str, tuple[Any, Any]]:
-        """name: (mine, the other's), of what they do not agree on; broker options by their own
-        names."""
+    def differences(self, stand: BrokerSettings, in_memory: bool) -> dict[str, tuple[Any, Any]]:
+        """name: (asked for, what stands), of what is otherwise in these; broker options by their
+        own names. Nobody can tell how durable memory is."""
+        asked = [name for name in self._asked if not (in_memory and name in DURABLE)]
         found = {
-            name: (getattr(self, name), getattr(other, name))
-            for name in self.__slots__
-            if name != "options" and getattr(self, name) != getattr(other, name)
+            name: (getattr(self, name), getattr(stand, name))
+            for name in asked
+            if name != "options" and getattr(self, name) != getattr(stand, name)
         }
-        found.update(self.options.differences(other.options))
+        if "options" in asked:
+            found.update(self.options.differences(stand.options))
         return found
 
 
@@ -114,6 +120,9 @@ class BrokerRuntime:
         self._lock = threading.Lock()
         self._producer_count = 0
         self.attach_lock = threading.Lock()  # one attach at a time
+        # Behind the locks of topics: subscriptions are made on topics that have no ledger yet, or
+        # it is said of a topic that it gets its first one.
+        self.first_ledgers = threading.RLock()
         # Whether the folder has one for the sequences of producers; None: nobody has looked yet.
         self.keeps_sequences: bool | None = None
 

@@ -1,22 +1,52 @@
 """The authentication classes of the official client. No process boundary is crossed, so they check
-and keep their arguments and have no effect.
+and keep their arguments. What is plainly no authentication makes the calls of a client raise
+AuthenticationError, as there; nothing else has an effect, and no file that is named is read.
 """
 
 from __future__ import annotations
 
+from pulsarx.errors import OperationNotSupported
 from pulsarx.options.argument_check import check_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import NoReturn
+
+_JAVA = "org.apache.pulsar.client.impl.auth."
+# The plugins that the official client has within itself.
+PLUGINS = {
+    "tls": "tls",
+    f"{_JAVA}AuthenticationTls": "tls",
+    "token": "token",
+    f"{_JAVA}AuthenticationToken": "token",
+    "basic": "basic",
+    f"{_JAVA}AuthenticationBasic": "basic",
+    "athenz": "athenz",
+    f"{_JAVA}AuthenticationAthenz": "athenz",
+    "oauth2token": "oauth2",
+    f"{_JAVA}oauth2.AuthenticationOAuth2": "oauth2",
+}
+ATHENZ_NEEDS = ("tenantDomain", "tenantService", "providerDomain", "privateKey", "ztsUrl")
 
 
 class Authentication:
     """Named library and parameters. Base of the others."""
 
+    problem: str | None = None
+    """Why no broker would take it; None: nothing is wrong with it. Names no secret."""
+
     def __init__(self, dynamicLibPath: str, authParamsString: str) -> None:
+        """dynamicLibPath: one of PLUGINS, or the file of a library, which is not loaded."""
         check_type(str, dynamicLibPath, "dynamicLibPath")
         check_type(str, authParamsString, "authParamsString")
+        plugin = PLUGINS.get(dynamicLibPath)
+        if plugin == "basic":
+            AuthenticationBasic(auth_params_string=authParamsString)
+        elif plugin in ("athenz", "oauth2"):
+            self.problem = _problem_of(plugin, authParamsString)
+        elif plugin is None and not _is_file(dynamicLibPath):
+            self.problem = f"there is no authentication plugin {dynamicLibPath!r:.200}"
         self._keep("custom", library=dynamicLibPath, parameters=authParamsString)
 
     def _keep(self, method: str, **parameters: object) -> None:
@@ -53,6 +83,7 @@ class AuthenticationAthenz(Authentication):
 
     def __init__(self, auth_params_string: str) -> None:
         check_type(str, auth_params_string, "auth_params_string")
+        self.problem = _problem_of("athenz", auth_params_string)
         self._keep("athenz", parameters=auth_params_string)
 
 
@@ -61,6 +92,7 @@ class AuthenticationOauth2(Authentication):
 
     def __init__(self, auth_params_string: str) -> None:
         check_type(str, auth_params_string, "auth_params_string")
+        self.problem = _problem_of("oauth2", auth_params_string)
         self._keep("oauth2", parameters=auth_params_string)
 
 
@@ -96,7 +128,50 @@ class AuthenticationBasic(Authentication):
         return given["username"], given["password"], given.get("method", "basic")
 
 
-class CryptoKeyReader:
+def _is_file(path: str) -> bool:
+    import os
+
+    return "\0" not in path and os.path.isfile(path)
+
+
+def _problem_of(method: str, parameters: str) -> str | None:
+    """What is missing in the JSON text of a method's parameters."""
+    import json
+
+    try:
+        given = json.loads(parameters)
+    except ValueError:
+        return f"the parameters of {method} are not JSON"
+    if not isinstance(given, dict):
+        return f"the parameters of {method} are no JSON object"
+    if method == "athenz":
+        missing = [name for name in ATHENZ_NEEDS if not given.get(name)]
+    else:
+        missing = [] if given.get("issuer_url") else ["issuer_url"]
+        if not given.get("private_key") and not (
+            given.get("client_id") and given.get("client_secret")
+        ):
+            missing.append("private_key, or client_id and client_secret")
+    return f"the parameters of {method} lack {', '.join(missing)}" if missing else None
+
+
+class AbstractCryptoKeyReader:
+    """Base of the key readers. As in the official client nobody else can derive one."""
+
+    def getPublicKey(self, name: str, metadata: dict[str, str], info: object) -> NoReturn:
+        raise self._refused("getPublicKey")
+
+    def getPrivateKey(self, name: str, metadata: dict[str, str], info: object) -> NoReturn:
+        raise self._refused("getPrivateKey")
+
+    def _refused(self, name: str) -> OperationNotSupported:
+        return OperationNotSupported(
+            f"{name} fills a C++ object, of which there is none; the paths of the keys are in "
+            "public_key_path and private_key_path"
+        )
+
+
+class CryptoKeyReader(AbstractCryptoKeyReader):
     """Paths of a public and a private RSA key (PEM), for encrypting payloads from end to end. They
     are read when they are needed: the public one to encrypt, the private one to decrypt."""
 

@@ -8,7 +8,7 @@ no effect.
 from __future__ import annotations
 
 from pulsarx.broker_options import BrokerOptions
-from pulsarx.clock import Clock, system_clock
+from pulsarx.clock import Clock
 from pulsarx.errors import shown
 from pulsarx.options.argument_check import (
     INT32_MAX,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     Row = tuple[str, type, Any, bool]
 
-SYSTEM_RANDOMNESS = Randomness()  # one, so that clients that were given none agree
 DURABILITIES = ("sync", "interval", "os")
 
 
@@ -133,15 +132,16 @@ class ClientOptions(Options):
         ("memory_limit_bytes", int, 0, False),
     )
     service_url: ServiceUrl
+    authentication: Authentication | None
     operation_timeout_seconds: int
     message_listener_threads: int
     stats_interval_in_seconds: int
     logger: Logger | ConsoleLogger | FileLogger | None
-    clock: Clock
-    randomness: Randomness
+    clock: Clock | None
+    randomness: Randomness | None
     durability: str
     flush_interval_ms: int
-    broker_options: BrokerOptions
+    broker_options: BrokerOptions | None
     read_only: bool
     memory_limit_bytes: int
 
@@ -162,9 +162,6 @@ class ClientOptions(Options):
         if not 1 <= self.flush_interval_ms <= INT32_MAX:
             raise ValueError(f"flush_interval_ms must be 1 or more, not "
                              f"{shown(self.flush_interval_ms)}")
-        self.clock = self.clock or system_clock()
-        self.randomness = self.randomness or SYSTEM_RANDOMNESS
-        self.broker_options = self.broker_options or BrokerOptions()
         # Last: a wrong argument is named before a folder is.
         self.service_url = parse_service_url(self.service_url)  # type: ignore[arg-type]
 # fmt: on

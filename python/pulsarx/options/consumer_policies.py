@@ -29,7 +29,7 @@ class BatchReceivePolicy:
         timeout = native_integer(timeout_ms, "timeout_ms", -INT64_MAX - 1, INT64_MAX)
         if messages <= 0 and size <= 0 and timeout <= 0:
             raise ValueError(
-                "one of max_num_messages, max_num_bytes and timeout_ms must be above 0"
+                "At least one of maxNumMessages, maxNumBytes and timeoutMs must be specified."
             )
         if messages <= 0 and size <= 0:
             # As the official client does: waiting alone would collect without any bound.
@@ -191,7 +191,7 @@ class ConsumerKeySharedPolicy:
         native_type(KeySharedMode, key_shared_mode, "key_shared_mode")
         if key_shared_mode == KeySharedMode.Sticky and sticky_ranges is None:
             raise ValueError("KeySharedMode.Sticky needs sticky_ranges")
-        ranges = () if sticky_ranges is None else _check_ranges(sticky_ranges)
+        ranges = () if sticky_ranges is None else check_ranges(sticky_ranges)
         self._policy = KeySharedPolicy(key_shared_mode, bool(allow_out_of_order_delivery), ranges)
 
     @property
@@ -210,7 +210,7 @@ class ConsumerKeySharedPolicy:
         return self._policy
 
 
-def _check_ranges(sticky_ranges: object) -> tuple[tuple[int, int], ...]:
+def check_ranges(sticky_ranges: object) -> tuple[tuple[int, int], ...]:
     """The ranges in the order given. Ranges that run backwards are refused, which the official
     client accepts."""
     if not isinstance(sticky_ranges, (list, tuple)):

@@ -26,7 +26,6 @@ from pulsarx.options.argument_check import (
     check_interceptors,
     check_method,
     check_properties,
-    check_type,
     native_type,
 )
 from pulsarx.options.authentication import CryptoKeyReader
@@ -86,6 +85,7 @@ class ProducerOptions(Options):
         "message_routing_mode", "lazy_start_partitioned_producers", "properties", "batching_type",
         "encryption_key", "crypto_key_reader", "access_mode", "message_router",
         "hashing_scheme", "interceptors", "schema_info", "memory_limit", "for_letters",
+        "queues_sends",
     )
     CALL = "create_producer"
     ROWS = (
@@ -141,6 +141,7 @@ class ProducerOptions(Options):
     crypto_key_reader: CryptoKeyReader | None
     memory_limit: MemoryLimit | None  # that of the client; no argument
     for_letters: bool  # which wait for no publish rate; no argument
+    queues_sends: bool  # a send that must wait is queued, its caller goes on; no argument
 
     @property
     def is_batching_by_key(self) -> bool:
@@ -160,6 +161,7 @@ class ProducerOptions(Options):
     def _check(self) -> None:
         self.memory_limit = None
         self.for_letters = False
+        self.queues_sends = False
         self.interceptors = check_interceptors(self.interceptors, ProducerInterceptor)
         self._at_least_0("max_pending_messages", "max_pending_messages_across_partitions")
         self._native(0, INT32_MAX, "max_pending_messages", "max_pending_messages_across_partitions",
@@ -186,7 +188,9 @@ class ProducerOptions(Options):
                                  f"of partitions, not {type(self.message_router).__name__}")
             self.message_routing_mode = PartitionsRoutingMode.CustomPartition
         if self.batching_enabled and self.chunking_enabled:
-            raise ValueError("batching_enabled and chunking_enabled exclude each other")
+            raise ValueError(
+                "Batching and chunking of messages can't be enabled together."
+            )
         self.schema_info = declared_info(self.schema)
         if getattr(self.schema, "reads_any", False):
             raise ValueError(f"{type(self.schema).__name__} reads; a producer needs a schema")
@@ -348,7 +352,9 @@ class ConsumerOptions(Options):
                 raise TypeError(f"topic={shown(self.topic)}: a pattern of text (str), not of bytes")
             return
         if not isinstance(self.topic, list):
-            check_type(str, self.topic, "topic")
+            if not isinstance(self.topic, str):
+                raise ValueError("Argument 'topic' is expected to be of a type between "
+                                 "(str, list, re.pattern)")
             return
         if not self.topic:
             raise ValueError("topic is an empty list; name at least one topic")

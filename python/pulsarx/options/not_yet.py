@@ -15,13 +15,6 @@ def refuse_what_is_not_there_yet(call: str, options: object) -> None:
     """options: the checked arguments of the call, as attributes."""
     for (row_call, name), (off_values, what) in NOT_YET.items():
         if row_call == call and getattr(options, name) not in off_values:
-            raise _error(f"{call}({name}={getattr(options, name)!r})", what)
-
-
-def refuse_call(call: str, what: str) -> OperationNotSupported:
-    """The error of a method that the official client has and this version has not."""
-    return _error(f"{call}()", what)
-
-
-def _error(where: str, what: str) -> OperationNotSupported:
-    return OperationNotSupported(f"{where}: {what} is not supported yet")
+            raise OperationNotSupported(
+                f"{call}({name}={getattr(options, name)!r}): {what} is not supported yet"
+            )

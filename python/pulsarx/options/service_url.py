@@ -3,7 +3,7 @@
 some/folder  ./x  /x  ~/x  Path("x")     a folder; relative to where the process is now
 file:x  file:/x  file:///x               a folder, with %20 and the like decoded
 memory:  memory:name                     a broker of this process
-pulsar://  pulsar+ssl://  http(s)://     a cluster: not in this version
+pulsar://  pulsar+ssl://  http(s)://     a cluster: the folder that a route leads to
 """
 
 from __future__ import annotations
@@ -70,14 +70,24 @@ def parse_service_url(service_url: str | os.PathLike[str]) -> ServiceUrl:
             )
         return ServiceUrl(service_url, None, rest)
     if scheme in CLUSTER_SCHEMES:
-        raise OperationNotSupported(
-            f"{service_url!r}: this version only opens folders and memory; "
-            "for a cluster use the package pulsar-client"
-        )
+        return _routed(service_url)
     raise InvalidUrl(
         f"{service_url!r}: unknown scheme {name!r}; give a folder, file:..., memory: or "
         f"memory:name (for a folder of that name write ./{service_url})"
     )
+
+
+def _routed(service_url: str) -> ServiceUrl:
+    from pulsarx.options import routes
+
+    place = routes.place_of(service_url)
+    if place is None:
+        raise OperationNotSupported(
+            f"{service_url!r}: no route leads from it to a folder; name one with "
+            f"pulsarx.install_as_pulsar(routes={{{service_url!r}: 'folder'}}), or all with "
+            "python -m pulsarx run --root folder; for a cluster use the package pulsar-client"
+        )
+    return ServiceUrl(service_url, *place)
 
 
 def _is_scheme(name: str) -> bool:

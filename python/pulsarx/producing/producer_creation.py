@@ -114,6 +114,14 @@ class ProducerCreation:
         if turn is not None:
             turn.came.wait_or(self._creation.withdraw)
 
+    def tell(self, notify: Callable[[], object]) -> None:
+        """Call notify() once when there is a next step to take, in whatever thread."""
+        turn = self._creation.waits_for
+        if turn is None:
+            notify()
+        else:
+            turn.came.tell(notify)
+
     def close_with_client(self) -> None:
         """Its caller is told that the client was closed. A call of the control plane."""
         with suppress(errors.AlreadyClosed):

@@ -7,10 +7,11 @@ from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.open_state import OpenState
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
 from pulsarx.client import Client
-from pulsarx.clock import ManualClock
+from pulsarx.clock import ManualClock, system_clock
 from pulsarx.closing import attempt
 from pulsarx.enumerations import ConsumerCryptoFailureAction
 from pulsarx.producing.producer_creation import ProducerCreation
+from pulsarx.randomness import Randomness
 from pulsarx.reader import Reader
 from pulsarx.remote.remote_consumer import RemoteConsumer
 from pulsarx.remote.remote_producer import remote_producer_steps
@@ -53,8 +54,8 @@ class RemoteClient(Client):
 
     def _open(self, options: ClientOptions) -> None:
         self._state = OpenState("client")
-        self._clock = options.clock
-        self._randomness = options.randomness
+        self._clock = options.clock or system_clock()
+        self._randomness = options.randomness or Randomness()
         self._connection = self._connect(options)
         self._connection.open()
         forgotten = WhenForgotten(control_plane.post, Hang(self._connection, self._pool))

@@ -79,7 +79,11 @@ class SessionProducer:
         until_ms = self._intake.waits_until()
         if not until_ms:
             return False
-        if self._timer is None:
+        timer = self._timer
+        if timer is not None and timer.due_ms > until_ms:  # the rate is another one by now
+            timer.cancel()
+            timer = None
+        if timer is None:
             self._timer = self._topic.runtime.clock.call_at(until_ms, self._period_begins)
         return True
 

@@ -51,5 +51,8 @@ cdef class DispatchThrottle:
     cdef int take(self, EntryView view, uint32_t messages, uint32_t entries) except -1
     """So many messages of an entry are delivered; entries: 0 where its first ones were before."""
 
+    cdef int rest(self) except -1
+    """Wake nobody for now."""
+
     cdef bint is_caught_up(self, LedgerReader reader) except -1
     cdef int wake_at(self, int64_t due_ms) except -1

@@ -55,6 +55,14 @@ cdef class DispatchThrottle:
         """Heed these limits from now on; None: there is none."""
         self.of_topic = of_topic
         self.of_subscription = of_subscription
+        if self.is_lifted():
+            self.rest()
+
+    cdef int rest(self) except -1:
+        timer, self.timer = self.timer, None
+        if timer is not None:
+            (<Timer>timer).cancel()
+        return 0
 
     cdef bint is_lifted(self) noexcept:
         return self.of_topic is None and self.of_subscription is None
@@ -91,9 +99,7 @@ cdef class DispatchThrottle:
     cdef int wake_at(self, int64_t due_ms) except -1:
         if self.timer is not None and self.timer.due_ms <= due_ms:
             return 0                         # it looks again then
-        timer, self.timer = self.timer, None
-        if timer is not None:
-            (<Timer>timer).cancel()
+        self.rest()
         self.timer = self.clock.arm(due_ms, self.on_period)
         return 0
 

@@ -77,7 +77,8 @@ cdef class SingleActiveDispatcher(Dispatcher):
                 self.receivers.remove(receiver)
                 receiver.index = PENDING_NOBODY
                 receiver.clear()
-                self.ahead = None
+                if receiver is self.active:
+                    self.ahead = None
                 self.activate()
         finally:
             mutex_unlock(&self.core.mutex)

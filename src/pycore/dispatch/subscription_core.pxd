@@ -56,6 +56,7 @@ cdef class SubscriptionCore(SectionsSource):
     cdef LossLog losses                  # told what can never be delivered; None: a reader's
     cdef ChunkAssembler chunks           # None: no chunk was read yet
     cdef readonly DispatchThrottle throttle   # None: nothing limits how fast messages are given
+    cdef DispatchThrottle throttle_made  # also when none does: it has counted. None: none ever did
     # what it is made with, as the consumer that came last asks for
     cdef uint64_t chunked_pending_max    # messages; 0: no limit
     cdef bint acks_oldest_chunked

@@ -150,27 +150,30 @@ cdef class SubscriptionCore(SectionsSource):
         Takes the mutex."""
         mutex_lock(&self.mutex)
         try:
-            if self.throttle is None and (of_topic is not None or of_subscription is not None):
-                self.throttle = throttle()
+            if of_topic is not None or of_subscription is not None:
+                if self.throttle_made is None:
+                    self.throttle_made = throttle()
+                self.throttle = self.throttle_made
             # Without a limit its dispatcher forgets it, when nothing waits there any more.
-            if self.throttle is not None:
-                self.throttle.limit(of_topic, of_subscription)
+            if self.throttle_made is not None:
+                self.throttle_made.limit(of_topic, of_subscription)
         finally:
             mutex_unlock(&self.mutex)
 
     def dispatch_limit(self) -> RateLimit | None:
         """Of the subscription itself. Takes the mutex."""
         mutex_lock(&self.mutex)
-        found = None if self.throttle is None else self.throttle.of_subscription
+        made = self.throttle_made
+        found = None if made is None else made.of_subscription
         mutex_unlock(&self.mutex)
         return found
 
     def throttle_statistics(self) -> dict[str, int]:
         """See DispatchThrottle. Takes the mutex."""
         mutex_lock(&self.mutex)
-        throttle = self.throttle
+        made = self.throttle_made
         mutex_unlock(&self.mutex)
-        return throttle_statistics(throttle)
+        return throttle_statistics(made)
 
     # What survives a restart ----------------------------------------------------------------------
 

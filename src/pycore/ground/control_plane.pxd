@@ -35,12 +35,17 @@ cdef class ControlCall:
     cdef WaitEvent ended
     cdef uint32_t state                  # ControlCallState
 
-    cdef int wait(self) except -1
-    cdef int wait_whole(self) except -1
+    cdef int wait(self, WaitEvent* came) except -1
+    """Sleep until it is done. came: wakes the thread that takes it, when this one sleeps."""
+
+    cdef int wait_whole(self, WaitEvent* came) except -1
+    cdef object take_result(self)
+    cdef bint run(self) except -1
 
 
 cdef class ControlPlane:
-    cdef object calls                    # SimpleQueue of ControlCall; None ends a thread
+    cdef list calls                      # ControlCalls in their order; None ends a thread
+    cdef WaitEvent came                  # one more of them
     cdef int64_t free_threads            # that sleep, or will before they take another call
     cdef int64_t thread_count
     cdef int64_t holders                 # brokers and what else keeps a thread ready
@@ -60,6 +65,8 @@ cdef class ControlPlane:
     imported again in this process; so this is waited for whatever signals arrive."""
 
     cdef int submit(self, ControlCall call) except -1
+    cdef int enqueue(self, ControlCall call) except -1
+    cdef ControlCall take(self, ControlCall done)
     cdef bint thread_is_there(self) except -1
     cpdef int post(self, object job) except -1
     """Have job() run soon, in a control thread; at any moment. What it raises is logged."""

@@ -2,12 +2,10 @@
 
 import os
 
-from _queue import SimpleQueue
-
 from libc.stdint cimport int64_t, uint32_t
 
 from pulsarx._core.wait_event cimport (
-    wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
+    WaitEvent, wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
 )
 from pulsarx._pycore.ground.deadline cimport Deadline
 from pulsarx._pycore.ground.signals cimport (
@@ -31,34 +29,49 @@ cdef class ControlCall:
         self.ended.waiters = 0
         self.state = CALL_WAITED_FOR
 
-    cdef int wait(self) except -1:
+    cdef int wait(self, WaitEvent* came) except -1:
         cdef int64_t sleep_ns
         cdef uint32_t seen
         while self.state == CALL_WAITED_FOR:
             seen = wait_event_enter(&self.ended)
             sleep_ns = signals_sleep_ns(-1)
-            if self.state == CALL_WAITED_FOR:
-                with nogil:
-                    wait_event_sleep(&self.ended, seen, sleep_ns)
+            with nogil:
+                if came != NULL:
+                    wait_event_wake(came)    # now it finds the GIL free
+                wait_event_sleep(&self.ended, seen, sleep_ns)
+            came = NULL
             wait_event_leave(&self.ended)
             # Looked at behind the result too: a handler that raises goes first, as it would
             # between any two lines.
             signals_check()
         return 0
 
-    cdef int wait_whole(self) except -1:
-        """Sleep until it is done. Handlers of signals run when the caller is back in Python."""
+    cdef int wait_whole(self, WaitEvent* came) except -1:
+        """As wait. Handlers of signals run when the caller is back in Python."""
         cdef uint32_t seen
         while self.state == CALL_WAITED_FOR:
             seen = wait_event_enter(&self.ended)
-            if self.state == CALL_WAITED_FOR:
-                with nogil:
-                    wait_event_sleep(&self.ended, seen, -1)
+            with nogil:
+                if came != NULL:
+                    wait_event_wake(came)
+                wait_event_sleep(&self.ended, seen, -1)
+            came = NULL
             wait_event_leave(&self.ended)
         return 0
 
-    def run(self) -> None:
-        """Perform the call, unless that is done; in a control thread."""
+    cdef object take_result(self):
+        """What the call returned or raised, for its caller. Nothing stays here, for the thread
+        that performed it may keep it a while."""
+        result, self.result = self.result, None
+        error, self.error = self.error, None
+        self.give_back = None
+        if error is not None:
+            raise error
+        return result
+
+    cdef bint run(self) except -1:
+        """Perform the call, unless that is done; in a control thread. True: its caller is to be
+        woken."""
         if self.function is not None:
             function, self.function = self.function, None
             arguments, self.arguments = self.arguments, None
@@ -69,8 +82,7 @@ cdef class ControlCall:
             del function, arguments
             if self.state == CALL_WAITED_FOR:
                 self.state = CALL_DONE
-                wait_event_wake(&self.ended)
-                return
+                return True
         if self.state == CALL_POSTED:
             if self.error is not None:
                 log_failure(self.error)
@@ -78,6 +90,7 @@ cdef class ControlCall:
             self.return_result()
             control_plane.left_ended()
         self.error = None
+        return False
 
     def return_result(self) -> None:
         """Undo what was made for the caller alone, because it has left."""
@@ -98,7 +111,9 @@ cdef class ControlPlane:
         self.reset()
 
     cdef int reset(self) except -1:
-        self.calls = SimpleQueue()
+        self.calls = []
+        self.came.event = 0
+        self.came.waiters = 0
         self.free_threads = 0
         self.thread_count = 0
         self.holders = 0
@@ -115,19 +130,16 @@ cdef class ControlPlane:
         if self.left_count > self.left_hanging:
             self.wait_for_left()
         call = ControlCall(function, arguments, give_back)
-        self.submit(call)
+        self.enqueue(call)
         try:
-            call.wait()
+            call.wait(&self.came)
         except BaseException:
             self.left_count += 1
             if call.state == CALL_DONE:
                 self.submit(call)            # for what is left to be done: to return the result
             call.state = CALL_LEFT
             raise
-        if call.error is not None:
-            error, call.error = call.error, None
-            raise error
-        return call.result
+        return call.take_result()
 
     cdef int wait_for_left(self) except -1:
         """What an interrupted call began is over when the caller comes again, or hangs."""
@@ -161,12 +173,9 @@ cdef class ControlPlane:
         if not signals_arrive_here() or not self.thread_is_there():
             return function(*arguments)
         call = ControlCall(function, arguments, None)
-        self.calls.put(call)
-        call.wait_whole()
-        if call.error is not None:
-            error, call.error = call.error, None
-            raise error
-        return call.result
+        self.calls.append(call)
+        call.wait_whole(&self.came)
+        return call.take_result()
 
     cpdef int load(self, str name) except -1:
         if name not in self.loaded:
@@ -188,15 +197,23 @@ cdef class ControlPlane:
             return False
         return True
 
-    cdef int submit(self, ControlCall call) except -1:
-        """Each call gets a thread of its own: one that hangs holds up no other."""
+    cdef int enqueue(self, ControlCall call) except -1:
+        """Each call gets a thread of its own: one that hangs holds up no other. It is to be woken
+        by `came`."""
         if not self.thread_is_there():
             if self.thread_count == 0:
                 # There will be none, the interpreter ends: better here than not at all.
-                call.run()
+                if call.run():
+                    wait_event_wake(&call.ended)
                 return 0
             self.free_threads -= 1           # one that is busy takes it when it is done
-        self.calls.put(call)
+        self.calls.append(call)
+        return 0
+
+    cdef int submit(self, ControlCall call) except -1:
+        """As enqueue, of a call that nobody waits for."""
+        self.enqueue(call)
+        wait_event_wake(&self.came)
         return 0
 
     cpdef int post(self, object job) except -1:
@@ -221,20 +238,40 @@ cdef class ControlPlane:
         if self.holders == 0:
             while self.free_threads > 0:
                 self.free_threads -= 1
-                self.calls.put(None)
+                self.calls.append(None)
+            wait_event_wake(&self.came)
+
+    cdef ControlCall take(self, ControlCall done):
+        """The next call; None: the thread ends. done: its caller is woken before this sleeps, or
+        before the next call begins; None: nobody waits."""
+        cdef WaitEvent* ended = NULL if done is None else &done.ended
+        cdef uint32_t seen
+        while not self.calls:
+            seen = wait_event_enter(&self.came)
+            with nogil:
+                if ended != NULL:
+                    wait_event_wake(ended)   # now it finds the GIL free
+                wait_event_sleep(&self.came, seen, -1)
+            ended = NULL
+            wait_event_leave(&self.came)
+        if ended != NULL:
+            wait_event_wake(ended)
+        return self.calls.pop(0)
 
     def run(self) -> None:
         """What a thread does."""
-        cdef ControlCall call
+        cdef ControlCall call, done = None
         while True:
-            call = self.calls.get()
+            call = self.take(done)
             if call is None:
                 break
-            call.run()
+            done = call if call.run() else None
             call = None      # what it refers to must not live on while this thread sleeps
             self.free_threads += 1
             if self.holders == 0 and self.free_threads > 0:
                 self.free_threads -= 1
+                if done is not None:
+                    wait_event_wake(&done.ended)
                 break
         self.thread_count -= 1
 

@@ -8,3 +8,4 @@ from pulsarx._core.wait_event cimport WaitEvent
 cdef class Latch:
     cdef WaitEvent changed
     cdef readonly bint is_set
+    cdef list told                       # what is called when it is set; None: nothing

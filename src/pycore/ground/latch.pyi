@@ -8,6 +8,9 @@ class Latch:
     def set(self) -> None:
         """Let all pass that wait, or will."""
 
+    def tell(self, notify: Callable[[], object]) -> None:
+        """Call notify() once when it is set, in whatever thread: it may only enqueue something."""
+
     def wait(self, timeout: float | None = None) -> bool:
         """Return when it is set; False: the time (seconds) is over. A signal may end it."""
 

@@ -21,6 +21,19 @@ cdef class Latch:
         """Let all pass that wait, or will."""
         self.is_set = True
         wait_event_wake(&self.changed)
+        told, self.told = self.told, None
+        if told is not None:
+            for notify in told:
+                notify()
+
+    def tell(self, notify) -> None:
+        """Call notify() once when it is set, in whatever thread: it may only enqueue something."""
+        if self.is_set:
+            notify()
+        elif self.told is None:
+            self.told = [notify]
+        else:
+            self.told.append(notify)
 
     def wait(self, timeout=None) -> bool:
         """Return when it is set; False: the time (seconds) is over. A signal may end it."""

@@ -1,7 +1,8 @@
 """Posts a job when an object is deallocated that its user should have closed.
 
 Deallocation runs anywhere: in the middle of a call that holds a mutex, between two lines of any
-thread. So nothing is done there but to post a job, in one step.
+thread. So nothing is done there but to post a job, in one step. While the interpreter ends, nothing
+at all: brokers are closed by then, and there are no more threads.
 """
 
 cdef class WhenForgotten:

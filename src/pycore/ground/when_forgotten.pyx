@@ -1,7 +1,11 @@
 # cython: language_level=3
 """Body of when_forgotten.pxd."""
 
+import sys
+
 cimport cython
+
+cdef object is_finalizing = sys.is_finalizing    # the names of modules go before the objects
 
 
 @cython.no_gc            # it is in no cycle, and needs what it refers to until the end
@@ -14,7 +18,7 @@ cdef class WhenForgotten:
         self.job = job
 
     def __dealloc__(self) -> None:
-        if self.job is not None:
+        if self.job is not None and not is_finalizing():
             self.post(self.job)
 
     def cancel(self) -> None:

@@ -30,6 +30,9 @@ cdef enum PropertyField:
     FIELD_IN_BATCH = 1
     FIELD_IN_ENTRY = 4
 
+cdef enum:
+    SHOWN_MAX = 60           # bytes of the payload in a repr
+
 
 @cython.final
 @cython.no_gc
@@ -53,6 +56,10 @@ cdef class Message:
 
     def size(self) -> int:
         """Bytes of the payload, without copying it."""
+        return self.payload_size
+
+    def length(self) -> int:
+        """As size; the name that `_pulsar` has."""
         return self.payload_size
 
     def value(self):
@@ -153,6 +160,11 @@ cdef class Message:
         when it was written without one."""
         return schema_version_of(self).decode("latin-1")
 
+    def int_schema_version(self) -> int:
+        """The version as a number; -1 when it was written without one. The name of `_pulsar`."""
+        cdef bytes version = schema_version_of(self)
+        return int.from_bytes(version, "big") if version else -1
+
     def producer_name(self) -> str:
         """Name of the producer that sent it."""
         cdef MessageMetadata metadata
@@ -185,8 +197,18 @@ cdef class Message:
         return cls
 
     def __repr__(self) -> str:
+        data = "None" if self.flags & METADATA_NULL_VALUE else repr(beginning_of(self))
+        more = "..." if self.payload_size > SHOWN_MAX else ""
         return (f"Message(id={self.message_id()}, topic={self.topic_name()!r}, "
-                f"key={self.partition_key()!r}, size={self.payload_size})")
+                f"key={self.partition_key()!r}, size={self.payload_size}, data={data}{more})")
+
+
+cdef bytes beginning_of(Message self):
+    """The first bytes of the payload, for people; what a schema makes of it may raise."""
+    if self.entry.chunked is not None:
+        return self.entry.plain[:SHOWN_MAX]
+    return PyBytes_FromStringAndSize(
+        <const char*>self.c_payload, min(self.payload_size, <uint32_t>SHOWN_MAX))
 
 
 cdef object message_id_of(Message self):

@@ -165,6 +165,14 @@ cdef class MessageId:
             raise TypeError(f"msg_id must be a MessageId, not {type(msg_id).__name__}")
         return msg_id
 
+    def topic_name(self, name):
+        """Refused: an id does not change. `_pulsar` has this to give an id its topic."""
+        from pulsarx import errors
+
+        raise errors.OperationNotSupported(
+            "MessageId.topic_name: an id does not change; MessageId.deserialize takes a topic"
+        )
+
     @classmethod
     def from_text(cls, text, topic=None):
         """The id in `ledger:entry:partition[:batch index]` or `(ledger,entry,partition,batch)`; of
@@ -176,6 +184,33 @@ cdef class MessageId:
             raise TypeError(f"topic must be str or None, not {type(topic).__name__}")
         made = _id_of_text(cls, text)
         made.c_has_topic = topic is not None
+        return made
+
+    @classmethod
+    def from_row(cls, row):
+        """The id in a row of received columns, whatever library holds it.
+
+        row: a value of the column message_id (a dict, or an Arrow scalar), or a row that has this
+            column, also as `__message_id__`, or those of its four numbers, as `to_numpy` and
+            `to_pandas` give them. ValueError: it has none.
+        """
+        cdef MessageId made
+        found = row.as_py() if hasattr(row, "as_py") else row
+        for name in ("message_id", "__message_id__"):
+            if _has_column(found, name):
+                found = found[name]
+                found = found.as_py() if hasattr(found, "as_py") else found
+                break
+        numbers = []
+        for name in ("ledger_id", "entry_id", "partition", "batch_index"):
+            if not _has_column(found, name):
+                raise ValueError(f"no message id, it has no {name}: {found!r:.200}")
+            numbers.append(PyNumber_Index(found[name]))
+        try:
+            made = message_id_new(numbers[0], numbers[1], numbers[2], numbers[3], 0)
+        except OverflowError:
+            raise ValueError(f"not a message id, a number is too large: {found!r:.200}") from None
+        made.c_has_topic = True                      # it was received
         return made
 
     def to_text(self):
@@ -324,6 +359,10 @@ cdef MessageId _id_of_text(cls, str text):
     except OverflowError:
         raise ValueError(
             f"not a message id, a number is too large: {errors.shown(text)}") from None
+
+
+cdef bint _has_column(object row, str name) except -1:
+    return hasattr(row, "keys") and name in row.keys()
 
 
 cdef object _id_of_chunk(cls, str part, str text):

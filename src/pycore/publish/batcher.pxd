@@ -52,6 +52,8 @@ cdef class Batcher:
     cdef str held_by                     # of PRODUCER_HELD: why senders wait; None: they do not
     cdef RateLimit rate                  # of PRODUCER_HELD: of the topic; None: there is none
     cdef bint never_waits                # for the rate: of letters, which others wait for
+    cdef bint queues_sends               # a send that must wait is queued, its caller goes on
+    cdef object resume_call              # has the queued sends look again; any thread, any mutex
     cdef list held                       # latches of those that wait; None: nobody ever did
     cdef int64_t send_timeout_ms         # how long they wait; 0 and less: without limit
     cdef int64_t deliver_delay_max_ms    # of a message that is delayed; 0: no limit
@@ -159,9 +161,16 @@ cdef class Batcher:
     """Wait until it may be otherwise, or one of these times has come; 0: of no time. The mutex is
     given up meanwhile. Timeout: it is the second."""
 
+    cdef object held_too_long(self)
+    """The Timeout of a send that was held until now; None: it is not held any more."""
+
     cdef int change_hold(self) except -1
     """What holds senders is another."""
 
+    cdef int refuse_queued(self, object error) except -1
+    """Tell the sends that are queued why they are not sent. No mutex held."""
+
+    cdef int room_for_chunks(self, uint32_t size) except -1
     cdef int wait_between(self) except -1
     """Between the batches of one call: wait as a sender would. What others put into the open batch
     meanwhile goes out. What interrupts it leaves nothing open of the caller."""

@@ -32,6 +32,7 @@ from pulsarx._pycore.ground.rate_limit cimport PublishMeter, RateLimit
 from pulsarx._pycore.message.message_id cimport MessageId, message_id_chunked
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
 from pulsarx._pycore.publish.key_batches cimport KeyBatches
+from pulsarx._pycore.publish.loop_send cimport SendTold
 from pulsarx._pycore.publish.memory_limit cimport MemoryLimit
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.producer_sequences cimport ProducerSequences
@@ -46,6 +47,18 @@ cdef enum Tuning:
     ENTRY_PADDING = 10240
     DECOMPRESSED_SIZE_MAX = 134217728    # what every client decompresses
     RATE_SPAN_MS = 60000
+
+
+class MustWait(BaseException):
+    """A send that its caller does not wait for has to wait; nothing of it is done. Raised with the
+    mutex held, and met by producer_core."""
+
+    def __init__(self, held=False, look_ms=0):
+        """held: by a quota or the publish rate, which send_timeout_millis bounds. look_ms: when it
+        may be otherwise, if that is known."""
+        super().__init__(held, look_ms)
+        self.held = held
+        self.look_ms = look_ms
 
 
 cdef class BatchDue:
@@ -78,6 +91,7 @@ cdef class Batcher:
             self.keyed = KeyBatches(len(self.name_utf8))
         publisher.memory = options.memory_limit
         self.never_waits = options.for_letters
+        self.queues_sends = options.queues_sends
         self.plain_sends = self.sends_plain()
         self.batch_messages_max = options.batching_max_messages
         # An entry is never larger than a message may be.
@@ -473,6 +487,8 @@ cdef class Batcher:
             while self.publisher.pending_count + message_count > self.pending_max:
                 if not self.block_if_queue_full:
                     break
+                if self.queues_sends:
+                    return 0                 # room_for_chunks has looked, before it was begun
                 self.publisher.wait_for_oldest()
             else:
                 return 0
@@ -550,6 +566,9 @@ cdef class Batcher:
                     f"{self.publisher.pending_count} messages of {self.name_utf8.decode()} are "
                     f"not durable yet and "
                     f"max_pending_messages is {self.pending_max}; wait, or set block_if_queue_full")
+            if self.queues_sends:
+                self.publisher.room_wanted = self.resume_call
+                raise MustWait()
             # Another thread may use this producer meanwhile.
             self.caller_waits = False
             try:
@@ -570,6 +589,9 @@ cdef class Batcher:
                 raise errors.MemoryBufferIsFull(
                     f"{memory.used} bytes of messages of this client are not confirmed yet and "
                     f"memory_limit_bytes is {memory.limit}; wait, or set block_if_queue_full")
+            if self.queues_sends:
+                memory.want(self.resume_call)
+                raise MustWait()
             # Another thread may use this producer meanwhile.
             self.caller_waits = False
             try:
@@ -623,11 +645,16 @@ cdef class Batcher:
         while self.state == PRODUCER_HELD and self.many_count == 0 and (
                 self.publisher.fenced is None):
             if self.held_by is not None:
+                if self.queues_sends:
+                    raise MustWait(True)
                 if not self.may_wait():
                     raise errors.ProducerBlockedQuotaExceededError(self.held_by)
                 look_ms = 0
             else:
                 look_ms = self.rate.waits_until()
+                if look_ms and self.queues_sends:
+                    self.rate.limited_times += 1
+                    raise MustWait(True, look_ms)
                 if look_ms == 0 or self.never_waits or not self.may_wait():
                     break                    # it is counted all the same
                 self.rate.limited_times += 1
@@ -673,14 +700,20 @@ cdef class Batcher:
                 self.held.remove(room)
         if self.state != PRODUCER_HELD or not timeout_ms or self.clock.now() < timeout_ms:
             return 0
+        error = self.held_too_long()
+        if error is not None:
+            raise error
+        return 0
+
+    cdef object held_too_long(self):
         if self.held_by is not None:
-            raise errors.Timeout(f"{self.held_by}; no room for {self.send_timeout_ms} ms, which is "
-                                 f"send_timeout_millis; nothing was stored")
-        if self.rate.waits_until():
-            raise errors.Timeout(
+            return errors.Timeout(f"{self.held_by}; no room for {self.send_timeout_ms} ms, which "
+                                  f"is send_timeout_millis; nothing was stored")
+        if self.rate is not None and self.rate.waits_until():
+            return errors.Timeout(
                 f"send to {self.topic_name}: the publish rate of the topic was used up for "
                 f"{self.send_timeout_ms} ms, which is send_timeout_millis; nothing was stored")
-        return 0
+        return None
 
     cdef int wait_between(self) except -1:
         cdef uint32_t many = self.many_count
@@ -731,6 +764,23 @@ cdef class Batcher:
         """Those that wait look again."""
         for room in list(self.held or ()):
             room.set()
+        if self.queues_sends:
+            self.resume_call()
+
+    cdef int refuse_queued(self, object error) except -1:
+        return 0
+
+    cdef int room_for_chunks(self, uint32_t size) except -1:
+        """MustWait: not now, of a message that may go in chunks of half an entry at least."""
+        cdef uint64_t count = size // max(self.message_size_max // 2, 1) + 1
+        if self.pending_max == 0 or not self.block_if_queue_full:
+            return 0
+        self.publisher.settle()
+        if self.publisher.pending_count and (
+                self.publisher.pending_count + count > self.pending_max):
+            self.publisher.room_wanted = self.resume_call
+            raise MustWait()
+        return 0
 
     def limit_delay(self, int64_t delay_max_ms) -> None:
         """Refuse messages that are delayed for longer; 0: none."""
@@ -811,6 +861,7 @@ cdef class Batcher:
             self.state = PRODUCER_FENCED     # first: a call that waits for the mutex is refused
         self.publisher.fence(reason, kind)
         self.wake_held()
+        self.refuse_queued(kind(reason))
         mutex_lock(&self.publisher.mutex)
         try:
             self.give_up_open(kind(reason), False)
@@ -840,6 +891,8 @@ cdef class Batcher:
         finally:
             mutex_unlock(&self.publisher.mutex)
         self.wake_held()
+        self.refuse_queued(errors.AlreadyClosed(
+            f"producer {self.name_utf8.decode()} on {self.topic_name}"))
         try:
             if was_fenced:
                 self.publisher.drain(self.publisher.flush())
@@ -890,12 +943,33 @@ cdef class ChunkedCallback:
         self.callback(result, message_id)
 
 
+cdef class ChunkedSend(SendTold):
+    """As ChunkedCallback, of one that only takes note."""
+    cdef SendTold send
+    cdef Receipt first
+
+    cdef int told(self, object message_id, object error) except -1:
+        if message_id is not None:
+            message_id = message_id_chunked(
+                (<MessageId>message_id).c_ledger_id, (<MessageId>message_id).c_entry_id,
+                (<MessageId>message_id).c_partition, <int64_t>self.first.ledger_id,
+                <int64_t>self.first.entry_id)
+        return self.send.told(message_id, error)
+
+
 cdef list with_first_chunk(list callbacks, Receipt first):
     cdef ChunkedCallback wrapped
+    cdef ChunkedSend noted
     cdef list found = []
     if callbacks is None:
         return None
     for index, callback in callbacks:
+        if isinstance(callback, SendTold):
+            noted = ChunkedSend.__new__(ChunkedSend)
+            noted.send = callback
+            noted.first = first
+            found.append((index, noted))
+            continue
         wrapped = ChunkedCallback.__new__(ChunkedCallback)
         wrapped.callback = callback
         wrapped.first = first

@@ -2,6 +2,7 @@
 a thread of its own. A broker has one; any thread may call, at any moment.
 
 Callbacks never run in the thread that sends, so a callback may take the locks its sender holds.
+Those that only take note (`loop_send`) are told at once.
 """
 
 from libc.stdint cimport uint64_t

@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.message.message_id cimport message_id_new
+from pulsarx._pycore.publish.loop_send cimport SendTold
 from pulsarx._pycore.publish.memory_limit cimport MemoryLimit
 
 
@@ -18,20 +19,35 @@ cdef class CallbackJob:
     cdef object error
     cdef int partition
 
+    cdef object id_of(self, int32_t index):
+        if self.error is not None:
+            return None
+        if self.message_count == 1:
+            return message_id_new(<int64_t>self.ledger_id, <int64_t>self.entry_id,
+                                  self.partition, -1, 0)
+        if self.message_count == 0:
+            return message_id_new(-1, -1, -1, -1, 0)
+        return message_id_new(<int64_t>self.ledger_id, <int64_t>self.entry_id,
+                              self.partition, index, <int32_t>self.message_count)
+
+    cdef bint tell_at_once(self) except -1:
+        """Tell those that only take note of it; whether others are left."""
+        cdef list left = None
+        for index, callback in self.callbacks:
+            if isinstance(callback, SendTold):
+                (<SendTold>callback).told(self.id_of(index), self.error)
+            elif left is None:
+                left = [(index, callback)]
+            else:
+                left.append((index, callback))
+        self.callbacks = left
+        return left is not None
+
     def __call__(self) -> None:
         result = self.queue.ok if self.error is None else self.queue.result_of(self.error)
         for index, callback in self.callbacks:
-            message_id = None
-            if self.error is None and self.message_count == 1:
-                message_id = message_id_new(<int64_t>self.ledger_id, <int64_t>self.entry_id,
-                                            self.partition, -1, 0)
-            elif self.error is None and self.message_count == 0:
-                message_id = message_id_new(-1, -1, -1, -1, 0)
-            elif self.error is None:
-                message_id = message_id_new(<int64_t>self.ledger_id, <int64_t>self.entry_id,
-                                            self.partition, index, <int32_t>self.message_count)
             try:
-                callback(result, message_id)
+                callback(result, self.id_of(index))
             except BaseException:        # SystemExit too: the thread is needed
                 import logging
 
@@ -69,6 +85,8 @@ cdef class CompletionQueue:
         job.message_count = message_count
         job.error = error
         job.partition = partition
+        if isinstance((<tuple>callbacks[0])[1], SendTold) and not job.tell_at_once():
+            return 0
         return self.jobs.put(job)
 
     cdef int post_timeout(self, list callbacks, object error, int partition) except -1:
@@ -77,6 +95,8 @@ cdef class CompletionQueue:
         job.callbacks = callbacks
         job.error = error
         job.partition = partition
+        if isinstance((<tuple>callbacks[0])[1], SendTold) and not job.tell_at_once():
+            return 0
         return self.timeouts.put(job)
 
     cdef int drain(self, bint timeouts_alone) except -1:
@@ -87,7 +107,10 @@ cdef class CompletionQueue:
         return 0
 
     cdef int refuse(self, object callback, object error, int partition) except -1:
-        cdef CallbackJob job = CallbackJob.__new__(CallbackJob)
+        cdef CallbackJob job
+        if isinstance(callback, SendTold):
+            return (<SendTold>callback).told(None, error)
+        job = CallbackJob.__new__(CallbackJob)
         job.queue = self
         job.callbacks = [(-1, callback)]
         job.error = error

@@ -62,6 +62,7 @@ cdef class ConnectionPublisher(EntryPublisher):
         self.answered_count += 1
         found = self.pending.popleft()
         self.pending_count -= <uint64_t>found[2]
+        self.made_room()
         self.release(<Receipt>found[1])
         return found
 

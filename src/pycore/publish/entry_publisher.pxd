@@ -43,6 +43,7 @@ cdef class EntryPublisher:
     cdef CompletionQueue completions     # where callbacks run
     cdef MemoryLimit memory              # None: there is none
     cdef readonly uint64_t pending_count # messages that are published and not confirmed
+    cdef object room_wanted              # called once when fewer are pending; None: nothing
     cdef bint confirms_later             # `wait` has something to wait for
     cdef bint places_later               # `publish` does not fill in the receipt; see `place`
     cdef readonly str fenced             # why nothing is published any more; None: it is
@@ -67,6 +68,9 @@ cdef class EntryPublisher:
 
     cdef int release(self, Receipt receipt) except -1
     """What the receipt has reserved of the memory limit is free again."""
+
+    cdef int made_room(self) except -1
+    """Fewer messages are pending."""
 
     cdef int check_fenced(self) except -1
     """ProducerFenced: another producer has the topic to itself."""

@@ -61,6 +61,12 @@ cdef class EntryPublisher:
             self.memory.release(size)
         return 0
 
+    cdef int made_room(self) except -1:
+        wanted, self.room_wanted = self.room_wanted, None
+        if wanted is not None:
+            wanted()
+        return 0
+
     cdef int check_fenced(self) except -1:
         if self.fenced is not None:
             raise self.fenced_as(self.fenced)
@@ -278,6 +284,8 @@ cdef class LedgerPublisher(EntryPublisher):
                 return 0
             self.pending.popleft()
             self.pending_count -= receipt.message_count
+            if self.room_wanted is not None:
+                self.made_room()
             if receipt.reserved:
                 self.release(receipt)
             if callbacks:
@@ -402,6 +410,7 @@ cdef class LedgerPublisher(EntryPublisher):
                 return 0
             self.pending.popleft()
             self.pending_count -= receipt.message_count
+            self.made_room()
             self.release(receipt)
             self.timed_out = receipt
             told = 1 if receipt.awaited else 0
@@ -444,6 +453,7 @@ cdef class LedgerPublisher(EntryPublisher):
                                       receipt.message_count, None if durable else error,
                                       self.partition)
         self.pending_count = 0
+        self.made_room()
         return untold
 
     cdef object flush(self):

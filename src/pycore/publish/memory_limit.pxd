@@ -11,6 +11,7 @@ cdef class MemoryLimit:
     cdef readonly int64_t limit
     cdef readonly int64_t used
     cdef WaitEvent changed               # it is full no more
+    cdef list wanted                     # what is called once when it is; None: nothing
 
     cdef bint is_full(self) noexcept
     """Whether no further message is taken. One may go over the limit, as in the official client,
@@ -18,6 +19,9 @@ cdef class MemoryLimit:
 
     cdef int release(self, int64_t size) except -1
     """Messages of so many bytes are confirmed, or failed."""
+
+    cdef int want(self, object notify) except -1
+    """Call it once when there is room, with whatever mutex held."""
 
     cdef int look_again(self) except -1
     """Have those that wait look again."""

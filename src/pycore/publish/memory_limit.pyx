@@ -26,6 +26,17 @@ cdef class MemoryLimit:
         self.used -= size
         if was_full and self.used <= self.limit:
             wait_event_wake(&self.changed)
+            if self.wanted is not None:
+                wanted, self.wanted = self.wanted, None
+                for notify in wanted:
+                    notify()
+        return 0
+
+    cdef int want(self, object notify) except -1:
+        if self.wanted is None:
+            self.wanted = []
+        if notify not in self.wanted:
+            self.wanted.append(notify)
         return 0
 
     cdef int look_again(self) except -1:

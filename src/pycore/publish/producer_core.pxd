@@ -1,14 +1,34 @@
 """The hot calls of a producer: send, send_async, send_many. Beneath pulsarx.Producer."""
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from pulsarx._pycore.ground.clock_core cimport Timer
 from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.publish.batcher cimport Batcher
 from pulsarx._pycore.publish.entry_publisher cimport Receipt
 
 
+cdef class QueuedSend:
+    """A send that waits for room without its caller."""
+    cdef object content
+    cdef object callback
+    cdef tuple rest                      # the other arguments of send_async_described
+    cdef int64_t expires_ms              # when it has waited for too long; 0: never
+    cdef bint held                       # by a quota or a rate, when it was last tried
+
+
+cdef class ResumeCall:
+    """What has the queued sends of a producer look again. Keeps no producer alive."""
+    cdef object producer                 # weak reference
+
+
 cdef class ProducerCore(Batcher):
     cdef JobQueue background             # where one that was forgotten is closed
+    cdef object queued                   # deque of QueuedSend, in order; None: none ever was
+    cdef bint has_queued                 # or one of them is being tried
+    cdef bint resuming                   # a thread goes through them
+    cdef bint look_again                 # it is to do it once more
+    cdef Timer wait_timer                # of the first of them; None: not armed
     cdef readonly bint is_forgotten      # its user dropped it; it will be closed there
 
     cdef bint accept(self, object content, object callback, object properties, object partition_key,
@@ -21,6 +41,18 @@ cdef class ProducerCore(Batcher):
     cdef int tell(self, object callback, object error) except -1
     """Tell a callback that its message was refused; no mutex held."""
 
+    cdef int queue_send(self, object content, object callback, tuple rest) except -1
+    """Send it when there is room, behind those that are queued; no mutex held."""
+
+    cdef int send_described(
+        self, object content, object callback, object properties, object partition_key,
+        object ordering_key, object sequence_id, object replication_clusters,
+        object disable_replication, object event_timestamp, object deliver_at,
+        object deliver_after) except -1
+    """send_async_described, now; MustWait: not now."""
+
+    cdef bint sends_plain(self) noexcept
+    cdef int arm_queued(self, int64_t look_ms, bint held) except -1
     cdef bint may_wait(self) except -1
     cdef object id_of(self, Receipt receipt, uint32_t index)
     cdef list send_by_arrival(self, list contents, object keys, object properties,

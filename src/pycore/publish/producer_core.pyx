@@ -1,15 +1,19 @@
 # cython: language_level=3
 """Body of producer_core.pxd."""
 
+import weakref
+from collections import deque
+
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyCallable_Check
+from cpython.weakref cimport PyWeakref_GetObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsarx import errors
 from pulsarx._core.batch_encode cimport (
-    batch_encode_add,
+    batch_encode_add, batch_encode_add_plain, batch_encode_payload_size,
 )
 from pulsarx._core.single_metadata cimport METADATA_SEQUENCE_ID, SingleMetadata
 from pulsarx._core.status cimport STATUS_OK
@@ -18,9 +22,11 @@ from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.message.message_id cimport message_id_chunked, message_id_new
-from pulsarx._pycore.publish.batcher cimport PRODUCER_HELD, PRODUCER_OPEN, Batcher
+from pulsarx._pycore.publish.batcher cimport HEADER_SIZE_MAX, PRODUCER_HELD, PRODUCER_OPEN, Batcher
+from pulsarx._pycore.publish.batcher import MustWait
 from pulsarx._pycore.publish.completion_queue cimport CompletionQueue
 from pulsarx._pycore.publish.entry_publisher cimport Receipt
+from pulsarx._pycore.publish.loop_send cimport SendTold
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.outgoing_message cimport (
     outgoing_check_replication, outgoing_content, outgoing_deliver_at, outgoing_describe,
@@ -28,6 +34,26 @@ from pulsarx._pycore.publish.outgoing_message cimport (
 
 # What send_async raises beside a callback: nobody could call it, or the call itself is wrong.
 cdef tuple NEVER_TOLD = (errors.Interrupted, errors.ForkedError, errors.OperationNotSupported)
+
+
+# What send_async has behind its key, when nothing more is said.
+cdef tuple NOT_DESCRIBED = (None, None, None, False, None, None, None)
+
+
+cdef class ResumeCall:
+    """See the pxd."""
+
+    def __init__(self, producer) -> None:
+        self.producer = weakref.ref(producer)
+
+    def __call__(self) -> None:
+        cdef object found = <object>PyWeakref_GetObject(self.producer)
+        cdef ProducerCore producer
+        if found is not None:
+            producer = found
+            producer.look_again = True
+            if producer.queued and not producer.resuming:
+                producer.publisher.completions.jobs.put(producer.resume_queued)
 
 
 cdef class ProducerCore(Batcher):
@@ -38,6 +64,8 @@ cdef class ProducerCore(Batcher):
         """background: where it is closed when its user has dropped it."""
         super().__init__(publisher, options, name, topic_name, clock, compress, message_size_max)
         self.background = background
+        if self.queues_sends:
+            self.resume_call = ResumeCall(self)
 
     def __del__(self) -> None:
         # The collector may run in the middle of a call that holds a mutex which closing needs.
@@ -124,6 +152,26 @@ cdef class ProducerCore(Batcher):
         cdef bint taken = False
         if callback is not None and not PyCallable_Check(callback):
             refuse_callback(callback)
+        if self.has_queued:
+            self.queue_send(content, callback, (
+                properties, partition_key, ordering_key, sequence_id, replication_clusters,
+                disable_replication, event_timestamp, deliver_at, deliver_after))
+            return
+        try:
+            self.send_described(content, callback, properties, partition_key, ordering_key,
+                                sequence_id, replication_clusters, disable_replication,
+                                event_timestamp, deliver_at, deliver_after)
+        except MustWait:
+            self.queue_send(content, callback, (
+                properties, partition_key, ordering_key, sequence_id, replication_clusters,
+                disable_replication, event_timestamp, deliver_at, deliver_after))
+
+    cdef int send_described(
+            self, object content, object callback, object properties, object partition_key,
+            object ordering_key, object sequence_id, object replication_clusters,
+            object disable_replication, object event_timestamp, object deliver_at,
+            object deliver_after) except -1:
+        cdef bint taken = False
         refused = None
         mutex_lock(&self.publisher.mutex)
         try:
@@ -140,6 +188,112 @@ cdef class ProducerCore(Batcher):
             mutex_unlock(&self.publisher.mutex)
         if refused is not None and not taken:
             self.tell(callback, refused)
+        return 0
+
+    cdef bint sends_plain(self) noexcept:
+        return Batcher.sends_plain(self) and not self.has_queued
+
+    # Sends that wait without their callers --------------------------------------------------------
+
+    cdef int queue_send(self, object content, object callback, tuple rest) except -1:
+        cdef QueuedSend send = QueuedSend.__new__(QueuedSend)
+        send.content = content
+        send.callback = callback
+        send.rest = rest
+        if self.send_timeout_ms > 0:
+            send.expires_ms = self.clock.now() + self.send_timeout_ms
+        if self.queued is None:
+            self.queued = deque()
+        self.has_queued = True               # what comes now goes behind it
+        self.plain_sends = False
+        self.queued.append(send)
+        if len(self.queued) == 1:
+            self.resume_call()               # for what made room meanwhile
+        return 0
+
+    def resume_queued(self) -> None:
+        """Send what is queued, in order, as far as there is room; a job of the callbacks' thread.
+        """
+        cdef QueuedSend send
+        if self.resuming or self.queued is None:
+            self.look_again = True
+            return
+        self.resuming = True
+        try:
+            while self.queued:
+                self.look_again = False
+                send = self.queued.popleft()
+                if isinstance(send.callback, SendTold) and (
+                        (<SendTold>send.callback).is_given_up()):
+                    continue                 # cancelled while it waited: nothing is sent
+                try:
+                    rest = send.rest
+                    self.send_described(send.content, send.callback, rest[0], rest[1], rest[2],
+                                        rest[3], rest[4], rest[5], rest[6], rest[7], rest[8])
+                except MustWait as wait:
+                    send.held = wait.held
+                    self.queued.appendleft(send)
+                    self.arm_queued(wait.look_ms, wait.held)
+                    if not self.look_again:
+                        break
+                except Exception as error:
+                    self.tell(send.callback, error)
+        finally:
+            self.resuming = False
+            self.has_queued = len(self.queued) > 0
+            self.plain_sends = self.sends_plain()
+        if self.queued and self.state != PRODUCER_OPEN and self.state != PRODUCER_HELD:
+            self.resume_call()               # closed meanwhile: they are told so
+
+    cdef int arm_queued(self, int64_t look_ms, bint held) except -1:
+        """Look again at look_ms, and when the first that is queued has waited for too long."""
+        cdef QueuedSend first = self.queued[0]
+        cdef int64_t due_ms = look_ms
+        if held and first.expires_ms and (due_ms == 0 or first.expires_ms < due_ms):
+            due_ms = first.expires_ms
+        timer, self.wait_timer = self.wait_timer, None
+        if timer is not None:
+            (<Timer>timer).cancel()
+        if due_ms:
+            self.wait_timer = self.clock.arm(due_ms, self.queue_due)
+        return 0
+
+    def queue_due(self) -> None:
+        """The time armed by arm_queued has come."""
+        self.wait_timer = None
+        # The thread of the callbacks may be the one that waits for the disk.
+        self.publisher.completions.timeouts.put(self.expire_queued)
+
+    def expire_queued(self) -> None:
+        """Give up what was held for too long; a job."""
+        cdef QueuedSend first
+        cdef int64_t now_ms = self.clock.now()
+        if self.resuming:
+            self.resume_call()
+            return
+        while self.queued and self.state == PRODUCER_HELD:
+            first = self.queued[0]
+            if not first.held or not first.expires_ms or first.expires_ms > now_ms:
+                break
+            error = self.held_too_long()
+            if error is None:
+                break
+            self.queued.popleft()
+            if self.queued:
+                (<QueuedSend>self.queued[0]).held = True
+            self.tell(first.callback, error)
+        self.resume_call()
+
+    cdef int refuse_queued(self, object error) except -1:
+        cdef QueuedSend send
+        timer, self.wait_timer = self.wait_timer, None
+        if timer is not None:
+            (<Timer>timer).cancel()
+        while self.queued:
+            send = self.queued.popleft()
+            self.tell(send.callback, error)
+        self.has_queued = self.resuming
+        return 0
 
     cdef int send_plain(self, object content, object callback, object key,
                         bint* taken) except -1:
@@ -188,6 +342,8 @@ cdef class ProducerCore(Batcher):
                 raise
             if not taken:
                 self.tell(callback, error)
+        except MustWait:
+            self.queue_send(content, callback, (None, key) + NOT_DESCRIBED)
         return 0
 
     cdef int tell(self, object callback, object error) except -1:
@@ -219,6 +375,9 @@ cdef class ProducerCore(Batcher):
             self.check_size(PyBytes_GET_SIZE(content))
             payload = <const uint8_t*>PyBytes_AS_STRING(content)
             metadata.payload_size = <uint32_t>PyBytes_GET_SIZE(content)
+            if self.queues_sends and self.chunking and (
+                    metadata.payload_size > self.message_size_max // 2):
+                self.room_for_chunks(metadata.payload_size)
         if partition_key is not None or properties is not None or ordering_key is not None or (
                 sequence_id is not None or event_timestamp is not None):
             outgoing_describe(&metadata, &self.scratch, partition_key, ordering_key, properties,
@@ -292,6 +451,10 @@ cdef class ProducerCore(Batcher):
         cdef list receipts = []
         cdef list ids
         cdef Receipt receipt
+        cdef int64_t ledger_id
+        cdef int64_t entry_id
+        cdef int partition
+        cdef uint32_t message_count
         cdef uint32_t index
         cdef bint in_order
         for name, column in (("keys", keys), ("properties", properties), ("event_timestamps",
@@ -318,11 +481,11 @@ cdef class ProducerCore(Batcher):
                     for index in range(receipt.message_count):
                         ids.append(self.id_of(receipt, 0))
                     continue
-                for index in range(receipt.message_count):
-                    ids.append(message_id_new(<int64_t>receipt.ledger_id,
-                                              <int64_t>receipt.entry_id,
-                                              self.publisher.partition, <int>index,
-                                              <int>receipt.message_count))
+                ledger_id, entry_id = <int64_t>receipt.ledger_id, <int64_t>receipt.entry_id
+                partition, message_count = self.publisher.partition, receipt.message_count
+                for index in range(message_count):
+                    ids.append(message_id_new(ledger_id, entry_id, partition, <int>index,
+                                              <int>message_count))
         else:
             for receipt, index in receipts:
                 if receipt.message_count or receipt.is_duplicate:
@@ -393,6 +556,18 @@ cdef class ProducerCore(Batcher):
         batch.publish_ms = self.clock.now()
         while at < count and batch.batch.message_count < self.batch_messages_max:
             content = <object>PyList_GET_ITEM(contents, at)
+            if plain and not sequenced and type(content) is bytes:
+                # Nearly all messages: what follows, for one that surely fits behind others.
+                size = PyBytes_GET_SIZE(content)
+                if (size <= self.message_size_max
+                        and batch_encode_payload_size(&batch.batch) + HEADER_SIZE_MAX
+                        + <size_t>size <= self.batch_bytes_max
+                        and batch_encode_add_plain(
+                            &batch.batch, <const uint8_t*>PyBytes_AS_STRING(content),
+                            <uint32_t>size, self.next_sequence_id)):
+                    self.next_sequence_id += 1
+                    at += 1
+                    continue
             if not (plain and type(content) is bytes):
                 memset(&metadata, 0, sizeof(metadata))
                 metadata.flags = METADATA_SEQUENCE_ID

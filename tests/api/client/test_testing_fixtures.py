@@ -70,6 +70,67 @@ def test_the_fixtures_serve_several_processes_of_tests_at_once(project: pytest.P
     assert {line[:5] for line in done.outlines if "PASSED" in line} == {"[gw0]", "[gw1]"}
 
 
+MARKED = """
+import pulsarx
+import pytest
+
+pytestmark = [
+    pytest.mark.pulsar_options(max_message_size=100, default_num_partitions=2),
+    pytest.mark.pulsar_partitions({"shop/eu/orders": 2}, bills=3),
+]
+
+@pytest.mark.pulsar_namespaces("shop/eu", "shop/us")
+@pytest.mark.pulsar_options(max_message_size=200)
+@pytest.mark.pulsar_partitions(bills=4)
+def test_the_code_under_test_opens_the_broker_by_its_url(pulsar_url, pulsar_clock):
+    with pulsarx.Client(pulsar_url) as client:
+        assert client.admin.namespaces.get_namespaces("shop") == ["shop/eu", "shop/us"]
+        assert len(client.get_topic_partitions("shop/eu/orders")) == 2
+        assert len(client.get_topic_partitions("bills")) == 4
+        producer = client.create_producer("shop/us/orders")
+        producer.send(bytes(200))
+        with pytest.raises(pulsarx.MessageTooBig):
+            producer.send(bytes(201))
+
+@pytest.mark.pulsar_namespaces("shop/eu")
+def test_a_marker_of_the_module_counts_where_the_test_has_none(pulsar_client):
+    assert len(pulsar_client.get_topic_partitions("bills")) == 3
+    with pytest.raises(pulsarx.MessageTooBig):
+        pulsar_client.create_producer("t").send(bytes(101))
+"""
+
+WRONG = """
+import pytest
+
+@pytest.mark.pulsar_options(max_mesage_size=100)
+def test_an_unknown_option(pulsar_url): ...
+
+@pytest.mark.pulsar_options({"max_message_size": 100})
+def test_options_that_are_no_names(pulsar_url): ...
+
+@pytest.mark.pulsar_partitions("orders", 4)
+def test_partitions_that_are_no_topics(pulsar_url): ...
+
+@pytest.mark.pulsar_namespaces(shop="eu")
+def test_namespaces_that_are_no_names(pulsar_url): ...
+
+@pytest.mark.pulsar_namespaces("shop")
+def test_a_namespace_without_a_tenant(pulsar_url): ...
+"""
+
+
+@pytest.mark.standard
+def test_markers_say_what_the_broker_of_a_test_has(project: pytest.Pytester):
+    project.makepyfile(MARKED)
+    project.runpytest_subprocess("--strict-markers").assert_outcomes(passed=2)
+
+
+@pytest.mark.standard
+def test_a_marker_that_cannot_be_understood_is_an_error(project: pytest.Pytester):
+    project.makepyfile(WRONG)
+    project.runpytest_subprocess().assert_outcomes(errors=5)
+
+
 @pytest.mark.standard
 def test_tests_that_do_not_use_it_do_not_load_it(project: pytest.Pytester):
     project.makepyfile(
@@ -108,6 +169,25 @@ def test_what_is_wrong_is_reported_and_the_client_closed_all_the_same(project: p
         """
     )
     project.runpytest_subprocess().assert_outcomes(passed=1, failed=1)
+
+
+@pytest.mark.standard
+def test_a_client_that_is_never_closed_is_no_error_when_pytest_ends(project: pytest.Pytester):
+    """An AttributeError was printed: the finalizer of the client wanted a thread when modules were
+    gone already."""
+    project.makepyfile(
+        """
+        import pulsarx
+
+        kept = []
+
+        def test_it():
+            kept.append(pulsarx.Client("memory:").create_producer("orders"))
+        """
+    )
+    done = project.runpytest_subprocess()
+    done.assert_outcomes(passed=1)
+    assert done.errlines == []
 
 
 def test_pytest_finds_the_plugin_of_an_installed_pulsarx():

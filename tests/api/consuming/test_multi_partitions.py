@@ -290,10 +290,17 @@ def test_a_consumer_that_left_is_tried_for_no_more(
 # Many cursors -------------------------------------------------------------------------------------
 
 
+def make_partitions(client: pulsarx.Client) -> None:
+    """With a message in each: else their cursors have no files yet."""
+    client.admin.topics.create_partitioned_topic("many", 30)
+    for index in range(30):
+        client.create_producer(f"many-partition-{index}").send(b"old")
+
+
 def test_cursors_of_many_topics_are_flushed_at_once(open_client: OpenClient) -> None:
     """Each waited for the device by itself: a pattern over 10,000 topics took half a minute."""
     client = open_client()
-    client.admin.topics.create_partitioned_topic("many", 30)
+    make_partitions(client)
     with fault_plan() as plan:
         plan.stall("flush", sticky=True)
         thread = threading.Thread(target=lambda: client.subscribe("many", "s"))
@@ -315,7 +322,7 @@ def test_one_cursor_of_many_that_cannot_be_kept_leaves_none(
 ) -> None:
     client = open_client()
     topics = client.admin.topics
-    topics.create_partitioned_topic("many", 30)
+    make_partitions(client)
     with fault_plan() as plan:
         plan.fail(operation, call)
         with pytest.raises(errors.StorageError):
@@ -333,7 +340,9 @@ def test_closing_flushes_no_cursor_in_which_nothing_was_acknowledged(
 ) -> None:
     """It flushed each: a client of 10,000 idle topics took ten seconds to close."""
     client = open_client()
-    client.admin.topics.create_partitioned_topic("many", 30)
+    make_partitions(client)
+    client.close()
+    client = open_client()
     client.subscribe("many", "s").close()
     with fault_plan() as plan:
         client.close()

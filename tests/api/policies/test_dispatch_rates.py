@@ -327,6 +327,23 @@ def test_the_next_consumer_gets_what_waited_for_the_one_before(
     assert payloads(second) == [b"3"]
 
 
+def test_what_waits_stays_when_a_consumer_leaves_that_is_not_active(
+    clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
+) -> None:
+    filled(clocked_client, 4)
+    active, other = (
+        clocked_client.subscribe(
+            "t", "s", ConsumerType.Failover, consumer_name=name, initial_position=EARLIEST
+        )
+        for name in ("a", "b")
+    )
+    clocked_client.admin.topics.set_dispatch_rate("t", msgs=2)
+    assert payloads(active) == numbers(2)
+    other.close()
+    manual_clock.advance(1)
+    assert payloads(active) == numbers(2, 2)
+
+
 def test_seeking_and_expiry_leave_nothing_behind_that_waited(
     clocked_client: pulsarx.Client, manual_clock: pulsarx.ManualClock
 ) -> None:
@@ -756,6 +773,24 @@ def test_threads_of_several_subscriptions_lose_and_double_nothing(
     for thread in threads:
         thread.join(20)
     assert sorted(came["a"]) == sorted(came["b"]) == list(range(120))
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_what_was_counted_stays_when_the_rate_goes(
+    clocked_client: pulsarx.Client, kind: Any
+) -> None:
+    filled(clocked_client, 6)
+    consumer = clocked_client.subscribe("t", "s", kind, initial_position=EARLIEST)
+    counts = []
+    for _ in range(2):
+        clocked_client.admin.topics.set_dispatch_rate("t", msgs=2)
+        drain(consumer)
+        clocked_client.admin.topics.remove_dispatch_rate("t")
+        counts.append(events(clocked_client, "msg_events_by_topic"))
+        drain(consumer)
+        counts.append(events(clocked_client, "msg_events_by_topic"))
+        filled(clocked_client, 6)
+    assert counts == [1, 1, 2, 2]
 
 
 def test_without_a_rate_there_is_no_timer(

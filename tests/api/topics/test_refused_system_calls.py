@@ -124,6 +124,7 @@ def test_a_cursor_that_cannot_be_removed_is_said_in_the_log(
     """Unsubscribing raised an OSError, with the subscription gone already."""
     folder = tmp_path / "data"
     with pulsarx.Client(folder) as client:
+        publish(client, "0")
         consumer = client.subscribe("t", "s")
         with fault_plan() as plan:
             plan.fail("unlink", sticky=True)

@@ -2,59 +2,23 @@
 
 from __future__ import annotations
 
-import gc
-import random
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
 from attach_steps import catalogue, contents, folder_of_topics, nothing_stays_open, publish
 from child_process import ChildProcess
+from crashing_broker import dies_at
 from seeds import seeds
-from simulated_files import Crash, SimulatedFiles
 from staged_ledgers import PREFIX, stage
 
 import pulsarx
 from pulsarx import errors
-from pulsarx._pycore.ground import file_system
-from pulsarx.broker import registry
 from pulsarx.broker.requests import attach as attaching
 from pulsarx.broker.requests.attach import Transaction, attach, attached
-from pulsarx.broker.staging.staged_file import StagedFile
 
 __all__ = ["folder_of_topics", "nothing_stays_open"]  # fixtures
-
-
-class SimulatedBroker(SimulatedFiles):
-    """What the catalogue and the names of a whole folder go through."""
-
-    def remember(self) -> None:
-        """All that is there now is durable."""
-        for path in sorted(Path(self.root).rglob("*")):
-            self.is_durable(str(path))
-
-
-def crash_at(folder: Path, call: int, seed: int | None, files: list[StagedFile]) -> bool:
-    """Attach, and die at this call; True when it lived. Then the power fails (seed -1: not)."""
-    simulated = SimulatedBroker(str(folder), crash_at=call)
-    simulated.remember()
-    whole = file_system.FileSystem
-    file_system.FileSystem = lambda: simulated  # type: ignore[assignment]
-    lived = False
-    try:
-        attach(folder, Transaction("query", 0), files)
-        lived = True
-    except Crash:
-        pass
-    finally:
-        file_system.FileSystem = whole  # type: ignore[misc]
-        for broker in registry._registry.values():
-            broker.directory.close()
-        registry._registry.clear()
-        gc.collect()
-    if seed != -1:
-        simulated.power_cut(None if seed is None else random.Random(seed * 1000 + call))
-    return lived
 
 
 @pytest.mark.standard
@@ -69,7 +33,8 @@ def test_a_crash_at_every_call_leaves_all_or_nothing(
     for call in range(1000):
         shutil.rmtree(folder)
         shutil.copytree(tmp_path / "before", folder)
-        if crash_at(folder, call, seed, files):
+        attaching_now = partial(attach, folder, Transaction("query", 0), files)
+        if not dies_at(call, seed, folder, attaching_now):
             # What was reported is kept, whatever happens afterwards.
             assert contents(folder, *names) == [[b"0"], [b"1"], [b"2"]]
             break

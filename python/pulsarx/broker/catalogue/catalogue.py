@@ -41,8 +41,9 @@ CHECKPOINT_INTERVAL = 100
 # At close, so many commits are worth a checkpoint: reading them costs more than writing it.
 _CLOSE_INTERVAL = 10
 _CLOSE_SIZE = 16 << 10
-# Reading a commit takes as long as writing so many bytes of a checkpoint, or longer.
-_COMMIT_WORTH = 1024
+# A commit is read after a kill; a checkpoint is written by somebody who waits. So one is due when
+# the commits it replaces are a share of it: its cost a commit is that of writing so many bytes.
+_COMMIT_WORTH = 384
 # Losing so often in a row means that something is wrong, not that others are busy.
 _ATTEMPTS_MAX = 100
 

@@ -87,6 +87,10 @@ class ManagedLedger(LedgerList):
         self._closed = False
         self._deleted = False
         self.is_unloaded = False  # closed, and another object stands for the topic
+        record = self.record()
+        # It has, had, or is about to have a ledger. Set with `first_ledgers` of the runtime.
+        self.has_begun = record is None or bool(record.ledgers or record.removed_ledger_id)
+        self.before_first: Callable[[], object] | None = None  # called before the first ledger
         # A prepared one too, which may hold entries: its owner died before it could say so.
         for ledger in super().ledgers():
             if ledger.state != "sealed":
@@ -106,8 +110,18 @@ class ManagedLedger(LedgerList):
     def ledger_ids(self) -> list[int]:
         return [each.ledger_id for each in super().ledgers()]
 
+    def begin(self) -> None:
+        """A ledger is about to come. May be called with the lock."""
+        if not self.has_begun:
+            with self.runtime.first_ledgers:
+                self.has_begun = True
+        if self.before_first is not None:
+            self.before_first()
+
     def open_writer(self) -> None:
         """Open a ledger for the next entry, if none is open."""
+        if self.tail.writer is None:
+            self.begin()
         with self.lock:
             self._check_open()
             if self.tail.writer is None:

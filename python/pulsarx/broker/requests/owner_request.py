@@ -18,7 +18,7 @@ from pulsarx.broker.control.control_frame import FrameError, frame_receive, fram
 from pulsarx.broker.control.control_socket import new_socket, user_of, with_address
 from pulsarx.broker.folder.data_directory import BRIEF_OWNER, LOCK_NAME, DataDirectory
 from pulsarx.broker.verbs.table import VERBS, perform
-from pulsarx.clock import Deadline, system_clock
+from pulsarx.clock import Deadline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -165,10 +165,8 @@ def _ask_owner_of(
 def _ask_nobody(path: str, verb: str, arguments: Arguments) -> Any:
     """Own the folder for this request alone."""
     from pulsarx.broker.runtime import BrokerSettings
-    from pulsarx.broker_options import BrokerOptions
-    from pulsarx.randomness import Randomness
 
-    settings = BrokerSettings(system_clock(), Randomness(), "sync", 100, BrokerOptions())
+    settings = BrokerSettings()
     answer: list[Any] = []
 
     def work(broker: Broker) -> None:

@@ -392,6 +392,17 @@ class Subscription:
         self.core.locked(change)
         self.topic.ledger.tail.wake()  # what was trimmed away may have kept others waiting
 
+    def keep(self) -> None:
+        """Give its cursor a file, unless it has one. Durable on return."""
+        if self.tracker.is_kept or not self.runtime.keeps_cursors:
+            return
+
+        def write() -> None:
+            if not self.tracker.closed and not self.tracker.is_kept:
+                self.tracker.fold()
+
+        self.core.locked(write)
+
     def expect_ledgers(self, ledger_ids: list[int]) -> None:
         """Add ledgers that are about to be attached: their messages may be acknowledged at once."""
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.state import SubscriptionRecord
     from pulsarx.broker.folder.file_operations import FileOperations
     from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
+    from pulsarx.broker.ledgers.managed_ledger import ManagedLedger
     from pulsarx.broker.runtime import BrokerRuntime
 
 
@@ -23,7 +24,7 @@ class TopicCursors:
 
     __slots__ = ("_ledgers", "_name", "_runtime")
 
-    def __init__(self, name: str, runtime: BrokerRuntime, ledgers: LedgerList) -> None:
+    def __init__(self, name: str, runtime: BrokerRuntime, ledgers: ManagedLedger) -> None:
         """name: of the topic."""
         self._name = name
         self._runtime = runtime
@@ -51,7 +52,8 @@ class TopicCursors:
         return tracker
 
     def open(self, record: SubscriptionRecord) -> AckTracker:
-        """The cursor as it was left; one without a file begins where the catalogue says."""
+        """The cursor as it was left; one without a file begins where the catalogue says. It gets
+        one here, but on a topic that has no ledger yet."""
         tracker = self._runtime.open_tracker(record)
         forget_prepared(tracker, self._ledgers)
         if sync_tracker(tracker, self._ledgers, record.name) and tracker.is_kept:
@@ -59,7 +61,7 @@ class TopicCursors:
                 tracker.fold()
             except errors.StorageError:
                 pass  # what was clamped is clamped and said again by the next owner
-        if not tracker.is_kept:
+        if not tracker.is_kept and (tracker.damage or self._ledgers.has_begun):
             position = self._initial_position(record, tracker)
             if not tracker.damage:
                 self._tell_missing(record, position)
@@ -75,8 +77,8 @@ class TopicCursors:
         delete_tracker(tracker, self._name, name)
 
     def _tell_missing(self, record: SubscriptionRecord, position: Position | None) -> None:
-        """Cursor files are made before the catalogue names them, those of partitions that a topic
-        grew by with the first look at the partition: before its first ledger."""
+        """Cursor files are made before the catalogue names them, those of a topic that has no
+        ledger yet before its first one."""
         topic = self._runtime.catalogue.state.topics[self._name]
         if not self._runtime.keeps_cursors or not (topic.ledgers or topic.removed_ledger_id):
             return

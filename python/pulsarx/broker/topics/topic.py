@@ -122,6 +122,8 @@ class Topic:
             made = self._subscription(each.name, each, tracker)
             made.last_active_ms = self.last_active_ms
             self.subscriptions[each.name] = made
+        if self.subscriptions and not self.ledger.has_begun:
+            self.ledger.before_first = self._keep_cursors
 
     @property
     def is_gone(self) -> bool:
@@ -346,8 +348,12 @@ class Topic:
             created_ms=self.runtime.clock.now_ms(),
             initial=(ledger_id or -1, ordinal),
         )
-        tracker, keep = self._cursors().begin(cursor_id, name, position, files)
-        return NewSubscription(self, name, creation, tracker, keep)
+        if self.ledger.has_begun:
+            tracker, keep = self._cursors().begin(cursor_id, name, position, files)
+            return NewSubscription(self, name, creation, tracker, keep)
+        self.ledger.before_first = self._keep_cursors
+        tracker, _ = self._cursors().begin(cursor_id, name, position)
+        return NewSubscription(self, name, creation, tracker, None)
 
     def finish_subscription(self, new: NewSubscription) -> Subscription:
         """The catalogue names it."""
@@ -357,7 +363,15 @@ class Topic:
         self.touch()
         # A ledger that came since the tracker was made was told to the others only.
         made.ledger_changed()
+        if self.ledger.has_begun:
+            made.keep()
         return made
+
+    def _keep_cursors(self) -> None:
+        """Each subscription has a cursor file from here on, so that one that is missing later was
+        lost."""
+        for each in self.durable_subscriptions():
+            each.keep()
 
     def discard_subscription(self, new: NewSubscription) -> None:
         """The catalogue does not name it."""
@@ -404,6 +418,7 @@ class Topic:
 
     def expect_ledgers(self, ledger_ids: list[int]) -> None:
         """Tell the subscriptions of ledgers that are about to come with messages in them."""
+        self.ledger.begin()
         for subscription in self.all_subscriptions():
             subscription.expect_ledgers(ledger_ids)
 
@@ -705,9 +720,9 @@ class NewSubscription:
         name: str,
         creation: dict[str, Any],
         tracker: AckTracker,
-        keep: Callable[[], object],
+        keep: Callable[[], object] | None,
     ) -> None:
-        """keep: makes the tracker durable."""
+        """keep: makes the tracker durable; None: that is for later, before the first ledger."""
         self.topic = topic
         self.name = name
         self.creation = creation
@@ -758,21 +773,27 @@ def create_subscriptions(
     """Make a durable subscription on each topic in one commit: all or none. With the locks of the
     topics. Durable on return."""
     new: list[NewSubscription] = []
-    files = places[0][0].runtime.files_of_new_cursors() if len(places) > 1 else None
-    try:
-        for topic, position in places:
-            new.append(topic.begin_subscription(name, position, type_name, files))
-        # Before the catalogue names them, so that one that is not there later was lost.
-        take_at_once([each.keep for each in new])
-        if files is not None:
-            try:
-                files.flush()
-            except OSError as error:
-                raise storage_error("flush the folder of cursors", error) from error
-        catalogue.commit([each.creation for each in new])
-    except BaseException:
-        if not catalogue.outcome_unknown:
-            for each in new:
-                each.topic.discard_subscription(each)
-        raise
-    return [each.topic.finish_subscription(each) for each in new]
+    runtime = places[0][0].runtime
+    files = runtime.files_of_new_cursors() if len(places) > 1 else None
+    with ExitStack() as stack:
+        if not all(topic.ledger.has_begun for topic, _ in places):
+            # No first ledger comes unless all of them are there, to be given their files before.
+            stack.enter_context(runtime.first_ledgers)
+        try:
+            for topic, position in places:
+                new.append(topic.begin_subscription(name, position, type_name, files))
+            # Before the catalogue names them, so that one that is not there later was lost.
+            keeps = [each.keep for each in new if each.keep is not None]
+            take_at_once(keeps)
+            if files is not None and keeps:
+                try:
+                    files.flush()
+                except OSError as error:
+                    raise storage_error("flush the folder of cursors", error) from error
+            catalogue.commit([each.creation for each in new])
+        except BaseException:
+            if not catalogue.outcome_unknown:
+                for each in new:
+                    each.topic.discard_subscription(each)
+            raise
+        return [each.topic.finish_subscription(each) for each in new]

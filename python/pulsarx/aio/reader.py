@@ -1,0 +1,74 @@
+"""A reader of asyncio: what `aio.Client.create_reader` returns."""
+
+from __future__ import annotations
+
+from pulsarx.aio.control_call import perform
+from pulsarx.aio.receiving import Receiving
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx._pycore.message.message import Message
+    from pulsarx.message_id import MessageId
+
+READING = ("read_next",)
+
+
+class Reader(Receiving):
+    """Reads the messages of one topic in order. It may be used in several loops at once.
+
+    `async for message in reader` goes on until the reader is closed.
+    """
+
+    def __init__(self, reader: Any) -> None:
+        super().__init__(reader._core)
+        self._reader = reader
+
+    async def read_next(self) -> Message:
+        """The next message; waits for one. Cancelling it loses nothing."""
+        message: Message = await self._next()
+        return message
+
+    async def has_message_available(self) -> bool:
+        """Tell whether read_next returns at once, or waits for the dispatch rate alone."""
+        return bool(self._reader.has_message_available())
+
+    async def seek(self, messageid: MessageId | int) -> None:
+        """Go on behind a message id, or at a publish time in ms. See pulsarx.Reader.seek."""
+        await perform(self._reader.seek, messageid)
+
+    async def get_last_message_id(self) -> MessageId:
+        """Id of the last message of the topic; (-1,-1,-1,-1) when it has none."""
+        found: MessageId = await perform(self._reader.get_last_message_id)
+        return found
+
+    async def close(self) -> None:
+        """Stop reading. Reads that wait get AlreadyClosed."""
+        await perform(self._reader.close)
+
+    def topic(self) -> str:
+        """Full name of the topic."""
+        name: str = self._reader.topic()
+        return name
+
+    def is_connected(self) -> bool:
+        """Tell whether it can still be used."""
+        return bool(self._reader.is_connected())
+
+    def __aiter__(self) -> Reader:
+        return self
+
+    async def __anext__(self) -> Message:
+        message: Message = await self._next_of_iteration()
+        return message
+
+    async def __aenter__(self) -> Reader:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self.is_connected():
+            await self.close()
+
+    def __repr__(self) -> str:
+        return f"aio.{self._reader!r}"

@@ -1,0 +1,113 @@
+"""`python -m pulsarx run`: runs a program written for the official client, unchanged."""
+
+from __future__ import annotations
+
+import io
+import os
+import runpy
+import sys
+from types import ModuleType
+
+from pulsarx import install_as_pulsar
+from pulsarx.errors import PulsarException, detail_of
+
+USAGE = """\
+usage: python -m pulsarx run [--root FOLDER] [--route URL=FOLDER]... PROGRAM [argument...]
+
+Runs PROGRAM, a file or `-m MODULE`, with `import pulsar` finding PulsarX.
+
+  --root FOLDER         each cluster that the program opens is a folder below this one,
+                        named after its host; `memory:` keeps nothing
+  --route URL=FOLDER    where one cluster's URL leads, as pulsar://localhost:6650=events
+
+Both stand before PROGRAM or right behind it. What follows is the program's; a `--` ends
+ours, where the program has arguments of the same name. One of both must be given."""
+
+
+class _Usage(Exception):
+    """The command line cannot be understood."""
+
+
+def main(arguments: list[str]) -> int:
+    """The exit status; what the program raises, SystemExit too, comes out of this."""
+    if arguments and arguments[0] in ("-h", "--help"):
+        print(USAGE)
+        return 0
+    try:
+        program, is_module, rest, routes, root = _parse(arguments)
+        if not routes and root is None:
+            raise _Usage("where do the program's URLs lead? Give --root or --route")
+        install_as_pulsar(routes, root=root)
+    except (_Usage, PulsarException) as error:
+        said = detail_of(error) if isinstance(error, PulsarException) else error
+        print(f"{said}\n\n{USAGE}", file=sys.stderr)
+        return 2
+    if not is_module and not os.path.exists(program):
+        print(f"there is no file {program!r}", file=sys.stderr)
+        return 2
+    # As `python` has them while it runs a program.
+    sys.argv = [program, *rest]
+    sys.path[0] = os.getcwd() if is_module else os.path.dirname(os.path.abspath(program))
+    if is_module:
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
+    elif os.path.isfile(program):
+        _run_file(program)
+    else:
+        runpy.run_path(program, run_name="__main__")
+    return 0
+
+
+def _run_file(program: str) -> None:
+    """As `python program`. The module stays `__main__`, also for threads that outlive its code."""
+    module = ModuleType("__main__")
+    module.__file__ = program
+    sys.modules["__main__"] = module
+    with io.open_code(program) as file:
+        code = compile(file.read(), program, "exec", dont_inherit=True)
+    exec(code, module.__dict__)
+
+
+def _parse(
+    arguments: list[str],
+) -> tuple[str, bool, list[str], dict[str, str], str | None]:
+    """Program, whether it is a module, its arguments, routes, root."""
+    rest, options = _options(arguments)
+    is_module = rest[:1] == ["-m"]
+    if is_module:
+        rest = rest[1:]
+    if not rest:
+        raise _Usage("which program? Give a file or -m MODULE")
+    program = rest[0]
+    rest, behind = _options(rest[1:])
+    routes: dict[str, str] = {}
+    roots = []
+    for name, value in options + behind:
+        if name == "--root":
+            roots.append(value)
+            continue
+        url, equals, folder = value.partition("=")
+        if not equals or not folder:
+            raise _Usage(f"--route {value}: write URL=FOLDER")
+        routes[url] = folder
+    if len(roots) > 1:
+        raise _Usage(f"--root is given twice: {roots[0]}, {roots[1]}")
+    return program, is_module, rest, routes, roots[0] if roots else None
+
+
+def _options(arguments: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
+    """What follows our options, and these."""
+    found: list[tuple[str, str]] = []
+    rest = list(arguments)
+    while rest:
+        name, equals, value = rest[0].partition("=")
+        if rest[0] == "--":
+            return rest[1:], found
+        if name not in ("--root", "--route"):
+            break
+        del rest[0]
+        if not equals:
+            if not rest:
+                raise _Usage(f"{name} needs a value")
+            value = rest.pop(0)
+        found.append((name, value))
+    return rest, found

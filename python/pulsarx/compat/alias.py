@@ -1,0 +1,102 @@
+"""Makes `import pulsar` and `import _pulsar` find PulsarX in place of the official client."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pulsarx.errors import NotAllowedError, OperationNotSupported
+from pulsarx.options import routes as table
+from pulsarx.options.service_url import parse_service_url
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+    Path = str | os.PathLike[str]
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_PACKAGE = os.path.join(_HERE, "pulsar")
+_FILES = {
+    "pulsar": os.path.join(_PACKAGE, "__init__.py"),
+    "_pulsar": os.path.join(_HERE, "_pulsar.py"),
+    "pulsar.asyncio": os.path.join(_HERE, "pulsar_asyncio.py"),
+}
+
+
+class Finder:
+    """A finder of sys.meta_path: finds the modules of the alias. The other ones of `pulsar` lie in
+    its folder."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        file = _FILES.get(fullname)
+        if file is None:
+            return None
+        if not os.path.exists(file):
+            raise ModuleNotFoundError(f"{fullname} is not supported yet", name=fullname)
+        from importlib.util import spec_from_file_location
+
+        folder = [_PACKAGE] if fullname == "pulsar" else None
+        return spec_from_file_location(fullname, file, submodule_search_locations=folder)
+
+
+_finder = Finder()
+
+
+def install_as_pulsar(
+    routes: Mapping[str, Path] | None = None, *, root: Path | None = None
+) -> None:
+    """Make `import pulsar` find PulsarX, in this process, and let the URLs of clusters lead to
+    folders.
+
+    routes: service URL -> folder, `file:...` or `memory:name`, which clients of that URL open.
+    root: where the URLs lead that have no route: each to a folder of its host's name below it.
+        With `memory:` each to a broker in memory.
+    Two URLs are of one cluster when their hosts are the same, whatever the scheme; localhost and
+    127.0.0.1 are one host, as are the standard ports. A URL without a route is refused by Client.
+
+    Called again it adds routes. Call it before the first `import pulsar`: NotAllowedError when the
+    official client is loaded already, whose classes the program may hold. InvalidConfiguration: a
+    URL leads elsewhere already. InvalidUrl: no URL of a cluster, or no place. Nothing is changed
+    then.
+    """
+    for name in ("pulsar", "_pulsar"):
+        loaded = sys.modules.get(name)
+        if loaded is not None and not _is_ours(loaded):
+            raise NotAllowedError(
+                f"{name} is loaded already, from {getattr(loaded, '__file__', None)}; "
+                "call install_as_pulsar before the first import of it"
+            )
+    places = {url: _place(target) for url, target in (routes or {}).items()}
+    table.add(places, None if root is None else _place(root))
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+
+
+def uninstall_as_pulsar() -> None:
+    """Undo install_as_pulsar: the next `import pulsar` finds what is installed, and no URL has a
+    route. Names that were imported from the alias, and open clients, stay what they are."""
+    if _finder in sys.meta_path:
+        sys.meta_path.remove(_finder)
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] in ("pulsar", "_pulsar") and _is_ours(module):
+            del sys.modules[name]
+    table.clear()
+
+
+def _is_ours(module: ModuleType) -> bool:
+    return (getattr(module, "__file__", None) or "").startswith(_HERE + os.sep)
+
+
+def _place(target: Path) -> tuple[str | None, str | None]:
+    try:
+        found = parse_service_url(target)
+    except OperationNotSupported:
+        raise OperationNotSupported(
+            f"a route leads to a folder or memory, not to {target!r}"
+        ) from None
+    return found.folder, found.memory_name

@@ -1,0 +1,277 @@
+"""The configuration classes of `_pulsar`. One name asks and sets: without an argument it answers
+the value, with one it sets it and returns the configuration."""
+
+from __future__ import annotations
+
+from types import MethodType
+
+from pulsarx.enumerations import (
+    BatchingType,
+    CompressionType,
+    ConsumerCryptoFailureAction,
+    ConsumerType,
+    InitialPosition,
+    LoggerLevel,
+    PartitionsRoutingMode,
+    ProducerAccessMode,
+    RegexSubscriptionMode,
+    SchemaType,
+)
+from pulsarx.options.argument_check import INT32_MAX, INT64_MAX, native_integer, native_type
+from pulsarx.options.authentication import Authentication, CryptoKeyReader
+from pulsarx.options.consumer_policies import (
+    BatchReceivePolicy,
+    DeadLetterPolicy,
+    KeySharedPolicy,
+)
+from pulsarx.options.loggers import ConsoleLogger, FileLogger
+from pulsarx.schema.schema import SchemaInfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar, Self
+
+
+class Setting:
+    """A method of a configuration, of any value. Base of the others."""
+
+    def __init__(self, default: Any, answers: bool = True) -> None:
+        """answers: whether it can be asked, too."""
+        self.default = default
+        self.answers = answers
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.__name__ = name
+        self.__qualname__ = f"{owner.__name__}.{name}"
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __call__(self, configuration: Any, *value: Any) -> Any:
+        values = configuration._values
+        if not value and self.answers:
+            return values.get(self.__name__, self.default)
+        if len(value) != 1:
+            raise TypeError(f"{self.__qualname__}() takes one argument, not {len(value)}")
+        values[self.__name__] = self.checked(value[0])
+        return configuration
+
+    def checked(self, value: Any) -> Any:
+        return value
+
+
+class Of(Setting):
+    """Takes values of a class."""
+
+    def __init__(self, kind: type, default: Any, answers: bool = True) -> None:
+        super().__init__(default, answers)
+        self._kind = kind
+
+    def checked(self, value: Any) -> Any:
+        native_type(self._kind, value, self.__name__)
+        return value
+
+
+class Flag(Setting):
+    """Takes what is true or not."""
+
+    def checked(self, value: Any) -> bool:
+        return bool(value)
+
+
+class Integer(Setting):
+    """Takes integers. TypeError: outside of the C++ type; ValueError: below `least`."""
+
+    def __init__(
+        self, default: int, lowest: int = -INT32_MAX - 1, highest: int = INT32_MAX, least: int = 0
+    ) -> None:
+        super().__init__(default)
+        self._bounds = lowest, highest
+        self._least = least
+
+    def checked(self, value: Any) -> int:
+        number = native_integer(value, self.__name__, *self._bounds)
+        if self._least and number < self._least:
+            raise ValueError(f"{self.__name__} must be {self._least} or more, not {number}")
+        return number
+
+
+class Natural(Integer):
+    """Takes integers from 0 up. ValueError: below it."""
+
+    def checked(self, value: Any) -> int:
+        number = super().checked(value)
+        if number < 0:
+            raise ValueError(f"{self.__name__} must be 0 or more, not {number}")
+        return number
+
+
+class UnackedTimeout(Integer):
+    """Takes 0, or 10 seconds and more."""
+
+    def checked(self, value: Any) -> int:
+        number = super().checked(value)
+        if 0 < number < 10_000:
+            raise ValueError(f"{self.__name__} must be 0, or 10000 or more, not {number}")
+        return number
+
+
+class Configuration:
+    """Base of the configurations."""
+
+    RENAMED: ClassVar[dict[str, str]] = {}
+    """Settings that the call of `pulsar` knows by another name."""
+    EMPTY: ClassVar[tuple[Any, ...]] = ("",)
+    """What stands for an option that is not given."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+
+    def arguments(self) -> dict[str, Any]:
+        """What was set, as arguments of the call of `pulsar`. Not in the official client."""
+        return {
+            self.RENAMED.get(name, name): value
+            for name, value in self._values.items()
+            if value not in self.EMPTY
+        }
+
+    def _keep(self, name: str, value: Any) -> Self:
+        self._values[name] = value
+        return self
+
+    def _add_property(self, name: str, value: str) -> Self:
+        native_type(str, name, "name of a property")
+        native_type(str, value, f"property {name}")
+        return self._keep("properties", {**self._values.get("properties", {}), name: value})
+
+
+NO_SCHEMA = SchemaInfo(SchemaType.BYTES, "BYTES", "")
+UINT32_MAX, UINT64_MAX = 2 * INT32_MAX + 1, 2 * INT64_MAX + 1
+INT64 = (-INT64_MAX - 1, INT64_MAX)
+
+
+class ClientConfiguration(Configuration):
+    """Options of a client."""
+
+    RENAMED = {"connection_timeout": "connection_timeout_ms"}  # noqa: RUF012
+
+    authentication = Of(Authentication, None, answers=False)
+    operation_timeout_seconds = Integer(30)
+    connection_timeout = Integer(10000)
+    io_threads = Integer(1)
+    message_listener_threads = Integer(1)
+    concurrent_lookup_requests = Integer(50000)
+    stats_interval_in_seconds = Integer(600, 0, UINT32_MAX)
+    listener_name = Of(str, "", answers=False)
+    tls_trust_certs_file_path = Of(str, "", answers=False)
+    tls_private_key_file_path = Of(str, "")
+    tls_certificate_file_path = Of(str, "")
+    tls_allow_insecure_connection = Flag(False)
+    tls_validate_hostname = Flag(False, answers=False)
+
+    def set_logger(self, logger: Any) -> Self:
+        """A `logging.Logger`."""
+        return self._keep("logger", logger)
+
+    def set_console_logger(self, level: LoggerLevel) -> Self:
+        return self._keep("logger", ConsoleLogger(level))
+
+    def set_file_logger(self, level: LoggerLevel, file: str) -> Self:
+        return self._keep("logger", FileLogger(level, file))
+
+
+class ProducerConfiguration(Configuration):
+    """Options of a producer. Batching is on until it is set, other than in create_producer."""
+
+    RENAMED = {"partitions_routing_mode": "message_routing_mode"}  # noqa: RUF012
+
+    producer_name = Of(str, "")
+    schema = Of(SchemaInfo, NO_SCHEMA)
+    send_timeout_millis = Integer(30000)
+    initial_sequence_id = Integer(-1, *INT64)
+    compression_type = Of(CompressionType, CompressionType.NONE)
+    max_pending_messages = Natural(1000)
+    max_pending_messages_across_partitions = Natural(50000)
+    block_if_queue_full = Flag(False)
+    partitions_routing_mode = Of(
+        PartitionsRoutingMode, PartitionsRoutingMode.RoundRobinDistribution
+    )
+    message_router = Setting(None, answers=False)
+    lazy_start_partitioned_producers = Flag(False)
+    batching_enabled = Flag(True)
+    batching_max_messages = Integer(1000, 0, UINT32_MAX, least=2)
+    batching_max_allowed_size_in_bytes = Integer(131072, 0, UINT64_MAX)
+    batching_max_publish_delay_ms = Integer(10, 0, UINT64_MAX)
+    batching_type = Of(BatchingType, BatchingType.Default)
+    chunking_enabled = Flag(False)
+    encryption_key = Of(str, None, answers=False)
+    crypto_key_reader = Of(CryptoKeyReader, None, answers=False)
+    access_mode = Of(ProducerAccessMode, ProducerAccessMode.Shared)
+
+    def property(self, name: str, value: str) -> Self:
+        return self._add_property(name, value)
+
+    def arguments(self) -> dict[str, Any]:
+        found = {"batching_enabled": True, **super().arguments()}
+        if found.get("initial_sequence_id") == -1:
+            del found["initial_sequence_id"]
+        return found
+
+
+class ConsumerConfiguration(Configuration):
+    """Options of a consumer."""
+
+    RENAMED = {  # noqa: RUF012
+        "read_compacted": "is_read_compacted",
+        "subscription_initial_position": "initial_position",
+    }
+
+    consumer_type = Of(ConsumerType, ConsumerType.Exclusive)
+    schema = Of(SchemaInfo, NO_SCHEMA)
+    message_listener = Setting(None, answers=False)
+    receiver_queue_size = Integer(1000)
+    max_total_receiver_queue_size_across_partitions = Integer(50000)
+    batch_receive_policy = Of(BatchReceivePolicy, BatchReceivePolicy(-1, 10485760, 100))
+    consumer_name = Of(str, "")
+    unacked_messages_timeout_ms = UnackedTimeout(0, 0, UINT64_MAX)
+    broker_consumer_stats_cache_time_ms = Integer(30000, *INT64)
+    pattern_auto_discovery_period = Integer(60)
+    read_compacted = Flag(False)
+    negative_ack_redelivery_delay_ms = Integer(60000, *INT64)
+    subscription_initial_position = Of(InitialPosition, InitialPosition.Latest)
+    regex_subscription_mode = Of(RegexSubscriptionMode, RegexSubscriptionMode.PersistentOnly)
+    crypto_key_reader = Of(CryptoKeyReader, None, answers=False)
+    crypto_failure_action = Of(ConsumerCryptoFailureAction, ConsumerCryptoFailureAction.FAIL)
+    replicate_subscription_state_enabled = Flag(False)
+    max_pending_chunked_message = Integer(10, 0, UINT64_MAX)
+    auto_ack_oldest_chunked_message_on_queue_full = Flag(False)
+    start_message_id_inclusive = Flag(False)
+    batch_index_ack_enabled = Flag(False)
+    key_shared_policy = Of(KeySharedPolicy, KeySharedPolicy())
+    dead_letter_policy = Of(DeadLetterPolicy, DeadLetterPolicy())
+
+    def property(self, name: str, value: str) -> Self:
+        return self._add_property(name, value)
+
+
+class ReaderConfiguration(Configuration):
+    """Options of a reader."""
+
+    RENAMED = {"read_compacted": "is_read_compacted"}  # noqa: RUF012
+
+    schema = Of(SchemaInfo, NO_SCHEMA)
+    reader_listener = Setting(None, answers=False)
+    receiver_queue_size = Integer(1000)
+    reader_name = Of(str, "")
+    subscription_role_prefix = Of(str, "")
+    read_compacted = Flag(False)
+    start_message_id_inclusive = Flag(False)
+    crypto_key_reader = Of(CryptoKeyReader, None, answers=False)
+    crypto_failure_action = Of(ConsumerCryptoFailureAction, ConsumerCryptoFailureAction.FAIL)
+
+
+class TableViewConfiguration(Configuration):
+    """Options of a table view."""
+
+    schema = Of(SchemaInfo, NO_SCHEMA, answers=False)
+    subscription_name = Of(str, "", answers=False)

@@ -1,0 +1,5 @@
+"""`pulsar.functions.context`."""
+
+from abc import abstractmethod
+
+from pulsarx.functions.context import Context

@@ -1,0 +1,5 @@
+"""`pulsar.functions.function`."""
+
+from abc import abstractmethod
+
+from pulsarx.functions.function import Function

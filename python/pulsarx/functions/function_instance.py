@@ -1,0 +1,250 @@
+"""One of the parallel instances of a function: a thread and its consumer."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from concurrent.futures import CancelledError
+
+from pulsarx import errors
+from pulsarx.clock import monotonic_ms, system_clock
+from pulsarx.enumerations import ConsumerType, Result
+from pulsarx.functions.function_context import FunctionContext
+from pulsarx.functions.function_state import StateNotStored
+from pulsarx.functions.pending_sends import sentence_of
+from pulsarx.functions.user_code import callable_of, serializer
+from pulsarx.options.consumer_policies import ConsumerDeadLetterPolicy
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from typing import Any
+
+    from pulsarx.functions.function_config import FunctionConfig
+    from pulsarx.functions.host import Host
+    from pulsarx.functions.serde import SerDe
+    from pulsarx.message import Message
+    from pulsarx.message_id import MessageId
+
+INPUT_TOPIC = "__pfn_input_topic__"
+INPUT_MESSAGE_ID = "__pfn_input_msg_id__"
+
+# A sequence id is ledger, entry and batch index of the input: it grows as they are received.
+LEDGER_BITS, ENTRY_BITS, BATCH_BITS = 25, 20, 18
+
+
+class FunctionInstance:
+    """Receives, calls the function, sends, acknowledges. Made, started, stopped and closed by the
+    runner."""
+
+    def __init__(self, runner: Host, config: FunctionConfig, index: int) -> None:
+        self._runner = runner
+        self._config = config
+        self._function = callable_of(runner.function)
+        self._output_serializer = serializer(config.output_serde)
+        self._serializers: dict[str, SerDe] = {
+            str(TopicName.of(topic)): serializer(config.custom_serde_inputs.get(topic))
+            for topic in config.topics
+        }
+        self._default_serializer = serializer(None)
+        self._lock = threading.Lock()  # of what follows
+        self._stopping = False
+        self._waiting: Future[Message] | None = None
+        self._consumer = self._subscribe(index)
+        self.context = FunctionContext(runner, config, index, self._consumer)
+        self._thread = threading.Thread(
+            target=self._run, name=f"{config.full_name}-{index}", daemon=True
+        )
+
+    def _subscribe(self, index: int) -> Any:
+        config = self._config
+        topics = config.topics
+        policy = None
+        if config.max_message_retries is not None:
+            policy = ConsumerDeadLetterPolicy(config.max_message_retries, config.dead_letters)
+        # An instance that took a thousand inputs would leave the others without work.
+        shared = config.parallelism > 1 and config.consumer_type == ConsumerType.Shared
+        return self._runner.client.subscribe(
+            config.pattern or (topics if len(topics) > 1 else topics[0]),
+            config.subscription,
+            consumer_type=config.consumer_type,
+            receiver_queue_size=1 if shared else 1000,
+            initial_position=config.initial_position,
+            unacked_messages_timeout_ms=config.timeout_ms,
+            negative_ack_redelivery_delay_ms=config.negative_ack_redelivery_delay_ms,
+            dead_letter_policy=policy,
+            properties={
+                "application": "pulsar-function",
+                "id": config.full_name,
+                "instance_id": str(index),
+            },
+        )
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def ask_to_stop(self) -> None:
+        """The message in hand is finished, and no other one is begun."""
+        with self._lock:
+            self._stopping = True
+            waiting = self._waiting
+        if waiting is not None:
+            waiting.cancel()
+
+    def join(self) -> None:
+        if self._thread is threading.current_thread():
+            raise RuntimeError("a function cannot wait for its own end: stop it from outside")
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def close(self) -> None:
+        """When its thread has ended: what it had not begun goes back to the subscription."""
+        self._consumer.close()
+
+    # Its thread -----------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping:
+                message = self._next()
+                if message is not None:
+                    self._handle(message)
+        except BaseException as error:
+            self._runner.fail(error)
+
+    def _next(self) -> Message | None:
+        """The next message; None: look whether to stop. Cancelling a future loses nothing."""
+        try:
+            found = self._consumer.receive_many(1, timeout_millis=0)
+            if found:
+                message: Message = found[0]
+                return message
+            with self._lock:
+                if self._stopping:
+                    return None
+                self._waiting = waiting = self._consumer.receive_async()
+            taken: Message = waiting.result()
+            return taken
+        except CancelledError:
+            return None
+        except errors.CorruptDataError as error:  # the next call goes on behind it
+            self._runner.figures.system_exception(errors.detail_of(error))
+            self._runner.logger.error(
+                "an input is damaged and passed over: %s", errors.detail_of(error)
+            )
+            return None
+        finally:
+            self._waiting = None
+
+    def _handle(self, message: Message) -> None:
+        config, figures = self._config, self._runner.figures
+        figures.received()
+        if config.at_most_once and config.auto_ack:
+            self._consumer.acknowledge(message)
+        try:
+            value = self._serializer_of(message).deserialize(message.data())
+        except Exception as error:
+            self._give_back(message, f"deserialize {message.message_id()}: {sentence_of(error)}")
+            return
+        self.context.take(message)
+        began_ms = monotonic_ms()
+        figures.invoked(system_clock().now_ms())
+        try:
+            output = self._function(value, self.context)
+        except Exception as error:
+            figures.user_exception(error)
+            if config.effectively_once:
+                raise
+            self._runner.logger.exception("Exception while executing user method")
+            self._redeliver(message)
+            return
+        try:
+            if not config.at_most_once:
+                self._settle()
+            self._emit(output, message)
+        except StateNotStored:
+            raise  # what the function remembers is not what is stored
+        except Exception as error:
+            self._give_back(message, f"output of {message.message_id()}: {sentence_of(error)}")
+            return
+        figures.processed(monotonic_ms() - began_ms)
+
+    def _settle(self) -> None:
+        """Wait until what the function published and remembers is durable."""
+        failed = self.context.settle()
+        if failed:
+            raise errors.UnknownError("; ".join(failed))
+        self._runner.flush_state()
+
+    def _serializer_of(self, message: Message) -> SerDe:
+        name = message.topic_name()
+        found = self._serializers.get(name)
+        if found is None:
+            found = self._serializers.get(TopicName.of(name).partitioned_name)
+        return found or self._default_serializer
+
+    def _emit(self, output: Any, message: Message) -> None:
+        payload = None
+        if output is not None and self._config.output:
+            payload = self._output_serializer.serialize(output)
+        if payload is None:
+            self._acknowledge(message)
+            return
+        message_id = message.message_id()
+        options: dict[str, Any] = {
+            "properties": {
+                INPUT_TOPIC: message.topic_name(),
+                INPUT_MESSAGE_ID: base64.urlsafe_b64encode(message_id.serialize()).decode(),
+            }
+        }
+        if self._config.effectively_once:
+            options["sequence_id"] = sequence_of(message_id)
+        producer = self._runner.output_producer(message.topic_name())
+        self._runner.outputs.begin()
+
+        def sent(result: Result, _: MessageId) -> None:
+            try:
+                if result == Result.Ok:
+                    self._acknowledge(message)
+                else:
+                    self._give_back(message, f"publish to {self._config.output}: {result}")
+            except BaseException as error:
+                self._runner.fail(error)
+            finally:
+                self._runner.outputs.end(Result.Ok, _)
+
+        try:
+            producer.send_async(payload, sent, **options)
+        except BaseException as error:
+            self._runner.outputs.fail(error)
+            raise
+
+    def _acknowledge(self, message: Message) -> None:
+        if self._config.auto_ack and not self._config.at_most_once:
+            self._consumer.acknowledge(message)
+
+    def _give_back(self, message: Message, what: str) -> None:
+        """After a failure that is not the function's."""
+        self._runner.figures.system_exception(what)
+        if self._config.effectively_once:
+            raise errors.UnknownError(what)
+        self._runner.logger.error("%s", what)
+        self._redeliver(message)
+
+    def _redeliver(self, message: Message) -> None:
+        if not (self._config.at_most_once and self._config.auto_ack):
+            self._consumer.negative_acknowledge(message)
+
+
+def sequence_of(message_id: MessageId) -> int:
+    """Grows with the order of the messages of one topic; OperationNotSupported: it has too much."""
+    batch_index = max(message_id.batch_index(), 0)
+    ledger_id, entry_id = message_id.ledger_id(), message_id.entry_id()
+    if ledger_id >> LEDGER_BITS or entry_id >> ENTRY_BITS or batch_index >> BATCH_BITS:
+        raise errors.OperationNotSupported(
+            f"EFFECTIVELY_ONCE: {message_id} makes no sequence id: ledgers up to "
+            f"{(1 << LEDGER_BITS) - 1}, entries up to {(1 << ENTRY_BITS) - 1} and batches of up to "
+            f"{1 << BATCH_BITS} messages do"
+        )
+    return (ledger_id << ENTRY_BITS | entry_id) << BATCH_BITS | batch_index

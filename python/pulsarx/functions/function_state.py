@@ -1,0 +1,155 @@
+"""The state of a function: counters and values, in a compacted topic of the folder.
+
+A message is a key's new value: `+` and a counter in decimal, or `=` and the bytes of a value; one
+without a value removes the key. All of it is in memory; a change is applied there at once and
+published; `flush` waits until it is durable. The topic is compacted before its first change: from
+then on nothing is trimmed that is not in the compacted ledger.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from pulsarx import errors
+from pulsarx.enumerations import ProducerAccessMode
+from pulsarx.functions.pending_sends import PendingSends, sentence_of
+from pulsarx.message_id import MessageId
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.client import Client
+
+COMPACTED_EVERY_BYTES = 1024 * 1024
+NOT_COMPACTED = (-1, -1)
+_FIRST_KEY = "\0"  # of the message that is there before the first change
+_COUNTER, _VALUE = b"+", b"="  # never empty: that would remove a key when the topic is compacted
+
+
+class StateNotStored(errors.BrokerPersistenceError):
+    """A change of a function's state is not durable: what the function remembers may not last."""
+
+    _detail_in_text = True
+
+
+class FunctionState:
+    """Of one function, shared by its instances. Any thread may call."""
+
+    def __init__(self, client: Client, topic: str) -> None:
+        """Reads the topic, which is made when it is missing. ProducerFenced: another runner has
+        the state of this function."""
+        self._topic = topic
+        self._lock = threading.Lock()  # of what follows, and the order of changes
+        self._values: dict[str, int | bytes] = {}
+        self._sends = PendingSends()
+        try:
+            client.admin.topics.create_non_partitioned_topic(topic)
+        except errors.NotAllowedError:
+            pass  # it is there
+        self._producer: Any = client.create_producer(
+            topic,
+            access_mode=ProducerAccessMode.Exclusive,
+            block_if_queue_full=True,
+            send_timeout_millis=0,
+        )
+        try:
+            self._compact_first(client)
+            self._load(client)
+        except BaseException:
+            self._producer.close()
+            raise
+
+    def _compact_first(self, client: Client) -> None:
+        """Policies that let ledgers be trimmed come last: a kill before leaves what it must."""
+        topics = client.admin.topics
+        if topics.stats(self._topic)["compaction"]["horizon"] == NOT_COMPACTED:
+            self._producer.send(_VALUE, partition_key=_FIRST_KEY)
+            topics.trigger_compaction(self._topic)
+            pause = threading.Event()
+            while (status := topics.compaction_status(self._topic))["status"] == "RUNNING":
+                pause.wait(0.005)
+            if status["status"] != "SUCCESS":
+                raise StateNotStored(f"compact {self._topic}: {status['last_error']}")
+        if topics.get_retention(self._topic) is None:
+            mode = "delete_when_no_subscriptions"
+            topics.set_inactive_topic_policies(self._topic, mode, 60, enabled=False)
+            topics.set_message_ttl(self._topic, 0)
+            topics.set_compaction_threshold(self._topic, COMPACTED_EVERY_BYTES)
+            topics.set_retention(self._topic, 0, 0)
+
+    def _load(self, client: Client) -> None:
+        reader = client.create_reader(self._topic, MessageId.earliest, is_read_compacted=True)
+        with reader:
+            while reader.has_message_available():
+                message = reader.read_next()
+                key, data = message.partition_key(), message.data()
+                if message.has_null_value():
+                    self._values.pop(key, None)
+                elif data[:1] == _COUNTER:
+                    self._values[key] = int(data[1:])
+                else:
+                    self._values[key] = data[1:]
+        self._values.pop(_FIRST_KEY, None)
+
+    def increment(self, key: str, amount: int) -> None:
+        if type(amount) is not int:
+            raise TypeError(f"the amount of a counter is an int, not {type(amount).__name__}")
+        with self._lock:
+            before = self._values.get(key, 0)
+            if not isinstance(before, int):
+                raise ValueError(f"the state {key!r} is a value and no counter")
+            self._change(key, before + amount)
+
+    def put(self, key: str, value: bytes | str) -> None:
+        data = value.encode() if isinstance(value, str) else value
+        if not isinstance(data, bytes):
+            raise TypeError(f"a state is bytes or str, not {type(value).__name__}")
+        with self._lock:
+            self._change(key, data)
+
+    def remove(self, key: str) -> None:
+        with self._lock:
+            self._change(key, None)
+
+    def counter(self, key: str) -> int | None:
+        """None: no such key, or a value."""
+        found = self._values.get(key)
+        return found if isinstance(found, int) else None
+
+    def value(self, key: str) -> bytes | None:
+        """None: no such key. Of a counter: its decimal text."""
+        found = self._values.get(key)
+        return str(found).encode() if isinstance(found, int) else found
+
+    def _change(self, key: str, value: int | bytes | None) -> None:
+        if type(key) is not str or not key or key == _FIRST_KEY:
+            raise ValueError(f"the key of a state is a text that is not empty, not {key!r}")
+        if value is None:
+            self._values.pop(key, None)
+            data = None
+        else:
+            self._values[key] = value
+            data = _VALUE + value if isinstance(value, bytes) else _COUNTER + b"%d" % value
+        self._sends.begin()
+        try:
+            self._producer.send_async(data, self._sends.end, partition_key=key)
+        except BaseException as error:
+            self._sends.fail(error)
+            raise
+
+    def flush(self) -> None:
+        """Wait until all changes are durable. StateNotStored: one is not, and will not be."""
+        cause = None
+        if not self._sends.is_idle:
+            try:
+                self._producer.flush()
+            except errors.PulsarException as error:
+                cause = error
+        failure = cause or self._sends.wait()
+        if failure is not None:
+            told = failure if cause is None else sentence_of(cause)
+            raise StateNotStored(f"publish to {self._topic}: {told}") from cause
+
+    def close(self) -> None:
+        self._producer.close()

@@ -1,0 +1,271 @@
+"""Runs a function in this process, as `pulsar-admin functions localrun` does with a server."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import uuid
+
+from pulsarx import errors
+from pulsarx.client import Client
+from pulsarx.closing import attempt
+from pulsarx.functions.figures import Figures
+from pulsarx.functions.function_config import FunctionConfig
+from pulsarx.functions.function_instance import FunctionInstance
+from pulsarx.functions.function_state import FunctionState
+from pulsarx.functions.log_topic import LogTopicHandler
+from pulsarx.functions.pending_sends import PendingSends, sentence_of
+from pulsarx.functions.user_code import name_of
+from pulsarx.topic_name import TopicName
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+class FunctionRunner:
+    """Takes the messages of input topics through a function to an output topic, from `start` to
+    `stop`. A context manager. Any thread may call, but a function does not stop itself.
+
+        with FunctionRunner(client, lambda text: text + "!", inputs=["words"], output="loud"):
+            ...
+    """
+
+    def __init__(
+        self,
+        client: Client | str | os.PathLike[str],
+        function: Any,
+        *,
+        name: str | None = None,
+        **options: Any,
+    ) -> None:
+        """Check what is to be run. Nothing is opened before `start`.
+
+        client: or a folder, for a client that lives from `start` to `stop`.
+        function: a Function class or an instance of one, a module with `process(input)`, something
+            to call with the input, or with input and context, or the name of one of these, as
+            `module.Class`.
+        name: of the function; its own where it is not given.
+        options: see FunctionConfig.
+        ValueError, OperationNotSupported: it cannot be run so.
+        """
+        self.function = function
+        self._config = FunctionConfig(name=name or name_of(function), **options)
+        self._given = client
+        self._client: Client | None = None
+        self._lock = threading.Lock()  # of what follows
+        self._instances: list[FunctionInstance] = []
+        self._producers: dict[str, Any] = {}
+        self._state: FunctionState | None = None
+        self._log_handler: LogTopicHandler | None = None
+        self._error: BaseException | None = None
+        self._begun = False
+        self._ended = False
+        self._closing = threading.Lock()  # of the steps
+        self._steps: list[Callable[[], object]] = []
+        self._stopped = threading.Event()
+        self.figures = Figures()
+        self.outputs = PendingSends()
+        full_name = self._config.full_name
+        self.function_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"function://{full_name}"))
+        self.logger = logging.getLogger(f"pulsarx.functions.{full_name}")
+
+    # Its life -------------------------------------------------------------------------------------
+
+    def start(self) -> FunctionRunner:
+        """Subscribe, and begin to call the function. Only once."""
+        with self._lock:
+            if self._begun:
+                raise errors.NotAllowedError(
+                    f"function {self._config.full_name} was started before"
+                )
+            self._begun = True
+        try:
+            given = self._given
+            self._client = given if isinstance(given, Client) else Client(given)
+            self._prepare_output()
+            self._prepare_log()
+            for index in range(self._config.parallelism):
+                self._instances.append(FunctionInstance(self, self._config, index))
+            for each in self._instances:
+                each.start()
+        except BaseException as error:
+            self.fail(error)
+            attempt(self.stop)
+            raise
+        return self
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is to stop, or has failed: True. False: not in so many seconds."""
+        return self._stopped.wait(timeout)
+
+    def stop(self) -> None:
+        """Finish the messages in hand and close. What was not begun stays in the subscription.
+
+        Raises what ended the function before, when it failed.
+        """
+        self.ask_to_stop()
+        for each in self._instances:
+            each.join()
+        with self._closing:
+            if not self._ended:
+                self._ended = True
+                self._steps = self._last_steps()
+            # A step that was interrupted is taken again by the next call.
+            while self._steps:
+                failure = attempt(self._steps[0])
+                self._error = self._error or failure
+                del self._steps[0]
+                if not self._steps and self._error is not None:
+                    raise self._error
+
+    def _last_steps(self) -> list[Callable[[], object]]:
+        producers = list(self._producers.values())
+        steps: list[Callable[[], object]] = [each.flush for each in producers]
+        steps += [self.outputs.wait]
+        steps += [each.context.settle for each in self._instances]
+        steps += [each.close for each in self._instances]
+        steps += [each.context.close for each in self._instances]
+        steps += [each.close for each in producers]
+        steps += [self.flush_state]
+        if self._state is not None:
+            steps += [self._state.close]
+        if self._log_handler is not None:
+            self.logger.removeHandler(self._log_handler)
+            steps += [self._log_handler.close]
+        if self._client is not None and self._client is not self._given:
+            steps += [self._client.close]
+        return steps
+
+    def fail(self, error: BaseException) -> None:
+        """It cannot go on; `stop` raises the error."""
+        with self._lock:
+            if self._error is None:
+                self._error = error
+                name = self._config.full_name
+                self.logger.error("function %s ends: %s", name, sentence_of(error))
+        self.ask_to_stop()
+
+    def ask_to_stop(self) -> None:
+        """Begin no other message. Also for signal handlers; `stop` waits."""
+        for each in list(self._instances):
+            each.ask_to_stop()
+        self._stopped.set()
+
+    def __enter__(self) -> FunctionRunner:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.stop()
+        else:  # the error of the block is the one to be told
+            attempt(self.stop)
+
+    # What it shows --------------------------------------------------------------------------------
+
+    @property
+    def error(self) -> BaseException | None:
+        """What ended it; None: it runs, or was stopped."""
+        return self._error
+
+    def stats(self) -> dict[str, Any]:
+        """Figures since it started, by the names of `pulsar-admin functions stats`."""
+        return self.figures.snapshot()
+
+    def get_counter(self, key: str) -> int | None:
+        """A counter of the function's state."""
+        return self.state().counter(key)
+
+    def get_state(self, key: str) -> bytes | None:
+        """A value of the function's state."""
+        return self.state().value(key)
+
+    # What instances ask for -----------------------------------------------------------------------
+
+    @property
+    def client(self) -> Client:
+        if self._client is None:
+            raise errors.NotAllowedError(f"function {self._config.full_name} was not started")
+        return self._client
+
+    def flush_state(self) -> None:
+        if self._state is not None:
+            self._state.flush()
+
+    def state(self) -> FunctionState:
+        with self._lock:
+            if self._state is not None:
+                return self._state
+            if self._ended:
+                raise errors.AlreadyClosed(f"function {self._config.full_name}")
+            try:
+                self._state = self._open_state()
+                return self._state
+            except Exception as error:
+                failure = error
+        self.fail(failure)
+        raise failure
+
+    def _open_state(self) -> FunctionState:
+        topic, pattern = self._config.state_topic, self._config.pattern
+        if pattern is not None and pattern.fullmatch(topic):
+            raise errors.InvalidConfiguration(
+                f"topics_pattern={pattern.pattern!r} takes in {topic}, the function's own state"
+            )
+        return FunctionState(self.client, topic)
+
+    def output_producer(self, input_topic: str) -> Any:
+        """EFFECTIVELY_ONCE has one for each input topic: within one, sequence ids grow."""
+        named = f"{self._config.full_name}-{input_topic}" if self._config.effectively_once else None
+        with self._lock:
+            found = self._producers.get(named or "")
+            if found is None:
+                found = self._producers[named or ""] = self.client.create_producer(
+                    self._config.output or "",
+                    producer_name=named,
+                    block_if_queue_full=True,
+                    send_timeout_millis=0,
+                )
+            return found
+
+    def _prepare_output(self) -> None:
+        output = self._config.output
+        if not output:
+            return
+        if self._config.effectively_once:
+            self._deduplicate(output)
+        else:
+            self.output_producer("")
+
+    def _deduplicate(self, output: str) -> None:
+        name = TopicName.of(output)
+        topics = self.client.admin.topics
+        if not name.persistent:
+            raise errors.OperationNotSupported(f"EFFECTIVELY_ONCE: {name} keeps no messages")
+        try:
+            topics.create_non_partitioned_topic(output)
+        except errors.NotAllowedError:
+            pass  # it is there
+        if topics.get_partitioned_topic_metadata(output)["partitions"]:
+            raise errors.OperationNotSupported(
+                f"EFFECTIVELY_ONCE: the output topic {name} is partitioned, so an output might be "
+                "stored again in another partition; use one without partitions"
+            )
+        enabled = topics.get_deduplication(output)
+        if enabled is False:
+            raise errors.NotAllowedError(
+                f"EFFECTIVELY_ONCE: the deduplication of {name} is switched off; "
+                "client.admin.topics.remove_deduplication takes that back"
+            )
+        if enabled is None:
+            topics.set_deduplication(output, enabled=True)
+
+    def _prepare_log(self) -> None:
+        if self.logger.level == logging.NOTSET:
+            self.logger.setLevel(logging.INFO)
+        topic = self._config.log_topic
+        if topic:
+            self._log_handler = LogTopicHandler(self.client, topic, self._config.full_name)
+            self.logger.addHandler(self._log_handler)

@@ -1,0 +1,73 @@
+"""What topics hold, for the assertions of a test. Looking changes nothing: no topic or subscription
+is made, nothing is acknowledged or delivered less often."""
+
+from __future__ import annotations
+
+from pulsarx import errors
+from pulsarx.client import Client
+from pulsarx.message_id import MessageId
+from pulsarx.schema.schema import BytesSchema
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.admin.peeked_message import PeekedMessage
+    from pulsarx.message import Message
+    from pulsarx.schema.schema import Schema
+
+PEEKED_MAX = 1000
+
+
+def messages(client: Client, topic: str, schema: Schema[Any] | None = None) -> list[Message[Any]]:
+    """All that a topic holds, oldest first, of a partitioned topic one partition after the other:
+    acknowledged or not, delayed ones too. What retention has removed is not there, nor what is in a
+    batch that is still open.
+
+    TopicNotFound: nobody made the topic.
+    """
+    found = []
+    with _looking(client) as looking:
+        for name in client.get_topic_partitions(topic):
+            reader = looking.create_reader(name, MessageId.earliest, schema or BytesSchema())
+            while reader.has_message_available():
+                found.append(reader.read_next())
+            reader.close()
+    return found
+
+
+def unacknowledged(client: Client, topic: str, subscription_name: str) -> list[PeekedMessage]:
+    """What a subscription has not acknowledged, delivered or not, oldest first.
+
+    TopicNotFound, SubscriptionNotFound: there is none. NotAllowedError: it is more than 1,000
+    messages, or 16 MiB, of a partition.
+    """
+    found = []
+    for name in client.get_topic_partitions(topic):
+        peeked = client.admin.topics.peek_messages(name, subscription_name, PEEKED_MAX)
+        if len(peeked) == PEEKED_MAX:
+            subscription = client.admin.topics.stats(name)["subscriptions"][subscription_name]
+            if subscription["msg_backlog"] > PEEKED_MAX:
+                raise errors.NotAllowedError(
+                    f"{subscription_name!r} has not acknowledged {subscription['msg_backlog']} "
+                    f"messages of {name!r}; {PEEKED_MAX} can be looked at"
+                )
+        found += peeked
+    return found
+
+
+def dead_letters(
+    client: Client, topic: str, subscription_name: str, schema: Schema[Any] | None = None
+) -> list[Message[Any]]:
+    """The dead letters of a subscription, which are in the topic that Pulsar names when the policy
+    names none: `<topic>-<subscription>-DLQ`. Empty: there were none. For a dead letter topic of
+    another name, see messages."""
+    try:
+        return messages(client, f"{topic}-{subscription_name}-DLQ", schema)
+    except errors.TopicNotFound:
+        return []
+
+
+def _looking(client: Client) -> Client:
+    """A client of the same broker that makes nothing."""
+    return Client(client._url.folder or client._url.text, read_only=True)

@@ -1,0 +1,213 @@
+# cython: language_level=3
+"""Body of loop_queue.pxd."""
+
+import os
+import weakref
+from _asyncio import get_running_loop
+from copy import copy
+
+from cpython.list cimport PyList_GET_SIZE
+from cpython.object cimport PyObject
+from libc.stdint cimport uint64_t
+from posix.unistd cimport close, read, write
+
+from pulsarx._pycore.ground.control_plane cimport control_plane
+
+cdef extern from "Python.h":
+    PyObject* PyWeakref_GetObject(object reference)
+
+cdef extern from "sys/eventfd.h":
+    int EFD_CLOEXEC
+    int EFD_NONBLOCK
+    int eventfd(unsigned int initial, int flags)
+
+# By the id of the loop. A queue lives as long as its loop watches it, or somebody has it.
+cdef object QUEUES = weakref.WeakValueDictionary()
+cdef LoopQueue LAST = None               # the one that was asked for last
+
+
+cdef class LoopItem:
+    """See the pxd."""
+
+    cdef int settle(self) except -1:
+        raise NotImplementedError
+
+
+cdef class LoopQueue:
+    """See the pxd."""
+
+    def __cinit__(self) -> None:
+        self.event = -1
+
+    def __init__(self, loop) -> None:
+        """In the thread of the loop."""
+        self.loop = weakref.ref(loop)
+        self.items = []
+        self.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
+        if self.event < 0:
+            raise OSError("no eventfd could be made for the asyncio loop")
+        loop.add_reader(self.event, self.drain)
+
+    def __dealloc__(self) -> None:
+        if self.event >= 0:
+            close(self.event)
+
+    cdef object make_future(self):
+        return (<object>PyWeakref_GetObject(self.loop)).create_future()
+
+    cdef bint is_of(self, object loop) noexcept:
+        return PyWeakref_GetObject(self.loop) == <PyObject*>loop
+
+    cdef int put(self, LoopItem item) except -1:
+        self.items.append(item)
+        if not self.woken:
+            self.wake()
+        return 0
+
+    cdef int wake(self) noexcept:
+        cdef uint64_t one = 1
+        self.woken = True
+        write(self.event, &one, 8)           # never full, so it never fails
+        return 0
+
+    def drain(self) -> None:
+        """Settle what was put; called by the loop."""
+        cdef uint64_t count
+        cdef Py_ssize_t at = 0
+        cdef list items
+        read(self.event, &count, 8)
+        self.woken = False
+        items, self.items = self.items, []
+        try:
+            while at < PyList_GET_SIZE(items):
+                at += 1
+                (<LoopItem>items[at - 1]).settle()
+        except BaseException:
+            # Ctrl-C: the others are settled when the loop goes on.
+            if at < PyList_GET_SIZE(items):
+                self.items = items[at:] + self.items
+                self.wake()
+            raise
+
+
+cdef LoopQueue loop_queue_here():
+    global LAST
+    loop = get_running_loop()
+    cdef LoopQueue found = LAST
+    if found is not None and found.is_of(loop):
+        return found
+    found = QUEUES.get(id(loop))
+    if found is None or not found.is_of(loop):
+        found = LoopQueue(loop)
+        QUEUES[id(loop)] = found
+    LAST = found
+    return found
+
+
+cdef int loop_fail(object future, object error) except -1:
+    if future.done():
+        return 0
+    try:
+        told = copy(error)
+        if type(told) is not type(error):
+            told = error
+    except Exception:
+        told = error
+    future.set_exception(told)
+    return 0
+
+
+# Calls ----------------------------------------------------------------------------------------
+
+
+cdef class LoopCall(LoopItem):
+    """See the pxd."""
+
+    def __call__(self) -> None:
+        """Perform it; in a control thread."""
+        function, self.function = self.function, None
+        arguments, self.arguments = self.arguments, None
+        named, self.named = self.named, None
+        try:
+            self.result = function(*arguments, **named)
+        except BaseException as error:
+            self.error = error
+        del function, arguments, named
+        self.done = True
+        if self.left:
+            self.return_result()
+        else:
+            self.queue.put(self)
+
+    cdef int settle(self) except -1:
+        if self.future.done():
+            return 0                         # left, or about to be
+        if self.error is not None:
+            error, self.error = self.error, None
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(self.result)
+        return 0
+
+    def leave(self) -> None:
+        """Its caller does not wait any more: what was made for it is given back."""
+        if self.left:
+            return
+        self.left = True
+        if self.done:
+            control_plane.post(self.give_back_now)
+
+    def give_back_now(self) -> None:
+        """Return the result; a job."""
+        self.return_result()
+
+    cdef int return_result(self) except -1:
+        """Its error, if any, is nobody's any more."""
+        result, self.result = self.result, None
+        give_back, self.give_back = self.give_back, None
+        if self.error is None and give_back is not None:
+            give_back(result)
+        return 0
+
+
+cdef class LoopEvent(LoopItem):
+    """See the pxd."""
+
+    def __call__(self) -> None:
+        self.queue.put(self)
+
+    cdef int settle(self) except -1:
+        if not self.future.done():
+            self.future.set_result(None)
+        return 0
+
+
+def begin_call(function, tuple arguments, dict named, give_back) -> LoopCall:
+    """Perform a function in the control plane, for the loop that runs here."""
+    cdef LoopCall call = LoopCall.__new__(LoopCall)
+    call.queue = loop_queue_here()
+    call.future = call.queue.make_future()
+    call.function = function
+    call.arguments = arguments
+    call.named = named
+    call.give_back = give_back
+    control_plane.post(call)
+    return call
+
+
+def loop_event() -> LoopEvent:
+    """An event of the loop that runs here."""
+    cdef LoopEvent event = LoopEvent.__new__(LoopEvent)
+    event.queue = loop_queue_here()
+    event.future = event.queue.make_future()
+    return event
+
+
+def _forked() -> None:
+    """The loops are the parent's; reading their eventfds here would take its wakes."""
+    global LAST
+    LAST = None
+    QUEUES.clear()
+
+
+os.register_at_fork(after_in_child=_forked)
