@@ -194,6 +194,7 @@ cdef class MessageId:
             column, also as `__message_id__`, or those of its four numbers, as `to_numpy` and
             `to_pandas` give them. ValueError: it has none.
         """
+        cdef MessageId made
         found = row.as_py() if hasattr(row, "as_py") else row
         for name in ("message_id", "__message_id__"):
             if _has_column(found, name):
@@ -206,9 +207,11 @@ cdef class MessageId:
                 raise ValueError(f"no message id, it has no {name}: {found!r:.200}")
             numbers.append(PyNumber_Index(found[name]))
         try:
-            return message_id_new(numbers[0], numbers[1], numbers[2], numbers[3], 0)
+            made = message_id_new(numbers[0], numbers[1], numbers[2], numbers[3], 0)
         except OverflowError:
             raise ValueError(f"not a message id, a number is too large: {found!r:.200}") from None
+        made.c_has_topic = True                      # it was received
+        return made
 
     def to_text(self):
         """`ledger:entry:partition`, and `:batch index` where there is one, as Java writes it; of a
