@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 ROWS = 1 << 16  # of a block
+AHEAD = 2  # blocks that are parsed at once
 METADATA = ("message_id", "key", "publish_time", "event_time", "properties")
 _MESSAGE_ID = pa.struct(
     [
@@ -310,17 +312,29 @@ class JsonValues:
                 return
             blocks = iter(kept)
         check = record_checker(columns, "")
-        for block in blocks:
-            yield block, _scattered(block, self._table(block, columns, check))
+        # The next blocks are read and made lines of while pyarrow parses the one before.
+        waiting: deque[tuple[Block, Future[pa.Table]]] = deque()
+        pool = ThreadPoolExecutor(AHEAD, "pulsarx-table")
+        try:
+            for block in blocks:
+                waiting.append((block, pool.submit(self._table, block, columns, check)))
+                if len(waiting) > AHEAD:
+                    done, made = waiting.popleft()
+                    yield done, made.result()
+            while waiting:
+                done, made = waiting.popleft()
+                yield done, made.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def _table(self, block: Block, columns: pa.Schema, check: Any) -> pa.Table:
         if self._fast:
             try:
-                return _parsed(*_lines(block.present()), columns)
+                return _scattered(block, _parsed(*_lines(block.present()), columns))
             except _Refused:
                 pass
         rows = [(row, _fitting(check, value, block, row)) for row, value in _objects(block)]
-        return _table_of(rows, block, columns)
+        return _scattered(block, _table_of(rows, block, columns))
 
     def _inferred(
         self, blocks: list[Block]
