@@ -582,11 +582,12 @@ cdef void payload_write(const CompactedMessage* messages, uint32_t count,
 cdef int metadata_write(const uint8_t* data, uint32_t size, uint32_t uncompressed_size,
                         uint8_t* room, uint32_t* written) noexcept nogil:
     """Copy the fields of a MessageMetadata, known or not, with another uncompressed size where it
-    has one."""
+    has one. It may have it often, in fewer bytes than the new one takes: that comes once."""
     cdef ByteReader reader
     cdef ByteWriter writer
     cdef const uint8_t* start
     cdef uint32_t tag = 0
+    cdef bint has_size = False
     cdef int status
     byte_reader_start(&reader, data, size)
     byte_writer_start(&writer, room, <size_t>size + VARINT_ROOM)
@@ -597,11 +598,12 @@ cdef int metadata_write(const uint8_t* data, uint32_t size, uint32_t uncompresse
             status = proto_field_skip(&reader, tag)
         if status != STATUS_OK:
             return status
-        if tag == TAG_UNCOMPRESSED_SIZE:
+        if tag != TAG_UNCOMPRESSED_SIZE:
+            byte_writer_bytes(&writer, start, reader.at - start)
+        elif not has_size:
+            has_size = True
             byte_writer_varint(&writer, TAG_UNCOMPRESSED_SIZE)
             byte_writer_varint(&writer, uncompressed_size)
-        else:
-            byte_writer_bytes(&writer, start, reader.at - start)
     written[0] = <uint32_t>(writer.at - room)
     return STATUS_OK
 
