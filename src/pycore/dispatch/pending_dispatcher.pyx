@@ -410,6 +410,11 @@ cdef class PendingDispatcher(Dispatcher):
     cdef bint join_again(self, uint64_t ledger_id, uint64_t message) except -1:
         try:
             entry_view_join(self.again_view, self.decompressed_size_max)
+        except errors.UnreadableEntryError as error:
+            self.note_loss(f"{errors.detail_of(error)}; it stays unacknowledged")
+            self.lost(ledger_id, message)
+            self.again_view = None
+            return False
         except errors.CorruptDataError as error:
             if self.lose_messages(ledger_id, message, message + 1):
                 self.note_loss(f"{errors.detail_of(error)}; {self.count_text(1)}")
