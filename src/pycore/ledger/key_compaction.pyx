@@ -18,7 +18,7 @@ from pulsarx._core.compacted_entry cimport (
     COMPACTED_HEADER_SIZE, CompactedPlace, compacted_entry_encode,
 )
 from pulsarx._core.crc32c cimport crc32c
-from pulsarx._core.entry_frame cimport ENTRY_REWRITTEN, EntryFrame
+from pulsarx._core.entry_frame cimport ENTRY_BATCH, ENTRY_REWRITTEN, EntryFrame
 from pulsarx._core.key_positions cimport (
     key_positions_fetch_record, key_positions_fetch_slot, key_positions_find, key_positions_free,
     key_positions_hash, key_positions_init, key_positions_mark, key_positions_put,
@@ -185,7 +185,7 @@ cdef class KeyCompaction:
                 if kind == KIND_NOTHING:
                     continue
                 is_whole = kind == KIND_WHOLE
-                is_batch = count > 1
+                is_batch = reader.c_frame.flags & ENTRY_BATCH != 0
             if not is_whole:
                 if kind == KIND_CHUNK:
                     survivors = self.choose_chunk(&parts, first)

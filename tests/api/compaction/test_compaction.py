@@ -528,3 +528,18 @@ def test_metadata_that_repeat_a_size_are_written_anew(open_client: OpenClient) -
     publish(client, [("a", b"new")])
     compacted(client)
     assert survivors(client) == [("b", b"kept" * 100), ("a", b"new")]
+
+
+def test_the_last_survivor_may_be_an_encrypted_batch_of_one(open_client: OpenClient) -> None:
+    """It had the id of a message that is in no batch: who reads up to the last id did not stop."""
+    client = open_client()
+    publish(client, [("k", b"first")])
+    keys = block(13, block(1, b"name") + block(2, b"value"))
+    metadata = block(1, b"p") + number(2, 0) + number(3, 1000) + number(11, 1) + keys
+    body = len(metadata).to_bytes(4, "big") + metadata + b"\0" * 20
+    stored = inspect(client).append_entry("t", b"\x0e\x01" + crc32c(body).to_bytes(4, "big") + body)
+    with client.create_reader("t", MessageId.earliest, is_read_compacted=True) as reader:
+        last = reader.get_last_message_id()
+        assert (last.entry_id(), last.batch_index()) == (stored.entry_id(), 0)
+        compacted(client)
+        assert reader.get_last_message_id() == last
