@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from _weakref import ref
 
@@ -26,6 +27,7 @@ from pulsarx.enumerations import (
 )
 from pulsarx.listening.listener_pool import ListenerPool
 from pulsarx.options.base import ClientOptions
+from pulsarx.options.service_url import leads_to_cluster
 from pulsarx.schema.schema import BytesSchema
 from pulsarx.topic_name import TopicName, check_is_for_users, check_subscription_name
 
@@ -93,6 +95,14 @@ class Client:
     """A connection to the topics of one folder. Any thread may use it; clients of one folder share
     one broker."""
 
+    def __new__(cls, service_url: Any = None, *_: Any, **__: Any) -> Client:
+        """A ClusterClient for the URL of a cluster that no route leads from."""
+        if cls is Client and isinstance(service_url, str) and leads_to_cluster(service_url):
+            # By its name: it is a Client, and so comes after this module.
+            control_plane.load("pulsarx.cluster.cluster_client")
+            cls = sys.modules["pulsarx.cluster.cluster_client"].ClusterClient
+        return object.__new__(cls)
+
     def __init__(
         self,
         service_url: str | os.PathLike[str] | AutoClusterFailover | ServiceInfoProvider,
@@ -124,8 +134,10 @@ class Client:
         """Open a folder; it is made when it does not exist.
 
         service_url: a path, `file:...`, `memory:` (one broker a process, gone with its last client)
-            or `memory:name`; a cluster's URL that a route leads from, see install_as_pulsar; or
-            what names one of them.
+            or `memory:name`; or what names one of them. The URL of a cluster (`pulsar://...`,
+            `pulsar+ssl://...`, `http(s)://...`) leads to the folder that a route names, see
+            install_as_pulsar; without a route the client is one of that cluster, through the
+            package pulsar-client.
         durability: `sync` (a send completes when it is on the device), `interval` (flushed every
             flush_interval_ms;
             a power cut may lose that much), `os` (left to the operating system). None loses

@@ -2,11 +2,13 @@
 
     python tests/oracle/oracle.py [--own-only] [NAME...]
 
-Then it runs tests/programs on the real Pulsar, with the official client: they must print what is
-stored beside them, which is what they print under PulsarX in `make test`.
+Then it runs tests/cluster/both_sides.py with the client that PulsarX makes for a cluster: it must
+see on the real Pulsar what it sees in a folder. And tests/programs on the real Pulsar, with the
+official client: they must print what is stored beside them, which is what they print under PulsarX
+in `make test`.
 
-NAME: scenarios that begin so; programs are called programs.NAME. --own-only: no broker; fails where
-a scenario ends with an error.
+NAME: scenarios that begin so; the script is called cluster.both_sides, programs programs.NAME.
+--own-only: no broker; fails where a scenario ends with an error.
 Every difference stands in differences.md with its reason. An unlisted one fails, and so does a
 listed one that is not there any more. Ends with 0 when all is as listed, and when there is no
 Java or Maven: that is said.
@@ -32,6 +34,7 @@ import program_runs  # noqa: E402
 
 DIFFERENCES = HERE / "differences.md"
 PROGRAMS = "programs."
+BOTH_SIDES = "cluster.both_sides"
 RUN = f"{int(time.time()):x}"
 _ROW = re.compile(r"^\| `([^`]+)` \| (.+) \|$")
 
@@ -92,6 +95,25 @@ def programs(broker: RealPulsar, names: list[str]) -> list[str]:
     return told
 
 
+def both_sides(broker: RealPulsar, names: list[str]) -> list[str]:
+    """A line when PulsarX's client of a cluster sees another thing there than in a folder."""
+    if names and not BOTH_SIDES.startswith(tuple(names)):
+        return []
+    script = str(HERE.parent / "cluster" / "both_sides.py")
+    near, far = (
+        subprocess.run(
+            [sys.executable, script, url, f"both-{RUN}"],
+            capture_output=True,
+            encoding="utf-8",
+        )
+        for url in ("memory:", broker.url)
+    )
+    if near.returncode or far.returncode or near.stdout != far.stdout:
+        there, here = (f"{each.stdout}{each.stderr}" for each in (far, near))
+        return [f"{BOTH_SIDES}:\n  Pulsar   {there}\n  PulsarX  {here}"]
+    return []
+
+
 def failed(found: dict[str, Any]) -> list[str]:
     """Scenarios that an error ended: they say nothing about the packages."""
     return [
@@ -104,7 +126,7 @@ def failed(found: dict[str, Any]) -> list[str]:
 def main(arguments: list[str]) -> int:
     own_only = "--own-only" in arguments
     names = [each for each in arguments if each != "--own-only"]
-    only_programs = bool(names) and all(each.startswith(PROGRAMS) for each in names)
+    only_programs = bool(names) and all(each.startswith((PROGRAMS, BOTH_SIDES)) for each in names)
     own: dict[str, Any] = {}
     if not only_programs:
         with tempfile.TemporaryDirectory() as folder:
@@ -114,7 +136,7 @@ def main(arguments: list[str]) -> int:
     else:
         try:
             with RealPulsar() as broker:
-                told = programs(broker, names)
+                told = programs(broker, names) + both_sides(broker, names)
                 real: dict[str, Any] = {}
                 if not only_programs:
                     real = run("pulsar", f"{broker.url},{broker.web_url}", names)

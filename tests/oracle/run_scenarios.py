@@ -3,6 +3,8 @@ oracle.py in a process of its own. RUN is part of the topics' names.
 
     python tests/oracle/run_scenarios.py pulsarx FOLDER RUN OUTPUT [NAME...]
     python tests/oracle/run_scenarios.py pulsar URL,WEB_URL RUN OUTPUT [NAME...]
+
+With a URL and `pulsarx` the clients are those that PulsarX makes for a cluster.
 """
 
 from __future__ import annotations
@@ -60,16 +62,14 @@ def run_one(name: str, world: World) -> Any:
 
 def main(package: str, place: str, run: str, output: str, names: list[str]) -> None:
     load()
-    if package == "pulsar":
-        import pulsar
-
+    if "://" in place:
+        pulsar = importlib.import_module(package)
         url, _, web_url = place.partition(",")
         admin: Any = RealAdmin(url, web_url)
         quiet = {"logger": pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull)}
         owner = None
     else:
-        import pulsarx as pulsar
-
+        pulsar = importlib.import_module(package)
         url, quiet = place, {"broker_options": pulsar.BrokerOptions(**OWN_OPTIONS)}
         owner = pulsar.Client(place, **quiet)
         admin = OwnAdmin(owner)

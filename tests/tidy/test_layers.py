@@ -94,7 +94,7 @@ LAYERS = [
         "api",
         "*",
         f"{ALL_PYCORE} ground values broker api",
-        f"stdlib {LIBRARIES} pandas polars pulsar _pulsar pytest yaml",
+        f"stdlib {LIBRARIES} pandas polars pulsar _pulsar certifi pytest yaml",
     ),
 ]
 

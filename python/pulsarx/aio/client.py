@@ -24,6 +24,7 @@ from pulsarx.enumerations import (
     SubscriptionMode,
 )
 from pulsarx.options.argument_check import check_callable
+from pulsarx.options.service_url import refuse_cluster
 from pulsarx.schema.schema import BytesSchema
 
 TYPE_CHECKING = False
@@ -49,11 +50,13 @@ class Client:
     def __init__(self, service_url: str | os.PathLike[str], **kwargs: Any) -> None:
         """Open a folder in the calling thread, as the official client does; `open` does it beside
         the loop. Arguments: as of pulsarx.Client."""
+        refuse_cluster(service_url, "pulsarx.aio.Client")
         self._client = ours.Client(service_url, **kwargs)
 
     @classmethod
     async def open(cls, service_url: str | os.PathLike[str], **kwargs: Any) -> Client:
         """A client, as Client(...), without blocking the loop while the folder is opened."""
+        refuse_cluster(service_url, "pulsarx.aio.Client")
         made = cls.__new__(cls)
         made._client = await perform(
             ours.Client, service_url, give_back=ours.Client.shutdown, **kwargs

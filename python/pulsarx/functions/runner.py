@@ -17,6 +17,7 @@ from pulsarx.functions.function_state import FunctionState
 from pulsarx.functions.log_topic import LogTopicHandler
 from pulsarx.functions.pending_sends import PendingSends, sentence_of
 from pulsarx.functions.user_code import name_of
+from pulsarx.options.service_url import refuse_cluster
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -84,6 +85,8 @@ class FunctionRunner:
             self._begun = True
         try:
             given = self._given
+            url = given._url.text if isinstance(given, Client) else given
+            refuse_cluster(url, "a function")
             self._client = given if isinstance(given, Client) else Client(given)
             self._prepare_output()
             self._prepare_log()

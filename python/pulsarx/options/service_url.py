@@ -3,7 +3,7 @@
 some/folder  ./x  /x  ~/x  Path("x")     a folder; relative to where the process is now
 file:x  file:/x  file:///x               a folder, with %20 and the like decoded
 memory:  memory:name                     a broker of this process
-pulsar://  pulsar+ssl://  http(s)://     a cluster: the folder that a route leads to
+pulsar://  pulsar+ssl://  http(s)://     a cluster: the folder that a route leads to, or none
 """
 
 from __future__ import annotations
@@ -85,6 +85,28 @@ def parse_service_url(service_url: str | os.PathLike[str]) -> ServiceUrl:
         f"{service_url!r}: unknown scheme {name!r}; give a folder, file:..., memory: or "
         f"memory:name (for a folder of that name write ./{service_url})"
     )
+
+
+def leads_to_cluster(service_url: str) -> bool:
+    """Whether a URL is of a cluster and no route leads from it to a folder."""
+    if service_url.partition(":")[0].lower() not in CLUSTER_SCHEMES:
+        return False
+    try:
+        parse_service_url(service_url)
+    except OperationNotSupported:
+        return True
+    except InvalidUrl:
+        pass  # said by whoever opens it
+    return False
+
+
+def refuse_cluster(service_url: object, what: str) -> None:
+    """OperationNotSupported when the URL is of a cluster, which `what` does not work with."""
+    if isinstance(service_url, str) and leads_to_cluster(service_url):
+        raise OperationNotSupported(
+            f"{what} with {service_url!r}: no route leads from it to a folder, and on a cluster "
+            "only pulsarx.Client works"
+        )
 
 
 def _routed(service_url: str) -> ServiceUrl:

@@ -1,0 +1,375 @@
+"""A producer on a topic of a cluster."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from functools import partial
+
+from pulsarx import errors
+from pulsarx._pycore.publish.outgoing_message import BytesKey, BytesOrderingKey
+from pulsarx.closing import Closing, attempt
+from pulsarx.cluster import official
+from pulsarx.cluster.cluster_message import ClusterMessage
+from pulsarx.cluster.handle import Handle, no_columns
+from pulsarx.enumerations import Result
+from pulsarx.interceptors import OutgoingMessage
+from pulsarx.listening.listener_pool import log_exception
+from pulsarx.options.argument_check import check_properties, check_type, check_type_or_none
+from pulsarx.owner import client_is_closing
+from pulsarx.producing.typed_producer import TypedProducer
+from pulsarx.schema.schema import T
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from datetime import timedelta
+    from typing import Any, NoReturn
+
+    from pulsarx._pycore.ground.open_state import OpenState
+    from pulsarx.message_id import MessageId
+    from pulsarx.options.members import ProducerOptions
+    from pulsarx.owner import MemberOwner
+    from pulsarx.producing.message_builder import TypedMessageBuilder
+
+    Callback = Callable[[Any, MessageId | None], object]
+
+
+class ClusterProducer(TypedProducer[T], Handle):
+    """Publishes messages to a topic of a cluster, with or without partitions. Any thread may call.
+
+    Calls and errors are those of Producer. Interceptors are called as there.
+    """
+
+    owner: MemberOwner | None = None
+
+    def __init__(self, client: Any, state: OpenState, options: ProducerOptions) -> None:
+        """client: the native one. A call of the control plane."""
+        self._state = state
+        self._closing = Closing()
+        self._where = f"producer on {options.topic}"
+        self._schema = options.schema
+        self._interceptors = tuple(options.interceptors or ())
+        self._window = max(1, min(options.max_pending_messages or 1000, 1000))
+        # Errors of messages without a callback, told by the next flush.
+        self._untold: deque[Exception] = deque()
+        conf = official.producer_configuration(options)
+        if options.message_router is not None:
+            conf.message_router(partial(_route, options.message_router))
+        self._native = self._call(client.create_producer, options.topic, conf)
+        self._name = str(self._native.producer_name())
+
+    # Sending --------------------------------------------------------------------------------------
+
+    def send(
+        self,
+        content: T | None,
+        properties: dict[str, str] | None = None,
+        partition_key: str | None = None,
+        ordering_key: str | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: list[str] | None = None,
+        disable_replication: bool = False,
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+    ) -> MessageId:
+        """As Producer.send."""
+        outgoing = self._before(
+            OutgoingMessage(
+                content,
+                properties,
+                partition_key,
+                ordering_key,
+                sequence_id,
+                replication_clusters,
+                disable_replication,
+                event_timestamp,
+                deliver_at,
+                deliver_after,
+            )
+        )
+        try:
+            sent = official.id_of(self._open_call(self._native.send, self._build(outgoing)))
+        except Exception as error:
+            self._acknowledged(outgoing, None, error)
+            raise
+        self._acknowledged(outgoing, sent, None)
+        return sent
+
+    def send_async(
+        self,
+        content: T | None,
+        callback: Callback | None,
+        properties: dict[str, str] | None = None,
+        partition_key: str | None = None,
+        ordering_key: str | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: list[str] | None = None,
+        disable_replication: bool = False,
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+    ) -> None:
+        """As Producer.send_async; the callback runs in a thread of the official client."""
+        if callback is not None and not callable(callback):
+            raise TypeError(
+                "callback must be a function of a Result and a MessageId, or None, and not "
+                f"{type(callback).__name__}"
+            )
+        outgoing = self._before(
+            OutgoingMessage(
+                content,
+                properties,
+                partition_key,
+                ordering_key,
+                sequence_id,
+                replication_clusters,
+                disable_replication,
+                event_timestamp,
+                deliver_at,
+                deliver_after,
+            )
+        )
+        try:
+            message = self._build(outgoing)
+            self._open_call(
+                self._native.send_async, message, partial(self._told, outgoing, callback)
+            )
+        except Exception as error:
+            self._acknowledged(outgoing, None, error)
+            raise
+
+    def send_many(
+        self,
+        payloads: Iterable[T | None],
+        *,
+        keys: Sequence[str | None] | None = None,
+        properties: Sequence[dict[str, str] | None] | None = None,
+        event_timestamps: Sequence[int | None] | None = None,
+    ) -> list[MessageId]:
+        """As Producer.send_many: returns when all are stored, raises what the first one failed
+        with."""
+        contents = list(payloads)
+        columns = {"keys": keys, "properties": properties, "event_timestamps": event_timestamps}
+        for name, column in columns.items():
+            if column is not None and (isinstance(column, str) or len(column) != len(contents)):
+                raise ValueError(
+                    f"{name} must hold one element for each of {len(contents)} payloads"
+                )
+        self.require_open()
+        wanted = _Answers(len(contents), self._window)
+        for at, content in enumerate(contents):
+            if not wanted.has_room():
+                self._call(self._native.flush)
+                wanted.wait_for_room()
+            self.send_async(
+                content,
+                partial(wanted.take, at),
+                None if properties is None else properties[at],
+                None if keys is None else keys[at],
+                event_timestamp=None if event_timestamps is None else event_timestamps[at],
+            )
+        if contents:
+            self._call(self._native.flush)
+        return wanted.all(self._where)
+
+    def send_arrow(self, *_: Any, **__: Any) -> NoReturn:
+        """OperationNotSupported."""
+        raise no_columns("send_arrow")
+
+    def send_columns(self, *_: Any, **__: Any) -> NoReturn:
+        """OperationNotSupported."""
+        raise no_columns("send_columns")
+
+    def new_message(self) -> TypedMessageBuilder:
+        """As Producer.new_message."""
+        from pulsarx.producing.message_builder import TypedMessageBuilder
+
+        return TypedMessageBuilder(self)
+
+    def use_schema(self, schema: Any) -> NoReturn:
+        """OperationNotSupported."""
+        raise errors.OperationNotSupported(
+            "use_schema on a cluster: the official client gives a producer one schema for its life"
+        )
+
+    def _build(self, outgoing: OutgoingMessage) -> Any:
+        """The native message. ValueError, TypeError: an argument is wrong."""
+        check_type_or_none(dict, outgoing.properties, "properties")
+        check_properties(outgoing.properties)
+        if isinstance(outgoing.partition_key, BytesKey) or isinstance(
+            outgoing.ordering_key, BytesOrderingKey
+        ):
+            raise errors.OperationNotSupported(
+                "a key that is bytes on a cluster: the official client takes text alone"
+            )
+        check_type_or_none(str, outgoing.partition_key, "partition_key")
+        check_type_or_none(str, outgoing.ordering_key, "ordering_key")
+        check_type_or_none(int, outgoing.sequence_id, "sequence_id")
+        check_type_or_none(list, outgoing.replication_clusters, "replication_clusters")
+        check_type(bool, outgoing.disable_replication, "disable_replication")
+        check_type_or_none(int, outgoing.event_timestamp, "event_timestamp")
+        check_type_or_none(int, outgoing.deliver_at, "deliver_at")
+        builder = official.native().MessageBuilder()
+        if outgoing.content is None:
+            builder.set_null_value()
+        else:
+            payload = self._schema.encode(outgoing.content)
+            check_type(bytes, payload, "data")
+            builder.content(payload)
+        for name, value in (outgoing.properties or {}).items():
+            builder.property(name, value)
+        for name in (
+            "partition_key",
+            "ordering_key",
+            "sequence_id",
+            "replication_clusters",
+            "event_timestamp",
+            "deliver_at",
+            "deliver_after",
+        ):
+            value = getattr(outgoing, name)
+            if value is not None:
+                getattr(builder, name)(value)
+        if outgoing.disable_replication:
+            builder.disable_replication(True)
+        return builder.build()
+
+    def _told(
+        self, outgoing: OutgoingMessage, callback: Callback | None, result: Any, native_id: Any
+    ) -> None:
+        """The callback of each message, in a thread of the official client."""
+        ours = official.result_of(result)
+        sent = official.id_of(native_id) if ours == Result.Ok else None
+        error = None
+        if sent is None:
+            error = official.error_of(ours.name, f"send_async of {self._where}")
+        self._acknowledged(outgoing, sent, error)
+        if callback is not None:
+            try:
+                callback(ours, sent)
+            except Exception:
+                log_exception("%s: the callback of a message raised", self._where)
+        elif error is not None:
+            self._untold.append(error)
+
+    def _before(self, outgoing: OutgoingMessage) -> OutgoingMessage:
+        for each in self._interceptors:
+            try:
+                changed = each.before_send(self, outgoing)
+            except Exception:
+                log_exception("%s: before_send of %r raised", self._where, each)
+            else:
+                outgoing = outgoing if changed is None else changed
+        return outgoing
+
+    def _acknowledged(
+        self, outgoing: OutgoingMessage, sent: MessageId | None, error: Exception | None
+    ) -> None:
+        for each in self._interceptors:
+            try:
+                each.on_send_acknowledgement(self, outgoing, sent, error)
+            except Exception:
+                log_exception("%s: on_send_acknowledgement of %r raised", self._where, each)
+
+    def flush(self) -> None:
+        """Wait until everything that was sent is stored. Raises what a message without a callback
+        failed with."""
+        self._open_call(self._native.flush)
+        self._raise_untold()
+
+    def _raise_untold(self) -> None:
+        if self._untold:
+            error = self._untold.popleft()
+            self._untold.clear()
+            raise error
+
+    # What it is -----------------------------------------------------------------------------------
+
+    def topic(self) -> str:
+        """Full name of the topic."""
+        return str(self._native.topic())
+
+    def producer_name(self) -> str:
+        """The given name, or the one that the broker generated."""
+        return self._name
+
+    def last_sequence_id(self) -> int:
+        """The sequence id of the last message that was stored; -1: there is none."""
+        return int(self._native.last_sequence_id())
+
+    def is_connected(self) -> bool:
+        """Tell whether it is connected to its broker."""
+        return self.is_open and bool(self._native.is_connected())
+
+    # Closing --------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """As Producer.close: what was sent is stored first."""
+        if self.is_forked or (self._closing.told and not client_is_closing(self.owner)):
+            self.require_open()
+        self._closing.close(self._take_leave, self.owner)
+
+    def close_with_client(self) -> None:
+        """As close, when the client does. A call of the control plane."""
+        self._closing.finish(self._take_leave, self.owner)
+
+    def _take_leave(self) -> None:
+        failure = attempt(partial(self._call, self._native.flush))
+        failure = attempt(partial(self._call, self._native.close)) or failure
+        if failure is not None:
+            raise failure
+        self._raise_untold()
+
+    def __enter__(self) -> ClusterProducer[T]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.is_open:
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"Producer(topic={self.topic()!r}, name={self._name!r}, open={self.is_open})"
+
+
+class _Answers:
+    """The answers to the messages of one send_many."""
+
+    def __init__(self, count: int, window: int) -> None:
+        """window: how many may be on their way."""
+        self._ids: list[MessageId | None] = [None] * count
+        self._room = threading.BoundedSemaphore(window)
+        self._left = count
+        self._failed: Result | None = None
+        self._done = threading.Event()
+        self._lock = threading.Lock()
+        if not count:
+            self._done.set()
+
+    def has_room(self) -> bool:
+        return self._room.acquire(blocking=False)
+
+    def wait_for_room(self) -> None:
+        self._room.acquire()
+
+    def take(self, at: int, result: Result, message_id: MessageId | None) -> None:
+        """The callback of one message."""
+        with self._lock:
+            self._ids[at] = message_id
+            if result != Result.Ok and self._failed is None:
+                self._failed = result
+            self._left -= 1
+            if not self._left:
+                self._done.set()
+        self._room.release()
+
+    def all(self, where: str) -> list[MessageId]:
+        self._done.wait()
+        if self._failed is not None:
+            raise official.error_of(self._failed.name, f"send_many of {where}")
+        return [each for each in self._ids if each is not None]
+
+
+def _route(router: Callable[[Any, int], int], message: Any, partitions: int) -> int:
+    return int(router(ClusterMessage(message, None), partitions))
