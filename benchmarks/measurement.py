@@ -22,6 +22,7 @@ class Sizes:
     quick: bool = False
     rounds: int = 11
     messages: int = 200_000  # of 100 bytes, a round
+    table_messages: int = 1_000_000
     kib_messages: int = 32_768
     codec_messages: int = 16_000  # of 1 KiB
     large_message: int = 100_000_000
@@ -56,6 +57,7 @@ QUICK = Sizes(
     quick=True,
     rounds=3,
     messages=10_000,
+    table_messages=10_000,
     kib_messages=2_048,
     codec_messages=1_000,
     large_message=20_000_000,

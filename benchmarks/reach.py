@@ -166,6 +166,9 @@ ROWS = (
     _at_most("pattern_open", "bench_topics.py",
              "a consumer of a pattern over 10,000 topics, with new subscriptions, durability `os`",
              "s", 2),
+    _at_least("read_table", "bench_tables.py",
+              "`read_table` of a million JSON messages of 113 bytes by the topic's schema, against "
+              "pyarrow's reader of JSON on the same bytes", "of the rate", 0.5),
     _at_most("schema_json_encode", "bench_schema.py",
              "encoding a `Record` as JSON, against the official client", "of the time", 1,
              needs="pulsar"),
@@ -251,6 +254,7 @@ CORE_FILES = (
     "bench_dispatch.py",
     "bench_arrow.py",
     "bench_schema.py",
+    "bench_tables.py",
     "bench_kib.py",
     "bench_chunks.py",
     "bench_durable.py",

@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from pulsarx import schema as schema
     from pulsarx._pycore.message.encryption_context import EncryptionContext, EncryptionKey
     from pulsarx.broker_options import BrokerOptions
     from pulsarx.client import Client
@@ -184,7 +185,7 @@ _HOMES = {  # module: the public names that are loaded from it when they are ask
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
+def _load(name: str) -> Any:
     home = _HOME_OF.get(name)
     if home is None and name != "schema":
         raise AttributeError(f"module 'pulsarx' has no attribute {name!r}")
@@ -194,6 +195,10 @@ def __getattr__(name: str) -> Any:
     found = module if home is None else getattr(module, name)
     globals()[name] = found
     return found
+
+
+if not TYPE_CHECKING:  # type checkers know what is there, and what is not
+    __getattr__ = _load
 
 
 def __dir__() -> list[str]:

@@ -256,8 +256,6 @@ BROKER_OPTIONS: Final = {row[0]: BrokerOption(*row) for row in _ROWS}
 class BrokerOptions:
     """Options of a broker, each by its name. Immutable; any thread may use them."""
 
-    __slots__ = ("_values",)
-
     max_message_size: int
     allow_auto_topic_creation: bool
     allow_auto_topic_creation_type: str
@@ -321,8 +319,6 @@ class BrokerOptions:
     broker_service_compaction_threshold_in_bytes: int
     topic_compaction_retain_null_key: bool
 
-    _values: dict[str, Value]
-
     def __init__(self, **options: Any) -> None:
         """ValueError for a name that is no option, a wrong type or a value out of bounds."""
         values = {name: row.default for name, row in BROKER_OPTIONS.items()}
@@ -331,13 +327,14 @@ class BrokerOptions:
             if row is None:
                 raise ValueError(_unknown(name))
             values[name] = row.check(value)
-        object.__setattr__(self, "_values", values)
+        self.__dict__.update(values)
 
     def __getattr__(self, name: str) -> Any:
-        try:
-            return object.__getattribute__(self, "_values")[name]
-        except KeyError:
-            raise AttributeError(_unknown(name)) from None
+        raise AttributeError(_unknown(name))
+
+    @property
+    def _values(self) -> dict[str, Value]:
+        return self.__dict__
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(
@@ -370,11 +367,8 @@ class BrokerOptions:
     def __hash__(self) -> int:
         return hash(tuple(self._values.values()))
 
-    def __dir__(self) -> list[str]:
-        return [*object.__dir__(self), *self._values]
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self._values,)
+        return _restore, (self.as_dict(),)
 
     def __repr__(self) -> str:
         """Only what differs from the defaults."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from _weakref import ref
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
@@ -32,6 +33,7 @@ from pulsarx.topic_name import TopicName, check_is_for_users, check_subscription
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import ModuleType
     from typing import Any
 
@@ -60,13 +62,13 @@ if TYPE_CHECKING:
         ServiceInfoProvider,
     )
     from pulsarx.producer import Producer
-    from pulsarx.producing.partitioned_producer import PartitionedProducer
     from pulsarx.producing.producer_creation import ProducerCreation, Steps
     from pulsarx.reader import Reader
     from pulsarx.schema.schema import Schema
     from pulsarx.table_view import TableView
 
-    Member = Producer | PartitionedProducer | ProducerCreation | Consumer | Reader | TableView
+    Member = Producer | ProducerCreation | Consumer | Reader | TableView
+    K = TypeVar("K", bound="Consumer | Reader")
     T = TypeVar("T", default=bytes)  # what values are when no schema is given
 
 _BYTES = BytesSchema()
@@ -195,22 +197,24 @@ class Client:
         self._pool = ListenerPool(options.message_listener_threads)
         self._memory_limit_bytes = options.memory_limit_bytes
         self._memory: MemoryLimit | None = None  # made with the first producer
-        self._members = WeakList()  # what it made
-        self._lock = threading.Lock()  # of what follows
+        self._kept: dict[int, Consumer | Reader] = {}  # id: it lives as long as the client
         self._consumer_count = 0
         self._closing = Closing()
         authenticated = options.authentication
         if discovery is not None:
             authenticated = discovery.current.authentication
         self._refusal = None if authenticated is None else authenticated.problem
+        self._owner = ClientOwner(self, self._closing)
         control_plane.perform(self._open, (options,), self._give_back)
-        if discovery is not None:
-            try:
+        try:
+            if self._url.namespaces and not self.read_only:
+                self._make_namespaces(self._url.namespaces)
+            if discovery is not None:
                 discovery.start()
-            except BaseException:
-                self._discovery = None  # it was not started
-                self.shutdown()
-                raise
+        except BaseException:
+            self._discovery = None  # it was not started
+            self.shutdown()
+            raise
 
     def _open(self, options: ClientOptions) -> None:
         """Find or open the broker."""
@@ -245,13 +249,29 @@ class Client:
                 )
         self._state = self._broker.state
         leave = Leave(self._key, self._broker, self._pool)
-        self._forgotten = WhenForgotten(self._broker.post, leave)
+        self._owner.opened(self._broker, WhenForgotten(self._broker.post, leave))
         if isinstance(clock, ManualClock):
             clock.settles(self._pool)
 
+    def _make_namespaces(self, names: tuple[str, ...]) -> None:
+        """Make those that are not there yet, and their tenants."""
+        admin = self.admin
+        for name in names:
+            tenant = name.partition("/")[0]
+            try:
+                if tenant not in admin.tenants.get_tenants():
+                    admin.tenants.create_tenant(tenant)
+            except errors.NotAllowedError:
+                pass  # another client was first
+            try:
+                if name not in admin.namespaces.get_namespaces(tenant):
+                    admin.namespaces.create_namespace(name)
+            except errors.NotAllowedError:
+                pass
+
     def _give_back(self, _: None) -> None:
         """Its caller was interrupted and has no client."""
-        self._closing.finish(self._take_leave, ClientOwner(self))
+        self._closing.finish(self._take_leave, self._owner)
 
     def create_producer(
         self,
@@ -279,7 +299,7 @@ class Client:
         message_router: Any = None,
         hashing_scheme: HashingScheme = HashingScheme.JavaStringHash,
         interceptors: list[ProducerInterceptor] | None = None,
-    ) -> Producer[T] | PartitionedProducer[T]:
+    ) -> Producer[T]:
         """Make a producer on a topic, which is created when it does not exist.
 
         Arguments and defaults are the official client's. It has not hashing_scheme: how a key
@@ -324,41 +344,26 @@ class Client:
         made: Any = control_plane.perform(self._create_producer, (options,), give_back)
         while isinstance(made, tuple):
             made = self._wait_for_turn(*made)
-        producer: Producer | PartitionedProducer = made
+        producer: Producer[T] = made
         return producer
 
     def _create_producer(self, options: ProducerOptions) -> Any:
         """The producer, or (its creation,) where it waits for its turn."""
         self._limit_memory(options)
-        return self._make(producer_steps(self._owned(), options))
+        return self._owner.make(producer_steps(self._owned(), options))
 
     def _limit_memory(self, options: ProducerOptions) -> None:
         if self._memory_limit_bytes:
             from pulsarx._pycore.publish.memory_limit import MemoryLimit
 
-            with self._lock:
+            with self._owner.lock:
                 self._memory = self._memory or MemoryLimit(self._memory_limit_bytes)
             options.memory_limit = self._memory
-
-    def _make(self, steps: Steps) -> Any:
-        """As _create_producer, by these steps."""
-        from pulsarx.producing.producer_creation import ProducerCreation
-
-        return self._advance(ProducerCreation(steps, self._owned().post))
-
-    def _advance(self, creation: ProducerCreation) -> Any:
-        producer = creation.advance()
-        if producer is None:
-            if creation.owner is None:
-                self._adopt(creation)
-            return (creation,)
-        self._adopt(producer)
-        return producer
 
     def _wait_for_turn(self, creation: ProducerCreation) -> Any:
         """As _create_producer, when there is a next step to take."""
         creation.wait()
-        return control_plane.perform(self._advance, (creation,), give_back)
+        return control_plane.perform(self._owner.advance, (creation,), give_back)
 
     def subscribe(
         self,
@@ -457,10 +462,8 @@ class Client:
         name = options.consumer_name or (
             f"{self._consumer_count:x}-{broker.runtime.randomness.token(5)}"
         )
-        consumer = subscribe(ClientOwner(self), broker, options, name, self._pool)
-        self._adopt(consumer)
-        consumer.start_listener()
-        return consumer
+        consumer = subscribe(self._owner, broker, options, name, self._pool)
+        return self._keep(consumer)
 
     def create_reader(
         self,
@@ -547,9 +550,7 @@ class Client:
             except BaseException:
                 give_back(reader)
                 raise
-        self._adopt(reader)
-        reader.start_listener()
-        return reader
+        return self._keep(reader)
 
     def _read_partitions(
         self, topic: PartitionedTopic | ReadOnlyPartitions, options: ReaderOptions
@@ -607,7 +608,7 @@ class Client:
             except BaseException:
                 give_back(view)
                 raise
-            self._adopt(view)
+            self._owner.adopt(view)
             return view
 
     def get_service_info(self) -> ServiceInfo:
@@ -618,6 +619,85 @@ class Client:
         from pulsarx.options.service_info import ServiceInfo
 
         return ServiceInfo.of_url(self._url.text)
+
+    def read_table(
+        self,
+        topic: str,
+        columns: Iterable[str] | None = None,
+        *,
+        schema: Any = None,
+        start: Any = None,
+        end: Any = None,
+        last: int | None = None,
+        metadata: Iterable[str] = (),
+        tombstones: str = "raise",
+        crypto_key_reader: Any = None,
+        progress: Any = False,
+    ) -> Any:
+        """The messages that a topic holds now, as a `pyarrow.Table` with a column for each field of
+        their values; of all partitions, one behind the other. Not in the official client.
+
+        The types come from the topic's schemas, all versions of them: JSON and Avro records,
+        strings, bytes and numbers (one column, value). Messages of a topic without a schema are
+        JSON objects, whose fields and types are found in them. columns: names of fields, None: all.
+        schema: instead of the topic's: a schema, a Record class, or a pyarrow.Schema of JSON.
+        start, end: publish times (datetime with a zone, or milliseconds since 1970), from start to
+        before end. last: the last so many of them.
+        metadata: columns besides: message_id, key, publish_time, event_time, properties, which are
+        called `__message_id__` and so on, as in Pulsar SQL. tombstones: what a message without a
+        value is: "raise" a ValueError, a row of nulls ("null"), or left out ("skip").
+        progress: True for a bar on the standard error output, or a callable (done, all).
+
+        Nothing is rounded, cut or left out: ValueError names the message that is not of the schema,
+        or whose number its column cannot hold. OperationNotSupported: a schema without columns.
+        TopicNotFound, CorruptDataError, and ImportError where pyarrow is missing.
+        """
+        self._require_open()
+        control_plane.load("pulsarx.extras")
+        from pulsarx.extras import optional_module
+
+        optional_module("pyarrow", "arrow", "read_table")
+        control_plane.load("pulsarx.tables.reading")
+        from pulsarx.tables import reading
+
+        selection = reading.Selection(start, end, last, tombstones)
+        return reading.read_table(
+            self, topic, columns, schema, selection, metadata, crypto_key_reader, progress
+        )
+
+    def send_rows(
+        self,
+        topic: str,
+        rows: Any,
+        *,
+        columns: Iterable[str] | None = None,
+        schema: Any = None,
+        key: str | None = None,
+        event_time: str | None = None,
+        properties: str | None = None,
+        progress: Any = False,
+    ) -> MessageId | None:
+        """Publish a message for each row, in order; returns the id of the last when all are as
+        durable as after send, None when there is no row. Not in the official client.
+
+        rows: dicts, or records of one class, in anything that is iterable; a data frame of Pandas
+        or Polars, or whatever else has an Arrow table. columns: those that become the value, None:
+        all. schema: a JsonSchema, an AvroSchema or a Record class; None: that of the topic, or of
+        the records; without one rows are JSON objects. key, event_time, properties: names of
+        columns: str; datetime with a zone, or milliseconds since 1970; dicts of str. They stay in
+        the value, too, unless columns leaves them out. progress: see read_table.
+
+        Nothing is rounded, cut or left out: TypeError or ValueError names the row that is not of
+        the schema, or the column that JSON has nothing for. 10,000 rows are encoded, then
+        published; a note of an error says how many were before.
+        """
+        self._require_writable("send rows")
+        control_plane.load("pulsarx.tables.sending")
+        from pulsarx.tables import sending
+
+        return sending.send_rows(
+            self, topic, rows, columns, schema, key, event_time, properties, progress
+        )
 
     def get_topic_partitions(self, topic: str) -> list[str]:
         """The names of a topic's partitions; the topic itself when it has none."""
@@ -648,16 +728,14 @@ class Client:
         assert self._broker is not None
         return Admin(ClientChannel(self._require_open, self._broker, self.read_only))
 
-    def _adopt(self, member: Member) -> None:
-        """Close it with the client, and keep the client as long as it is used."""
-        member.owner = ClientOwner(self)
-        with self._lock:
-            closing = self._closing.begun
-            if not closing:
-                self._members.add(member)
-        if closing:  # by another thread, which may not have seen this member
-            give_back(member)
-            raise errors.AlreadyClosed("client")
+    def _keep(self, member: K) -> K:
+        """The last steps of making a consumer or reader, which lives as long as the client."""
+        self._owner.adopt(member)
+        member.start_listener()
+        self._kept[id(member)] = member
+        if self._closing.begun:
+            self._kept.clear()  # another thread closes the client, and has closed this or will
+        return member
 
     def _require_open(self) -> None:
         """AlreadyClosed, or ForkedError in a forked child, unless it is open."""
@@ -675,10 +753,6 @@ class Client:
         if self.read_only:
             raise errors.OperationNotSupported(f"{action}: the client was opened read_only")
 
-    def _runs_callbacks_here(self) -> bool:
-        """See MemberOwner."""
-        return self._broker is not None and self._broker.runs_callbacks_here()
-
     def _owned(self) -> Broker:
         return self._broker  # type: ignore[return-value]
 
@@ -692,7 +766,7 @@ class Client:
         """
         if self._closing.told or self._state.is_forked:
             self._require_open()  # says why not
-        self._closing.close(self._take_leave, ClientOwner(self))
+        self._closing.close(self._take_leave, self._owner)
         self._end_discovery()
 
     def shutdown(self) -> None:
@@ -700,7 +774,7 @@ class Client:
         if self._state.is_forked:
             self._require_open()
         if not self._closing.told:
-            self._closing.close(self._take_leave, ClientOwner(self))
+            self._closing.close(self._take_leave, self._owner)
             self._closing.told = False
             self._end_discovery()
 
@@ -710,22 +784,34 @@ class Client:
 
     def _take_leave(self) -> None:
         """The steps of closing. A call of the control plane."""
-        with self._lock:
-            members: list[Member] = self._members.members()
-        failure: Exception | None = None
-        for member in members:
-            failure = attempt(member.close_with_client) or failure
+        failure = self._close_members()
         if self._broker is not None:
-            self._forgotten.cancel()
+            self._owner.forgotten.cancel()
             failure = attempt(Leave(self._key, self._broker, self._pool)) or failure
         if failure is not None:
             raise failure
+
+    def _close_members(self) -> Exception | None:
+        failure: Exception | None = None
+        for member in self._owner.members():
+            failure = attempt(member.close_with_client) or failure
+        self._kept.clear()
+        return failure
 
     def __enter__(self) -> Client:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.shutdown()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: topics and subscriptions."""
+        control_plane.load("pulsarx.tables.notebook")
+        from pulsarx.tables.notebook import facts_html
+
+        closed = self._closing.begun or self._state.is_forked
+        own = facts_html("Client", {"folder": self._url.text, "open": not closed})
+        return own if closed else own + self.admin.topics._repr_html_()
 
     def __repr__(self) -> str:
         return f"Client({self._url.text!r}, closed={self._closing.begun})"
@@ -756,27 +842,82 @@ class Leave:
 
 
 class ClientOwner:
-    """A MemberOwner: keeps the client as long as what it made is used."""
+    """A MemberOwner: the part of a client that what it made refers to. It keeps the broker open,
+    and refers to the client weakly, which keeps consumers and readers: so there is no circle."""
 
-    __slots__ = ("_client",)
+    __slots__ = ("_broker", "_client", "_closing", "_members", "forgotten", "lock")
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    forgotten: WhenForgotten
+
+    def __init__(self, client: Client, closing: Closing) -> None:
+        self._client = ref(client)
+        self._closing = closing
+        self._broker: Broker | ReadOnlyBroker | None = None
+        self._members = WeakList()  # what the client made
+        self.lock = threading.Lock()  # of the members
+
+    def opened(self, broker: Broker | ReadOnlyBroker, forgotten: WhenForgotten) -> None:
+        """forgotten: gives back what the client has when nobody uses it any more."""
+        self._broker = broker
+        self.forgotten = forgotten
 
     @property
     def is_closing(self) -> bool:
-        return self._client._closing.begun
+        return self._closing.begun
 
     def runs_callbacks_here(self) -> bool:
-        return self._client._runs_callbacks_here()
+        return self._broker is not None and self._broker.runs_callbacks_here()
+
+    def make(self, steps: Steps) -> Any:
+        """The producer that the steps make, or (its creation,) where it waits for its turn."""
+        from pulsarx.producing.producer_creation import ProducerCreation
+
+        return self.advance(ProducerCreation(steps, self._owned().post))
+
+    def advance(self, creation: ProducerCreation) -> Any:
+        """As make, when there is a next step to take."""
+        producer = creation.advance()
+        if producer is None:
+            if creation.owner is None:
+                self.adopt(creation)
+            return (creation,)
+        self.adopt(producer)
+        return producer
+
+    def adopt(self, member: Member) -> None:
+        """Close it with the client."""
+        member.owner = self
+        with self.lock:
+            closing = self._closing.begun
+            if not closing:
+                self._members.add(member)
+        if closing:  # by another thread, which may not have seen this member
+            give_back(member)
+            raise errors.AlreadyClosed("client")
+
+    def members(self) -> list[Member]:
+        """What is to be closed with the client."""
+        with self.lock:
+            found: list[Member] = self._members.members()
+        return found
+
+    def let_go(self, member: Consumer | Reader) -> None:
+        client = self._client()
+        if client is not None:
+            client._kept.pop(id(member), None)
+
+    def _owned(self) -> Broker:
+        return self._broker  # type: ignore[return-value]
 
     def create_letter_producer(
         self, topic: str, producer_name: str | None, initial_subscription_name: str
-    ) -> Producer | PartitionedProducer:
+    ) -> Producer:
         from pulsarx.letters.letter_topic import make_letter_topic, subscribe_initially
 
-        broker = self._client._owned()
-        self._client._require_open()
+        broker = self._owned()
+        broker.state.require_open()
+        if self._closing.begun:
+            raise errors.AlreadyClosed("client")
         make_letter_topic(broker, topic)
         if initial_subscription_name:
             subscribe_initially(broker, topic, initial_subscription_name)
@@ -787,7 +928,7 @@ class ClientOwner:
         )
         options.for_letters = True
         steps = _bare_producer_steps(broker, options)  # each letter brings the schema it has
-        producer: Producer | PartitionedProducer = self._client._make(steps)
+        producer: Producer = self.make(steps)
         return producer
 
 
@@ -810,8 +951,8 @@ def producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
 def _bare_producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
     from pulsarx.broker.topics.topic_gone import TopicGone
-    from pulsarx.producer import Producer
     from pulsarx.producing.producer_creation import wait_for_turn
+    from pulsarx.producing.topic_producer import TopicProducer
 
     wanted = check_is_for_users(TopicName.of(options.topic))
     if options.chunking_enabled and not wanted.persistent:
@@ -826,14 +967,14 @@ def _bare_producer_steps(broker: Broker, options: ProducerOptions) -> Steps:
         topic = found
         topic.check_may_publish()
 
-        def make(name: str, topic: AnyTopic = topic) -> Producer:
+        def make(name: str, topic: AnyTopic = topic) -> TopicProducer:
             if options.interceptors is None:
-                return Producer(topic, options, name)
+                return TopicProducer(topic, options, name)
             from pulsarx.producing.intercepted_producer import InterceptedProducer
 
             intercepted: Any = InterceptedProducer(topic, options, name)
             intercepted.intercept(options.interceptors)
-            whole: Producer = intercepted
+            whole: TopicProducer = intercepted
             return whole
 
         try:
@@ -868,3 +1009,4 @@ def give_back(member: Member | tuple[Member]) -> None:
 def take_back(consumer: Consumer) -> None:
     """As give_back; a subscription that was made with it goes too."""
     attempt(consumer.take_back)
+    consumer.let_go()

@@ -19,9 +19,9 @@ from pulsarx.schema.schema import T, Typed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
-    from typing import Any, NoReturn
+    from typing import Any, NoReturn, Self
 
     from pulsarx._pycore.arrow.arrow_export import ArrowMessages
     from pulsarx._pycore.consume.pending_receives import ReceiveQueue
@@ -40,7 +40,8 @@ DEFAULT_BATCH_RECEIVE = BatchReceivePolicy(-1, 10 << 20, 100)
 class Consumer(Typed[T]):
     """Receives the messages of one subscription. Any thread may call.
 
-    What is not acknowledged when the consumer closes goes to the next one of the subscription.
+    It lives as long as its client, until it is closed. What is not acknowledged then goes to the
+    next one of the subscription.
     A call that waits when it is closed raises AlreadyClosed, as every call after that.
     """
 
@@ -185,6 +186,24 @@ class Consumer(Typed[T]):
             return []
         return receive_batch(self, *self._batch_bounds)
 
+    def __iter__(self) -> Iterator[Message[T]]:
+        """The messages as receive gives them, for ever: it waits for the next one, and ends when
+        the consumer is closed. Nothing is acknowledged. Not in the official client."""
+        self.require_open()
+        if self._loop is not None:
+            _refuse_beside_listener()
+        return self._messages()
+
+    def _messages(self) -> Iterator[Message[T]]:
+        while True:
+            try:
+                message = self.receive()
+            except errors.ForkedError:
+                raise
+            except errors.AlreadyClosed:
+                return
+            yield message
+
     def take_now(self) -> Message[T] | None:
         """The next message, None when there is none: receive that never waits. Also beside a
         listener."""
@@ -210,6 +229,7 @@ class Consumer(Typed[T]):
         message: a Message of this consumer or a MessageId; the id of a whole batch acknowledges all
             of it.
         A killed process keeps it; a power cut may lose what is younger than the flush interval.
+        OperationNotSupported: an id without its topic, on a consumer of several topics.
         NotAllowedError: the topic never had such a message. What was trimmed changes nothing.
         """
         raise NotImplementedError
@@ -354,6 +374,7 @@ class Consumer(Typed[T]):
             self._require_last()
             self._remove_subscription()  # which may be refused: then the letters stay open
             self._unsubscribed = True
+            self.let_go()
             self._close_letters()
         finally:
             self._unsubscribing = self._unsubscribed
@@ -379,10 +400,16 @@ class Consumer(Typed[T]):
         raise NotImplementedError
 
     def _take_leave(self) -> None:
+        self.let_go()
         try:
             self._close_letters()
         finally:
             self._leave()
+
+    def let_go(self) -> None:
+        """Live no longer than its user wants: it was closed."""
+        if self.owner is not None:
+            self.owner.let_go(self)
 
     def _close_letters(self) -> None:
         if self.letters is not None:
@@ -406,12 +433,26 @@ class Consumer(Typed[T]):
     def _leave(self) -> None:
         raise NotImplementedError
 
-    def __enter__(self) -> Consumer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.is_open:
             self.close()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        control_plane.load("pulsarx.tables.notebook")
+        from pulsarx.tables.notebook import facts_html
+
+        facts = {
+            "topic": self.topic(),
+            "subscription": self.subscription_name(),
+            "type": self._options.consumer_type.name,
+            "name": self._name,
+            "open": self.is_connected(),
+        }
+        return facts_html("Consumer", facts)
 
     def __repr__(self) -> str:
         return (

@@ -30,7 +30,7 @@ DATA_KEY_SIZE = 32
 IV_SIZE = 12
 TAG_SIZE = 16
 RENEWED_AFTER_MS = 4 * 60 * 60 * 1000  # a data key
-DATA_KEYS_KEPT = 1000  # that a consumer has decrypted
+DATA_KEYS_KEPT = 1000  # that a consumer has decrypted, and as many that it could not
 
 _HINT = (
     "encryption needs the package cryptography, which is not installed: "
@@ -110,6 +110,7 @@ class PayloadDecryption:
         self.failure_action = int(failure_action)
         self._key_reader = key_reader
         self._ciphers: dict[bytes, Any] = {}  # of data keys, by what these are encrypted to
+        self._private: _PrivateKey | None = None  # that was read last
         if key_reader is not None:
             self._aes, self._keys, self._invalid_tag = _load()
 
@@ -144,24 +145,52 @@ class PayloadDecryption:
             ) from None
 
     def _decrypt_data_key(self, keys: list[EncryptionKey]) -> Any:
-        assert self._key_reader is not None
-        failure = CryptoError("its metadata name no key")
+        failure = "its metadata name no key"
+        private = self._read_private_key() if keys else None
         for each in keys:
+            assert private is not None
+            # An entry after the other has the data key of its producer.
+            known = private.refused.get(each.value)
+            if known is not None:
+                failure = known
+                continue
             try:
-                private = self._keys.private(_read(self._key_reader.private_key_path, "private"))
-                data_key = self._keys.unwrap(private, each.value)
+                data_key = self._keys.unwrap(private.key, each.value)
             except CryptoError as error:
-                failure = error
+                failure = detail_of(error)
+                if len(each.value) == (private.key.key_size + 7) // 8:  # else it costs nothing
+                    _keep(private.refused, each.value, failure)
                 continue
             cipher = self._aes(data_key)
-            self._keep(each.value, cipher)
+            _keep(self._ciphers, each.value, cipher)
             return cipher
-        raise failure
+        raise CryptoError(failure)
 
-    def _keep(self, encrypted: bytes, cipher: Any) -> None:
-        for oldest in list(self._ciphers)[: len(self._ciphers) - DATA_KEYS_KEPT + 1]:
-            self._ciphers.pop(oldest, None)
-        self._ciphers[encrypted] = cipher
+    def _read_private_key(self) -> _PrivateKey:
+        """It is checked when it is loaded, which takes much longer than to read it."""
+        assert self._key_reader is not None
+        pem = _read(self._key_reader.private_key_path, "private")
+        known = self._private
+        if known is None or known.pem != pem:
+            known = self._private = _PrivateKey(pem, self._keys.private(pem))
+        return known
+
+
+class _PrivateKey:
+    """What the file of a private key held, and which data keys it does not decrypt."""
+
+    __slots__ = ("key", "pem", "refused")
+
+    def __init__(self, pem: bytes, key: Any) -> None:
+        self.pem = pem
+        self.key = key
+        self.refused: dict[bytes, str] = {}  # why, by what was encrypted
+
+
+def _keep(kept: dict[bytes, Any], encrypted: bytes, found: Any) -> None:
+    for oldest in list(kept)[: len(kept) - DATA_KEYS_KEPT + 1]:
+        kept.pop(oldest, None)
+    kept[encrypted] = found
 
 
 # Shows what is stored, for those who look at a topic without consuming it.

@@ -1,6 +1,6 @@
 """The protocol by which producers, consumers and readers know the client that made them.
 
-They keep the client alive by it, and letters publish through it; nothing else of it is used.
+They keep the broker open by it, and letters publish through it; nothing else of it is used.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
         def runs_callbacks_here(self) -> bool:
             """Whether the calling thread is the one that callbacks of its producers run in."""
+
+        def let_go(self, member: Any) -> None:
+            """A consumer or reader was closed: it lives as long as its user wants."""
 
         def create_letter_producer(
             self, topic: str, producer_name: str | None, initial_subscription_name: str

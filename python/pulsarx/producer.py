@@ -1,72 +1,110 @@
-"""A producer: what `Client.create_producer` returns. The hot calls are inherited from the core."""
+"""A producer: what `Client.create_producer` returns.
+
+TopicProducer publishes to one topic, PartitionedProducer to the partitions of one; here is what
+they share, with the type of what they send.
+"""
 
 from __future__ import annotations
 
-import pulsarx._pycore.publish.send_entry  # noqa: F401  # gives ProducerCore its send_async
-from pulsarx import errors
-from pulsarx._pycore.ground.control_plane import control_plane
-from pulsarx._pycore.publish.producer_core import ProducerCore
-from pulsarx.closing import Closing
-from pulsarx.compression import compress
-from pulsarx.owner import client_is_closing
-from pulsarx.producing.typed_producer import TypedProducer
-from pulsarx.schema.schema import T
+from pulsarx.schema.schema import T, Typed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable, Iterable, Sequence
+    from datetime import timedelta
+    from typing import Any, Self
 
-    from pulsarx.broker.topics.any_topic import AnyTopic
     from pulsarx.message_id import MessageId
-    from pulsarx.options.members import ProducerOptions
     from pulsarx.owner import MemberOwner
     from pulsarx.producing.message_builder import TypedMessageBuilder
     from pulsarx.schema.schema import Schema
 
 
-class Producer(TypedProducer[T], ProducerCore):
-    """Publishes messages to one topic. Any thread may call.
+class Producer(Typed[T]):
+    """Publishes messages to one topic, or to the partitions of one. Any thread may call.
 
-    `send`, `send_async`, `flush`, `send_many`, `send_arrow` and `last_sequence_id` come from the
-    core class.
     A producer that is garbage-collected sends what it holds and unregisters, as `close()` does.
     """
 
     owner: MemberOwner | None = None
 
-    def __init__(self, topic: AnyTopic, options: ProducerOptions, name: str) -> None:
-        runtime = topic.runtime
-        super().__init__(
-            topic.publisher(options.send_timeout_millis),
-            options,
-            name,
-            topic.name,
-            runtime.clock,
-            compress,
-            runtime.options.max_message_size,
-            runtime.background,
-        )
-        self._topic = topic
-        self._name = name
-        if options.chunking_enabled:
-            self.say_before_chunks(topic.hold_chunks)
-        if options.encrypts:
-            topic.hold_encrypted()
-            self._encrypt(options, runtime.clock)
-        self._closing = Closing()
-        if topic.deduplication is not None:
-            self.deduplicate(topic.deduplication.of(name), resume=True)
-        topic.instruct(self)
+    def send(
+        self,
+        content: T | None,
+        properties: dict[str, str] | None = None,
+        partition_key: str | None = None,
+        ordering_key: str | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: list[str] | None = None,
+        disable_replication: bool = False,
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+    ) -> MessageId:
+        """Publish one message and return its MessageId once it is as durable as the client was
+        opened for. None is a message without a value.
 
-    def _encrypt(self, options: ProducerOptions, clock: Any) -> None:
-        from pulsarx.encryption import PayloadEncryption
+        An open batch goes out with it at once. Concurrent calls share one flush.
+        Raises MessageTooBig, StorageFullError (nothing was stored), LedgerPoisonedError,
+        AlreadyClosed.
+        """
+        raise NotImplementedError
 
-        assert options.crypto_key_reader is not None and options.encryption_key is not None
-        self.encrypt_by(
-            PayloadEncryption(
-                options.crypto_key_reader, options.encryption_key, clock, self.topic_name
-            )
-        )
+    def send_async(
+        self,
+        content: T | None,
+        callback: Callable[[Any, Any], object] | None,
+        properties: dict[str, str] | None = None,
+        partition_key: str | None = None,
+        ordering_key: str | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: list[str] | None = None,
+        disable_replication: bool = False,
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+    ) -> None:
+        """As send, without waiting: callback(result, message id) is told; the id is None
+        when it failed. A failure is told to it and not raised; without a callback what is wrong at
+        once raises."""
+        raise NotImplementedError
+
+    def send_many(
+        self,
+        payloads: Iterable[T | None],
+        *,
+        keys: Sequence[str | None] | None = None,
+        properties: Sequence[dict[str, str] | None] | None = None,
+        event_timestamps: Sequence[int | None] | None = None,
+    ) -> list[MessageId]:
+        """Publish a list of messages in order; returns their MessageIds when all are durable, as
+        send. They form batches, batching enabled or not.
+
+        keys, properties, event_timestamps: None, or a list as long, None where one has none. An
+        error leaves published what came before, and says how many.
+        """
+        raise NotImplementedError
+
+    def send_arrow(
+        self,
+        data: Any,
+        value: str = "value",
+        *,
+        key: str | None = None,
+        properties: str | None = None,
+        event_time: str | None = None,
+    ) -> MessageId | None:
+        """Publish each row of a table in order; returns the MessageId of the last when all are as
+        durable as after send, None when there is no row. Rows always form batches.
+
+        data: anything with __arrow_c_stream__ or __arrow_c_array__ (PyArrow, Polars, DuckDB, ...).
+        value, key, properties, event_time: names of columns. value: binary or string as the schema
+        would have encoded it, null for a message without a value. key: binary or string, null or
+        empty for none. event_time: timestamp, or int64 milliseconds. properties: map of strings.
+        TypeError, ValueError: an unfit column, nothing was published. A bad row, MessageTooBig or a
+        full disk leaves published what came before; a note of the error says how many rows.
+        """
+        raise NotImplementedError
 
     def send_columns(
         self, value: Any, *, key: Any = None, properties: Any = None, event_timestamp: Any = None
@@ -79,12 +117,7 @@ class Producer(TypedProducer[T], ProducerCore):
         integers: milliseconds since 1970. TypeError, ValueError: an unfit array, nothing was
         published.
         """
-        control_plane.load("pulsarx.producing.numpy_columns")
-        from pulsarx.producing.numpy_columns import table_of
-
-        table, named = table_of(value, key, properties, event_timestamp)
-        sent: MessageId | None = self.send_arrow(table, "value", **named)
-        return sent
+        raise NotImplementedError
 
     def use_schema(self, schema: Schema[Any]) -> None:
         """Encode what is sent from now on by another schema, which the topic must accept after the
@@ -93,9 +126,7 @@ class Producer(TypedProducer[T], ProducerCore):
 
         IncompatibleSchema: the topic refuses it; ValueError: it is malformed. Nothing changes.
         """
-        from pulsarx.producing.producer_schema import use_schema
-
-        use_schema(self, self._topic.runtime, self._topic.name, schema)
+        raise NotImplementedError
 
     def new_message(self) -> TypedMessageBuilder:
         """A message to be described step by step, and sent by its own `send`."""
@@ -103,49 +134,39 @@ class Producer(TypedProducer[T], ProducerCore):
 
         return TypedMessageBuilder(self)
 
+    def flush(self) -> None:
+        """Send what is open and wait until all that was sent is durable; raises what failed of
+        that."""
+        raise NotImplementedError
+
     def topic(self) -> str:
         """Full name of the topic."""
-        return self.topic_name
+        raise NotImplementedError
 
     def producer_name(self) -> str:
-        """The given name, or the generated one."""
-        return self._name
+        """The given name, or the generated one: the same on every partition."""
+        raise NotImplementedError
+
+    def last_sequence_id(self) -> int:
+        """Of the last message that was confirmed; of partitions the highest. -1: of none."""
+        raise NotImplementedError
 
     def is_connected(self) -> bool:
         """Tell whether it can still be used."""
-        return self.is_open
+        raise NotImplementedError
 
     def close(self) -> None:
         """Send what is open, wait until it is durable and leave. A second call raises
         AlreadyClosed, unless the first was interrupted or the client closed it."""
-        if self.is_forked or (self._closing.told and not client_is_closing(self.owner)):
-            self.require_open()  # says why not
-        self._closing.close(self._take_leave, self.owner)
+        raise NotImplementedError
 
     def close_with_client(self) -> None:
         """As close, when the client does. A call of the control plane."""
-        self._closing.finish(self._take_leave, self.owner)
+        raise NotImplementedError
 
-    def close_forgotten(self) -> None:
-        """As close, in the background."""
-        self._closing.finish(self._take_leave, self.owner)
-
-    def _take_leave(self) -> None:
-        try:
-            self.shut()
-        except errors.AlreadyClosed:
-            pass  # by its broker
-        finally:
-            self._topic.producer_left(self._name, self)
-
-    def __enter__(self) -> Producer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.is_open:
+        if self.is_connected():
             self.close()
-
-    def __repr__(self) -> str:
-        return (
-            f"Producer(topic={self.topic_name!r}, name={self._name!r}, open={self.is_connected()})"
-        )

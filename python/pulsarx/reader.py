@@ -15,7 +15,8 @@ from pulsarx.schema.schema import T, Typed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from collections.abc import Iterator
+    from typing import Any, NoReturn, Self
 
     from pulsarx._pycore.consume.consumer_core import ConsumerCore
     from pulsarx._pycore.consume.multi_consumer import MultiConsumerCore
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 class Reader(Typed[T]):
     """Reads the messages of one topic in order, or of all partitions of one. Any thread may call.
-    It keeps no ledger from being trimmed, and goes on behind what was trimmed."""
+    It keeps no ledger from being trimmed, and goes on behind what was trimmed. It lives as long as
+    its client, until it is closed."""
 
     owner: MemberOwner | None = None
 
@@ -85,6 +87,23 @@ class Reader(Typed[T]):
         """As Consumer.receive_arrow."""
         return self._core.receive_arrow(max_messages, timeout_millis)
 
+    def __iter__(self) -> Iterator[Message[T]]:
+        """The messages up to the end of the topic: ends as soon as none is available, as a loop of
+        has_message_available and read_next does. Iterating again goes on with what came since. Not
+        in the official client."""
+        self._core.require_open()
+        if self._options.reader_listener is not None:
+            _refuse_beside_listener()
+        return self._messages()
+
+    def _messages(self) -> Iterator[Message[T]]:
+        while self.has_message_available():
+            try:
+                message = self.read_next(100)
+            except errors.Timeout:  # another thread took it, or the dispatch rate holds it back
+                continue
+            yield message
+
     def has_message_available(self) -> bool:
         """Tell whether read_next returns at once, or waits for the dispatch rate alone."""
         return self._core.has_message()
@@ -121,21 +140,33 @@ class Reader(Typed[T]):
         wait for a listener that runs."""
         if self._core.is_forked or (self._closing.told and not client_is_closing(self.owner)):
             self._core.require_open()
-        self._closing.close(self._leave, self.owner)
+        self._closing.close(self._take_leave, self.owner)
 
     def close_with_client(self) -> None:
         """As close, when the client does. A call of the control plane."""
-        self._closing.finish(self._leave, self.owner)
+        self._closing.finish(self._take_leave, self.owner)
+
+    def _take_leave(self) -> None:
+        if self.owner is not None:
+            self.owner.let_go(self)
+        self._leave()
 
     def _leave(self) -> None:
         self._core.shut()
 
-    def __enter__(self) -> Reader:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.is_connected():
             self.close()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        control_plane.load("pulsarx.tables.notebook")
+        from pulsarx.tables.notebook import facts_html
+
+        return facts_html("Reader", {"topic": self.topic(), "open": self.is_connected()})
 
     def __repr__(self) -> str:
         return f"Reader(topic={self.topic()!r}, open={self.is_connected()})"

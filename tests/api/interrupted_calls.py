@@ -17,6 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow
+
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId, errors
 from pulsarx.schema import AutoConsumeSchema, BytesSchema, StringSchema
@@ -721,6 +723,23 @@ def view_a_table(w: World) -> Steps:
         closed_again(view)
 
 
+def send_and_read_rows(w: World) -> Steps:
+    topic = f"rows-{w.payload().hex()}"
+
+    def send() -> Any:
+        return w.client.send_rows(topic, [{"n": 1}, {"n": 2}])
+
+    outcome = yield send
+    if outcome.interrupted:
+        send()
+    columns = pyarrow.schema([("n", pyarrow.int64())])
+    for schema in (None, columns):
+        outcome = yield lambda schema=schema: w.client.read_table(topic, schema=schema)
+        if outcome.interrupted:
+            outcome.value = w.client.read_table(topic, schema=schema)
+        assert outcome.value["n"].to_pylist()[-2:] == [1, 2]
+
+
 # Administration ----------------------------------------------------------------------------------
 
 
@@ -982,6 +1001,7 @@ CALLS: dict[str, Callable[[World], Steps]] = {
     "read_partitions": read_partitions,
     "use_a_non_persistent_topic": use_a_non_persistent_topic,
     "view_a_table": view_a_table,
+    "send_and_read_rows": send_and_read_rows,
     "subscribe_a_pattern": subscribe_a_pattern,
     "create_topics": create_topics,
     "create_with_a_schema": create_with_a_schema,

@@ -87,6 +87,24 @@ def test_two_programs_one_after_the_other_share_a_folder(python: Python, tmp_pat
     assert ran.stdout == "b'kept'\n", ran.stderr
 
 
+def test_namespaces_are_made_in_each_cluster_that_is_opened(python: Python, tmp_path: Path):
+    (tmp_path / "program.py").write_text(
+        "import pulsar\n"
+        "for host in ('a', 'b', 'a'):\n"
+        "    client = pulsar.Client(f'pulsar://{host}')\n"
+        "    for name in ('climate/sandbox', 'public/other', 'public/default'):\n"
+        "        client.create_producer(f'persistent://{name}/t').send(b'x')\n"
+        "    client.close()\n"
+        "print('done')\n"
+    )
+    options = ["--root", "data", "--namespace", "climate/sandbox", "--namespace=public/other"]
+    for _ in range(2):  # made, and there already
+        ran = python("-m", "pulsarx", "run", *options, "program.py")
+        assert ran.stdout == "done\n", ran.stderr
+    ran = python("-m", "pulsarx", "run", "--root", "other", "program.py")
+    assert "TopicNotFound" in ran.stderr
+
+
 def test_what_a_program_raises_is_told_as_python_does(python: Python, tmp_path: Path):
     (tmp_path / "fails.py").write_text("import sys\nsys.exit(7)\n")
     assert python("-m", "pulsarx", "run", "--root", "data", "fails.py").returncode == 7
@@ -106,6 +124,8 @@ def test_what_a_program_raises_is_told_as_python_does(python: Python, tmp_path: 
         (["run", "--root", "a", "missing.py"], "there is no file 'missing.py'"),
         (["run", "--route", "pulsar://a", "x.py"], "write URL=FOLDER"),
         (["run", "--route", "a=b", "x.py"], "a cluster is written"),
+        (["run", "--route", "pulsar://a=b", "--route", "pulsar://a=c", "x.py"], "is given twice"),
+        (["run", "--root", "a", "--namespace", "one", "x.py"], "write tenant/namespace"),
         (["walk"], "there is no command 'walk'"),
         ([], "usage:"),
     ],

@@ -107,9 +107,13 @@ def class_differences(where: str, theirs: dict[str, Any], ours: Any) -> list[str
                 for overload in shape
                 for complaint in call_differences(overload, ours[name])
             ]
-        elif "attribute" in (shape, ours[name]) and shape != ours[name]:
+        elif not (is_call(shape) and is_call(ours[name])) and shape != ours[name]:
             found.append(f"{where}.{name} is {shape}, and here {ours[name]}")
     return found
+
+
+def is_call(shape: Any) -> bool:
+    return isinstance(shape, list) or shape == "method"
 
 
 def call_differences(theirs: list[Any], ours: list[list[Any]]) -> list[str]:
@@ -164,6 +168,8 @@ def test_another_call_is_found(theirs: list[Any], ours: list[Any]):
 def test_what_is_missing_is_found(official: dict[str, Any], alias: dict[str, Any]):
     poorer = {**alias, "pulsar": {**alias["pulsar"]}, "from pulsar import *": ["Client"]}
     del poorer["pulsar"]["Client"]
+    poorer["pulsar"]["ConsumerType"] = {**poorer["pulsar"]["ConsumerType"], "Shared": 7}
     found = differences(official, poorer)
+    assert "pulsar.ConsumerType.Shared is 1, and here 7" in found
     assert any(each == "pulsar.Client is missing" for each in found)
     assert any(each.startswith("from pulsar import *") for each in found)

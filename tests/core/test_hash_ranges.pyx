@@ -2,6 +2,8 @@
 
 import random
 
+import pytest
+
 from seeds import seed_of
 
 from libc.stdint cimport uint16_t, uint32_t
@@ -210,6 +212,7 @@ def owners(held):
     return found
 
 
+@pytest.mark.standard
 def test_joining_and_leaving_touches_one_other_consumer():
     """'it affects only a single existing consumer upon add/delete consumer'"""
     source = random.Random(seed_of(17))

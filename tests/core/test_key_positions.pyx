@@ -2,6 +2,8 @@
 
 import random
 
+import pytest
+
 from libc.stdint cimport UINT64_MAX, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -110,6 +112,7 @@ def test_a_key_may_be_larger_than_a_chunk():
     assert len(table.marked(0, 10 << 20)) == 9
 
 
+@pytest.mark.standard
 def test_memory_follows_the_distinct_keys():
     cdef Table table = Table()
     for number in range(100000):

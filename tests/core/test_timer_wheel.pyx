@@ -3,6 +3,8 @@
 import random
 from bisect import insort
 
+import pytest
+
 from seeds import seeds
 
 from libc.stdint cimport UINT64_MAX, uint32_t, uint64_t
@@ -169,6 +171,7 @@ def test_time_may_be_asked_for_that_is_over():
     timer_wheel_free(&wheel)
 
 
+@pytest.mark.standard
 def test_a_million_due_at_once_come_in_order():
     cdef TimerWheel wheel
     cdef TimerNode node
@@ -186,6 +189,7 @@ def test_a_million_due_at_once_come_in_order():
     timer_wheel_free(&wheel)
 
 
+@pytest.mark.standard
 def test_a_million_late_ones_between_pops_come_in_order():
     cdef TimerWheel wheel
     cdef TimerNode node
@@ -202,6 +206,7 @@ def test_a_million_late_ones_between_pops_come_in_order():
     timer_wheel_free(&wheel)
 
 
+@pytest.mark.standard
 def test_asking_after_every_call_does_not_search_a_million_timers_again():
     """One slot holds them all; each of the earliest is cancelled, as acknowledgements do."""
     cdef TimerWheel wheel

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 
 import program_runs
@@ -28,7 +27,6 @@ def test_programs_import_pulsar_and_not_pulsarx() -> None:
 
 
 @pytest.mark.standard
-@pytest.mark.skipif(find_spec("pulsarx.cli.run") is None, reason="there is no alias yet")
 @pytest.mark.parametrize("name", program_runs.NAMES)
 def test_the_program_prints_what_pulsar_made_it_print(name: str, tmp_path: Path) -> None:
     root = tmp_path / "folder"

@@ -28,7 +28,7 @@ LEAVES = (
 )
 FORMATS = "entry_frame publish_gate message_metadata single_metadata cursor_record ledger_footer"
 GROUND = (
-    "errors linked_modules clock randomness topic_name "
+    "errors linked_modules clock randomness topic_name extras "
     "options.argument_check options.authentication options.routes options.service_url"
 )
 VALUES = (
@@ -94,7 +94,7 @@ LAYERS = [
         "api",
         "*",
         f"{ALL_PYCORE} ground values broker api",
-        f"stdlib {LIBRARIES} pulsar _pulsar certifi pytest yaml",
+        f"stdlib {LIBRARIES} pandas polars pulsar _pulsar certifi pytest yaml",
     ),
 ]
 
@@ -107,6 +107,8 @@ PERMITTED = [
     ("_pycore.*", "errors"),
     ("_core", "linked_modules"),  # where the packages find their modules
     ("_pycore*", "linked_modules"),
+    ("extras", "_pycore.ground.control_plane"),  # when a package is asked for
+    ("_pycore.arrow.arrow_export", "extras"),
     ("clock", "_pycore.ground.*"),  # its timers and its waiting are native; they import no Python
     ("_pycore.message.encryption_context", "enumerations"),  # once a message, when asked
     (

@@ -58,6 +58,14 @@ class Topics(
         found: list[str] = self._channel.perform("topics.get_partitioned_topic_list", arguments)
         return found
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the topics of all namespaces and their subscriptions."""
+        from pulsarx.admin.namespaces import Namespaces
+        from pulsarx.admin.tenants import Tenants
+        from pulsarx.tables.notebook import topics_html
+
+        return topics_html(self, Tenants(self._channel), Namespaces(self._channel))
+
     # Creating -------------------------------------------------------------------------------------
 
     def create_non_partitioned_topic(self, topic: str) -> None:

@@ -104,7 +104,7 @@ class Client:
         while isinstance(made, tuple):
             (creation,) = made
             await wait_until_told(creation.tell, lambda: ours.give_back(creation))  # noqa: B023
-            made = await perform(client._advance, creation, give_back=ours.give_back)
+            made = await perform(client._owner.advance, creation, give_back=ours.give_back)
         return Producer(made)
 
     def _begin_producer(self, arguments: dict[str, Any]) -> Any:

@@ -40,7 +40,11 @@ class Consumer(Receiving):
 
     async def batch_receive(self) -> list[Message]:
         """Messages until a bound of the batch receive policy is reached: number, bytes or time
-        (real), whichever comes first. Cancelled, it gives back what was taken."""
+        (real), whichever comes first. Cancelled, it gives back what was taken. Empty without a
+        receiver queue."""
+        if self._consumer._options.receiver_queue_size == 0:
+            self._consumer.require_open()
+            return []
         most, most_bytes, most_ms = self._consumer._batch_bounds
         found: list[Message] = []
         size = 0

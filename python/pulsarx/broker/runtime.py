@@ -120,6 +120,7 @@ class BrokerRuntime:
         self._lock = threading.Lock()
         self._producer_count = 0
         self.attach_lock = threading.Lock()  # one attach at a time
+        self.parts_lock = threading.Lock()  # a part of a topic is made that most do without
         # Behind the locks of topics: subscriptions are made on topics that have no ledger yet, or
         # it is said of a topic that it gets its first one.
         self.first_ledgers = threading.RLock()

@@ -12,16 +12,19 @@ from pulsarx import install_as_pulsar
 from pulsarx.errors import PulsarException, detail_of
 
 USAGE = """\
-usage: python -m pulsarx run [--root FOLDER] [--route URL=FOLDER]... PROGRAM [argument...]
+usage: python -m pulsarx run [--root FOLDER] [--route URL=FOLDER]...
+                             [--namespace TENANT/NAMESPACE]... PROGRAM [argument...]
 
 Runs PROGRAM, a file or `-m MODULE`, with `import pulsar` finding PulsarX.
 
   --root FOLDER         each cluster that the program opens is a folder below this one,
                         named after its host; `memory:` keeps nothing
   --route URL=FOLDER    where one cluster's URL leads, as pulsar://localhost:6650=events
+  --namespace TENANT/NAMESPACE
+                        made in each cluster that has it not; public/default is there
 
-Both stand before PROGRAM or right behind it. What follows is the program's; a `--` ends
-ours, where the program has arguments of the same name. One of both must be given."""
+They stand before PROGRAM or right behind it. What follows is the program's; a `--` ends
+ours, where the program has arguments of the same name. --root or --route must be given."""
 
 
 class _Usage(Exception):
@@ -34,10 +37,8 @@ def main(arguments: list[str]) -> int:
         print(USAGE)
         return 0
     try:
-        program, is_module, rest, routes, root = _parse(arguments)
-        if not routes and root is None:
-            raise _Usage("where do the program's URLs lead? Give --root or --route")
-        install_as_pulsar(routes, root=root)
+        program, is_module, rest, options = _parse(arguments)
+        _install(options)
     except (_Usage, PulsarException) as error:
         said = detail_of(error) if isinstance(error, PulsarException) else error
         print(f"{said}\n\n{USAGE}", file=sys.stderr)
@@ -69,8 +70,8 @@ def _run_file(program: str) -> None:
 
 def _parse(
     arguments: list[str],
-) -> tuple[str, bool, list[str], dict[str, str], str | None]:
-    """Program, whether it is a module, its arguments, routes, root."""
+) -> tuple[str, bool, list[str], list[tuple[str, str]]]:
+    """Program, whether it is a module, its arguments, and ours."""
     rest, options = _options(arguments)
     is_module = rest[:1] == ["-m"]
     if is_module:
@@ -79,19 +80,24 @@ def _parse(
         raise _Usage("which program? Give a file or -m MODULE")
     program = rest[0]
     rest, behind = _options(rest[1:])
+    return program, is_module, rest, options + behind
+
+
+def _install(options: list[tuple[str, str]]) -> None:
     routes: dict[str, str] = {}
-    roots = []
-    for name, value in options + behind:
-        if name == "--root":
-            roots.append(value)
-            continue
-        url, equals, folder = value.partition("=")
+    for route in (value for name, value in options if name == "--route"):
+        url, equals, folder = route.partition("=")
         if not equals or not folder:
-            raise _Usage(f"--route {value}: write URL=FOLDER")
-        routes[url] = folder
+            raise _Usage(f"--route {route}: write URL=FOLDER")
+        if routes.setdefault(url, folder) != folder:
+            raise _Usage(f"--route {url} is given twice: {routes[url]}, {folder}")
+    roots = [value for name, value in options if name == "--root"]
     if len(roots) > 1:
         raise _Usage(f"--root is given twice: {roots[0]}, {roots[1]}")
-    return program, is_module, rest, routes, roots[0] if roots else None
+    if not routes and not roots:
+        raise _Usage("where do the program's URLs lead? Give --root or --route")
+    namespaces = [value for name, value in options if name == "--namespace"]
+    install_as_pulsar(routes, root=roots[0] if roots else None, namespaces=namespaces)
 
 
 def _options(arguments: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
@@ -102,7 +108,7 @@ def _options(arguments: list[str]) -> tuple[list[str], list[tuple[str, str]]]:
         name, equals, value = rest[0].partition("=")
         if rest[0] == "--":
             return rest[1:], found
-        if name not in ("--root", "--route"):
+        if name not in ("--root", "--route", "--namespace"):
             break
         del rest[0]
         if not equals:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
-from pulsarx.errors import NotAllowedError, OperationNotSupported
+from pulsarx.errors import InvalidTopicName, NotAllowedError, OperationNotSupported
 from pulsarx.options import routes as table
 from pulsarx.options.service_url import parse_service_url
+from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
@@ -36,8 +37,6 @@ class Finder:
         file = _FILES.get(fullname)
         if file is None:
             return None
-        if not os.path.exists(file):
-            raise ModuleNotFoundError(f"{fullname} is not supported yet", name=fullname)
         from importlib.util import spec_from_file_location
 
         folder = [_PACKAGE] if fullname == "pulsar" else None
@@ -48,7 +47,10 @@ _finder = Finder()
 
 
 def install_as_pulsar(
-    routes: Mapping[str, Path] | None = None, *, root: Path | None = None
+    routes: Mapping[str, Path] | None = None,
+    *,
+    root: Path | None = None,
+    namespaces: Iterable[str] = (),
 ) -> None:
     """Make `import pulsar` find PulsarX, in this process, and let the URLs of clusters lead to
     folders.
@@ -56,13 +58,14 @@ def install_as_pulsar(
     routes: service URL -> folder, `file:...` or `memory:name`, which clients of that URL open.
     root: where the URLs lead that have no route: each to a folder of its host's name below it.
         With `memory:` each to a broker in memory.
+    namespaces: `tenant/namespace`, made where a client opens a cluster and they are not there.
     Two URLs are of one cluster when their hosts are the same, whatever the scheme; localhost and
     127.0.0.1 are one host, as are the standard ports. A URL without a route is refused by Client.
 
     Called again it adds routes. Call it before the first `import pulsar`: NotAllowedError when the
     official client is loaded already, whose classes the program may hold. InvalidConfiguration: a
-    URL leads elsewhere already. InvalidUrl: no URL of a cluster, or no place. Nothing is changed
-    then.
+    URL leads elsewhere already. InvalidUrl: no URL of a cluster, or no place. InvalidTopicName: no
+    name of a namespace. Nothing is changed then.
     """
     for name in ("pulsar", "_pulsar"):
         loaded = sys.modules.get(name)
@@ -72,7 +75,8 @@ def install_as_pulsar(
                 "call install_as_pulsar before the first import of it"
             )
     places = {url: _place(target) for url, target in (routes or {}).items()}
-    table.add(places, None if root is None else _place(root))
+    names = tuple(_namespace(each) for each in namespaces)
+    table.add(places, None if root is None else _place(root), names)
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
 
@@ -86,6 +90,13 @@ def uninstall_as_pulsar() -> None:
         if name.partition(".")[0] in ("pulsar", "_pulsar") and _is_ours(module):
             del sys.modules[name]
     table.clear()
+
+
+def _namespace(name: str) -> str:
+    if name.count("/") != 1:
+        raise InvalidTopicName(f"{name!r} is no namespace; write tenant/namespace")
+    TopicName.of(f"{name}/topic")
+    return name
 
 
 def _is_ours(module: ModuleType) -> bool:

@@ -61,7 +61,10 @@ def _translated(call: Any) -> Any:
         try:
             return await call(*arguments, **named)
         except errors.PulsarException as error:
-            raise PulsarException(result_of(error), str(error)) from error
+            told = PulsarException(result_of(error))
+            if error.detail:
+                told.add_note(error.detail)
+            raise told from error
 
     return translated
 

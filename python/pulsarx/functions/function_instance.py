@@ -11,6 +11,7 @@ from pulsarx.clock import monotonic_ms, system_clock
 from pulsarx.enumerations import ConsumerType, Result
 from pulsarx.functions.function_context import FunctionContext
 from pulsarx.functions.function_state import StateNotStored
+from pulsarx.functions.pending_sends import sentence_of
 from pulsarx.functions.user_code import callable_of, serializer
 from pulsarx.options.consumer_policies import ConsumerDeadLetterPolicy
 from pulsarx.topic_name import TopicName
@@ -128,8 +129,10 @@ class FunctionInstance:
         except CancelledError:
             return None
         except errors.CorruptDataError as error:  # the next call goes on behind it
-            self._runner.figures.system_exception(str(error))
-            self._runner.logger.error("an input is damaged and passed over: %s", error)
+            self._runner.figures.system_exception(errors.detail_of(error))
+            self._runner.logger.error(
+                "an input is damaged and passed over: %s", errors.detail_of(error)
+            )
             return None
         finally:
             self._waiting = None
@@ -142,7 +145,7 @@ class FunctionInstance:
         try:
             value = self._serializer_of(message).deserialize(message.data())
         except Exception as error:
-            self._give_back(message, f"deserialize {message.message_id()}: {error!r}")
+            self._give_back(message, f"deserialize {message.message_id()}: {sentence_of(error)}")
             return
         self.context.take(message)
         began_ms = monotonic_ms()
@@ -163,7 +166,7 @@ class FunctionInstance:
         except StateNotStored:
             raise  # what the function remembers is not what is stored
         except Exception as error:
-            self._give_back(message, f"output of {message.message_id()}: {error!r}")
+            self._give_back(message, f"output of {message.message_id()}: {sentence_of(error)}")
             return
         figures.processed(monotonic_ms() - began_ms)
 

@@ -12,7 +12,7 @@ import threading
 
 from pulsarx import errors
 from pulsarx.enumerations import ProducerAccessMode
-from pulsarx.functions.pending_sends import PendingSends
+from pulsarx.functions.pending_sends import PendingSends, sentence_of
 from pulsarx.message_id import MessageId
 
 TYPE_CHECKING = False
@@ -29,6 +29,8 @@ _COUNTER, _VALUE = b"+", b"="  # never empty: that would remove a key when the t
 
 class StateNotStored(errors.BrokerPersistenceError):
     """A change of a function's state is not durable: what the function remembers may not last."""
+
+    _detail_in_text = True
 
 
 class FunctionState:
@@ -146,7 +148,8 @@ class FunctionState:
                 cause = error
         failure = cause or self._sends.wait()
         if failure is not None:
-            raise StateNotStored(f"publish to {self._topic}: {failure}") from cause
+            told = failure if cause is None else sentence_of(cause)
+            raise StateNotStored(f"publish to {self._topic}: {told}") from cause
 
     def close(self) -> None:
         self._producer.close()

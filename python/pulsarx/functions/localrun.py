@@ -16,6 +16,7 @@ from typing import Any
 import pulsarx
 from pulsarx import errors
 from pulsarx.functions.function_config import GUARANTEES
+from pulsarx.functions.pending_sends import sentence_of
 from pulsarx.functions.runner import FunctionRunner
 from pulsarx.functions.user_code import add_folder
 
@@ -185,13 +186,11 @@ def main(arguments: list[str]) -> int:
             made.error("--classname is needed, or className in --function-config-file")
         if py:
             add_folder(py)
-        # User code imports `pulsar`; a client that it opens itself is on this folder too.
-        install = getattr(pulsarx, "install_as_pulsar", None)
-        if install is not None:
-            install(routes={"pulsar://localhost:6650": root})
         runner = FunctionRunner(root, classname, **options)
+        # User code imports `pulsar`; a client that it opens itself is on this folder too.
+        pulsarx.install_as_pulsar(routes={"pulsar://localhost:6650": root})
     except (ValueError, TypeError, ImportError, OSError, errors.PulsarException) as error:
-        made.error(str(error))
+        made.error(errors.detail_of(error))
     return run_until_told(runner)
 
 
@@ -218,7 +217,7 @@ def run_until_told(runner: FunctionRunner) -> int:
         return 0
     except Exception as error:
         users = not isinstance(error, errors.PulsarException)  # its traceback is for the user
-        logger.error("%s: %s", type(error).__name__, error, exc_info=users)
+        logger.error("%s", sentence_of(error), exc_info=users)
         return 1
     finally:
         for number, handler in before.items():

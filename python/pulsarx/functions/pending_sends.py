@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from pulsarx.enumerations import Result
+from pulsarx.errors import detail_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class PendingSends:
         """The send that was begun was refused."""
         with self._condition:
             self._count -= 1
-            self._failure = f"{type(error).__name__}: {error}"
+            self._failure = sentence_of(error)
             self._condition.notify_all()
 
     @property
@@ -46,3 +47,8 @@ class PendingSends:
         with self._condition:
             self._condition.wait_for(lambda: self._count == 0)
             return self._failure
+
+
+def sentence_of(error: BaseException) -> str:
+    """What a log says of an error."""
+    return f"{type(error).__name__}: {detail_of(error)}"

@@ -15,7 +15,7 @@ from pulsarx.functions.function_config import FunctionConfig
 from pulsarx.functions.function_instance import FunctionInstance
 from pulsarx.functions.function_state import FunctionState
 from pulsarx.functions.log_topic import LogTopicHandler
-from pulsarx.functions.pending_sends import PendingSends
+from pulsarx.functions.pending_sends import PendingSends, sentence_of
 from pulsarx.functions.user_code import name_of
 from pulsarx.options.service_url import refuse_cluster
 from pulsarx.topic_name import TopicName
@@ -147,7 +147,8 @@ class FunctionRunner:
         with self._lock:
             if self._error is None:
                 self._error = error
-                self.logger.error("function %s ends: %r", self._config.full_name, error)
+                name = self._config.full_name
+                self.logger.error("function %s ends: %s", name, sentence_of(error))
         self.ask_to_stop()
 
     def ask_to_stop(self) -> None:

@@ -98,7 +98,7 @@ class DeadLetters:
             self._rules.subscription_name,
             messages[0].topic_name(),
             len(messages),
-            failure,
+            errors.detail_of(failure),
         )
 
     def _producer(self, topic: str) -> LetterProducer:

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from pulsarx.broker.runtime import BrokerRuntime
     from pulsarx.clock import Clock
     from pulsarx.message_id import MessageId
-    from pulsarx.producer import Producer
     from pulsarx.producing.partitioned_producer import PartitionedProducer
+    from pulsarx.producing.topic_producer import TopicProducer
 
-    AnyProducer: TypeAlias = Producer | PartitionedProducer
+    AnyProducer: TypeAlias = TopicProducer | PartitionedProducer
 
 BYTES = BytesSchema()
 _VERSION_SIZE = 8

@@ -13,17 +13,19 @@ INT64_MAX = 2**63 - 1
 
 
 def check_type(kind: type, value: object, name: str) -> None:
-    """ValueError unless the value is of the type; True and False count as int."""
+    """ValueError, in the official client's words, unless the value is of the type; True and False
+    count as int."""
     if not isinstance(value, kind):
         raise ValueError(
-            f"{name} must be {kind.__name__}, not {type(value).__name__}: {shown(value)}"
+            f"Argument {name} is expected to be of type '{kind.__name__}' and not "
+            f"'{type(value).__name__}'"
         )
 
 
 def check_type_or_none(kind: type, value: object, name: str) -> None:
     if value is not None and not isinstance(value, kind):
         raise ValueError(
-            f"{name} must be {kind.__name__} or None, not {type(value).__name__}: {shown(value)}"
+            f"Argument {name} is expected to be either None or of type '{kind.__name__}'"
         )
 
 

@@ -73,7 +73,7 @@ class AuthenticationToken(Authentication):
     def __init__(self, token: str | Callable[[], str]) -> None:
         if not isinstance(token, str) and not callable(token):
             raise ValueError(
-                f"token must be str or a function that returns one, not {type(token).__name__}"
+                "Argument token is expected to be of type 'str' or a function returning 'str'"
             )
         self._keep("token", token=token)
 

@@ -29,7 +29,7 @@ class BatchReceivePolicy:
         timeout = native_integer(timeout_ms, "timeout_ms", -INT64_MAX - 1, INT64_MAX)
         if messages <= 0 and size <= 0 and timeout <= 0:
             raise ValueError(
-                "one of max_num_messages, max_num_bytes and timeout_ms must be above 0"
+                "At least one of maxNumMessages, maxNumBytes and timeoutMs must be specified."
             )
         if messages <= 0 and size <= 0:
             # As the official client does: waiting alone would collect without any bound.

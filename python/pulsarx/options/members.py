@@ -26,7 +26,6 @@ from pulsarx.options.argument_check import (
     check_interceptors,
     check_method,
     check_properties,
-    check_type,
     native_type,
 )
 from pulsarx.options.authentication import CryptoKeyReader
@@ -189,7 +188,9 @@ class ProducerOptions(Options):
                                  f"of partitions, not {type(self.message_router).__name__}")
             self.message_routing_mode = PartitionsRoutingMode.CustomPartition
         if self.batching_enabled and self.chunking_enabled:
-            raise ValueError("batching_enabled and chunking_enabled exclude each other")
+            raise ValueError(
+                "Batching and chunking of messages can't be enabled together."
+            )
         self.schema_info = declared_info(self.schema)
         if getattr(self.schema, "reads_any", False):
             raise ValueError(f"{type(self.schema).__name__} reads; a producer needs a schema")
@@ -351,7 +352,9 @@ class ConsumerOptions(Options):
                 raise TypeError(f"topic={shown(self.topic)}: a pattern of text (str), not of bytes")
             return
         if not isinstance(self.topic, list):
-            check_type(str, self.topic, "topic")
+            if not isinstance(self.topic, str):
+                raise ValueError("Argument 'topic' is expected to be of a type between "
+                                 "(str, list, re.pattern)")
             return
         if not self.topic:
             raise ValueError("topic is an empty list; name at least one topic")

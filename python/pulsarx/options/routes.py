@@ -20,6 +20,7 @@ STANDARD_PORTS = frozenset(("", "6650", "6651", "8080", "8443"))
 
 _places: dict[str, Place] = {}  # by cluster; replaced as a whole, never changed
 _root: Place | None = None  # of every cluster that has no place of its own
+_namespaces: tuple[str, ...] = ()  # which a client makes where it opens a cluster
 
 
 def cluster_of(service_url: str) -> str:
@@ -42,10 +43,10 @@ def _host(address: str, service_url: str) -> str:
     return host if port in STANDARD_PORTS else f"{host}:{port}"
 
 
-def add(places: Mapping[str, Place], root: Place | None) -> None:
+def add(places: Mapping[str, Place], root: Place | None, namespaces: tuple[str, ...] = ()) -> None:
     """Add routes, by service URL. InvalidConfiguration: one leads elsewhere already; nothing is
     added then."""
-    global _places, _root
+    global _namespaces, _places, _root
     found = dict(_places)
     for service_url, place in places.items():
         cluster = cluster_of(service_url)
@@ -60,11 +61,17 @@ def add(places: Mapping[str, Place], root: Place | None) -> None:
             "call pulsarx.uninstall_as_pulsar() before"
         )
     _places, _root = found, root or _root
+    _namespaces = tuple(dict.fromkeys((*_namespaces, *namespaces)))
 
 
 def clear() -> None:
-    global _places, _root
-    _places, _root = {}, None
+    global _namespaces, _places, _root
+    _places, _root, _namespaces = {}, None, ()
+
+
+def namespaces() -> tuple[str, ...]:
+    """The namespaces that every cluster shall have."""
+    return _namespaces
 
 
 def place_of(service_url: str) -> Place | None:

@@ -19,7 +19,7 @@ HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
 class ServiceUrl:
     """A parsed URL: either a folder or the name of a broker in memory. Immutable."""
 
-    __slots__ = ("folder", "memory_name", "text")
+    __slots__ = ("folder", "memory_name", "namespaces", "text")
 
     folder: str | None
     """Absolute path, or None."""
@@ -27,8 +27,17 @@ class ServiceUrl:
     """Name of the broker in memory, '' for the unnamed one, or None."""
     text: str
     """The given text, for errors."""
+    namespaces: tuple[str, ...]
+    """Those that a client makes where it opens this, if they are not there."""
 
-    def __init__(self, text: str, folder: str | None, memory_name: str | None) -> None:
+    def __init__(
+        self,
+        text: str,
+        folder: str | None,
+        memory_name: str | None,
+        namespaces: tuple[str, ...] = (),
+    ) -> None:
+        self.namespaces = namespaces
         self.text = text
         self.folder = folder
         self.memory_name = memory_name
@@ -55,7 +64,8 @@ def parse_service_url(service_url: str | os.PathLike[str]) -> ServiceUrl:
         return ServiceUrl(path, _absolute(path, path), None)
     if not isinstance(service_url, str):
         raise ValueError(
-            f"service_url must be str or os.PathLike, not {type(service_url).__name__}"
+            "Argument service_url is expected to be of type 'str', 'AutoClusterFailover' or "
+            "'ServiceInfoProvider'"
         )
     name, colon, rest = service_url.partition(":")
     scheme = name.lower()
@@ -109,7 +119,7 @@ def _routed(service_url: str) -> ServiceUrl:
             f"pulsarx.install_as_pulsar(routes={{{service_url!r}: 'folder'}}), or all with "
             "python -m pulsarx run --root folder; for a cluster use the package pulsar-client"
         )
-    return ServiceUrl(service_url, *place)
+    return ServiceUrl(service_url, *place, routes.namespaces())
 
 
 def _is_scheme(name: str) -> bool:

@@ -8,8 +8,8 @@ from pulsarx import errors
 from pulsarx.enumerations import Result
 from pulsarx.interceptors import OutgoingMessage
 from pulsarx.listening.listener_pool import log_exception
-from pulsarx.producer import Producer
 from pulsarx.producing.partitioned_producer import PartitionedProducer
+from pulsarx.producing.topic_producer import TopicProducer
 from pulsarx.schema.schema import T
 
 TYPE_CHECKING = False
@@ -182,7 +182,7 @@ def _error_of(result: Any) -> Exception:
     return made
 
 
-class InterceptedProducer(_Intercepting, Producer[T]):
+class InterceptedProducer(_Intercepting, TopicProducer[T]):
     """A Producer with interceptors."""
 
 

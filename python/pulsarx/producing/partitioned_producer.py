@@ -19,7 +19,7 @@ from pulsarx.owner import client_is_closing
 from pulsarx.producer import Producer
 from pulsarx.producing.producer_creation import come
 from pulsarx.producing.producer_schema import use_schema
-from pulsarx.producing.typed_producer import TypedProducer
+from pulsarx.producing.topic_producer import TopicProducer
 from pulsarx.producing.user_router import UserRouter
 from pulsarx.schema.schema import T
 
@@ -33,15 +33,13 @@ if TYPE_CHECKING:
     from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
     from pulsarx.message_id import MessageId
     from pulsarx.options.members import ProducerOptions
-    from pulsarx.owner import MemberOwner
-    from pulsarx.producing.message_builder import TypedMessageBuilder
     from pulsarx.producing.producer_creation import Steps
     from pulsarx.schema.schema import Schema
 
     Element = TypeVar("Element")
 
 
-class PartitionedProducer(TypedProducer[T], PartitionRouter):
+class PartitionedProducer(PartitionRouter, Producer[T]):
     """Publishes messages to the partitions of one topic. Any thread may call.
 
     `send` and `send_async` come from the core class.
@@ -51,8 +49,6 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
     all to one partition (UseSinglePartition). With a `message_router` all go where that says.
     Messages of one key are in the order they were sent, as long as the topic does not grow.
     """
-
-    owner: MemberOwner | None = None
 
     def __init__(
         self, runtime: BrokerRuntime, topic: PartitionedTopic, options: ProducerOptions, name: str
@@ -125,8 +121,8 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
         with self._making:
             self._keep(index, made)
 
-    def _maker(self, topic: AnyTopic) -> Callable[[str], Producer]:
-        return lambda name: Producer(topic, self._options, name)
+    def _maker(self, topic: AnyTopic) -> Callable[[str], TopicProducer]:
+        return lambda name: TopicProducer(topic, self._options, name)
 
     def grown(self, partition_count: int) -> None:
         """Make the producers of new partitions, which are reserved for this one. Those that were
@@ -294,21 +290,21 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
         self.require_open()
         return self._topic.partition_count
 
-    def producer_of(self, index: int) -> Producer:
+    def producer_of(self, index: int) -> TopicProducer:
         """The producer of a partition, made on first use when the topic has grown or lazily."""
         producers = self.producers
-        found: Producer | None = producers[index] if index < len(producers) else None
+        found: TopicProducer | None = producers[index] if index < len(producers) else None
         if found is not None:
             return found
         self.require_open()
         return control_plane.perform(self._make, (index,))
 
-    def _make(self, index: int) -> Producer:
+    def _make(self, index: int) -> TopicProducer:
         """A call of the control plane."""
         with self._making:
             self.require_open()
             producers = self.producers
-            found: Producer | None = producers[index] if index < len(producers) else None
+            found: TopicProducer | None = producers[index] if index < len(producers) else None
             if found is not None:
                 return found
             for each in self._made():
@@ -320,7 +316,7 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
             self._keep(index, made)
             return made
 
-    def _added(self, index: int) -> Producer:
+    def _added(self, index: int) -> TopicProducer:
         mode = int(self._options.access_mode)
         while True:
             topic = self._topic.partition(index)
@@ -329,10 +325,10 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
                 added: Any = topic.producers.add(self._name, self._maker(topic), mode, owner=self)
             except TopicGone:
                 continue  # found just before it was unloaded, or deleted, which the next look says
-            made: Producer = added
+            made: TopicProducer = added
             return made
 
-    def _keep(self, index: int, made: Producer) -> None:
+    def _keep(self, index: int, made: TopicProducer) -> None:
         producers, count = self.producers, self._topic.partition_count
         producers.extend([None] * (count - len(producers)))
         # The share of those made before shrinks when the topic has grown meanwhile.
@@ -351,16 +347,10 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
             return min(limit, each) if limit else each
         return limit
 
-    def _made(self) -> list[Producer]:
+    def _made(self) -> list[TopicProducer]:
         return [each for each in self.producers if each is not None]
 
     # The rest -------------------------------------------------------------------------------------
-
-    def new_message(self) -> TypedMessageBuilder:
-        """A message to be described step by step, and sent by its own `send`."""
-        from pulsarx.producing.message_builder import TypedMessageBuilder
-
-        return TypedMessageBuilder(self)
 
     def topic(self) -> str:
         """Full name of the partitioned topic."""
@@ -415,13 +405,6 @@ class PartitionedProducer(TypedProducer[T], PartitionRouter):
                 self._release(index)
         if failure is not None:
             raise failure
-
-    def __enter__(self) -> PartitionedProducer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.is_connected():
-            self.close()
 
     def __repr__(self) -> str:
         return (

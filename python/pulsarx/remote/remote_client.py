@@ -58,7 +58,9 @@ class RemoteClient(Client):
         self._randomness = options.randomness or Randomness()
         self._connection = self._connect(options)
         self._connection.open()
-        self._forgotten = WhenForgotten(control_plane.post, Hang(self._connection, self._pool))
+        forgotten = WhenForgotten(control_plane.post, Hang(self._connection, self._pool))
+        connected: Any = Connected(self._connection)
+        self._owner.opened(connected, forgotten)
         if isinstance(options.clock, ManualClock):
             for each in (
                 self._pool,
@@ -68,9 +70,6 @@ class RemoteClient(Client):
             ):
                 options.clock.settles(each)
 
-    def _runs_callbacks_here(self) -> bool:
-        return self._connection.completions.jobs.runs_here()
-
     def _create_producer(self, options: ProducerOptions) -> Any:
         if options.interceptors is not None:
             raise not_over_a_connection("interceptors")
@@ -79,7 +78,7 @@ class RemoteClient(Client):
         self._limit_memory(options)
         topic = self._topic(options.topic)
         steps = remote_producer_steps(self._connection, topic, options, self._clock)
-        return self._advance(ProducerCreation(steps, control_plane.post))
+        return self._owner.advance(ProducerCreation(steps, control_plane.post))
 
     def _subscribe(self, options: ConsumerOptions) -> Consumer:
         _refuse_what_is_missing(options)
@@ -88,9 +87,7 @@ class RemoteClient(Client):
         name = options.consumer_name or f"{self._consumer_count:x}-{self._randomness.token(5)}"
         consumer = RemoteConsumer(self._connection, topic, options, name, self._pool, self._clock)
         consumer.attach()
-        self._adopt(consumer)
-        consumer.start_listener()
-        return consumer
+        return self._keep(consumer)
 
     def _create_reader(self, options: ReaderOptions) -> Reader:
         if options.is_read_compacted:
@@ -117,9 +114,7 @@ class RemoteClient(Client):
         cursor: Any = RemoteCursor(str(topic), receiver)
         core: Any = receiver
         reader = Reader(core, cursor, str(topic), options, self._pool)
-        self._adopt(reader)
-        reader.start_listener()
-        return reader
+        return self._keep(reader)
 
     def _topic(self, name: str) -> TopicName:
         """OperationNotSupported: it has partitions."""
@@ -150,12 +145,8 @@ class RemoteClient(Client):
         return Admin(ConnectionChannel(self, self._connection))
 
     def _take_leave(self) -> None:
-        with self._lock:
-            members = self._members.members()
-        failure: Exception | None = None
-        for member in members:
-            failure = attempt(member.close_with_client) or failure
-        self._forgotten.cancel()
+        failure = self._close_members()
+        self._owner.forgotten.cancel()
         failure = attempt(Hang(self._connection, self._pool)) or failure
         if failure is not None:
             raise failure
@@ -195,6 +186,13 @@ def _refuse_what_is_missing(options: ConsumerOptions) -> None:
     for what, is_asked in missing.items():
         if is_asked:
             raise not_over_a_connection(what)
+
+
+class Connected:
+    """What a ClientOwner needs of the broker at the other end."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.runs_callbacks_here = connection.completions.jobs.runs_here
 
 
 class Hang:

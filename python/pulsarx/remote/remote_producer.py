@@ -10,8 +10,8 @@ from pulsarx._pycore.publish.connection_publisher import ConnectionPublisher
 from pulsarx._pycore.publish.producer_core import ProducerCore
 from pulsarx.closing import Closing
 from pulsarx.compression import compress
-from pulsarx.producer import Producer
 from pulsarx.producing.producer_schema import check_producer_schema
+from pulsarx.producing.topic_producer import TopicProducer
 from pulsarx.schema.schema import BytesSchema, declared_info
 from pulsarx.wire.schemas import schema_values
 from pulsarx.wire.server_errors import error_of
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 CLOSED_THERE = "the producer was closed by the broker: its topic was deleted, or the broker closes"
 
 
-class RemoteProducer(Producer):
+class RemoteProducer(TopicProducer):
     """A Producer whose entries go over a connection. Any thread may call."""
 
     def __init__(

@@ -74,8 +74,10 @@ class Record(metaclass=RecordMeta):
         """default, required_default, required: of a field. Others: values of its own fields; a
         dict for one that is a record. Names that are no fields are passed over.
 
-        TypeError: a value does not fit its field.
+        TypeError: a value does not fit its field. AttributeError: of Record itself, as there.
         """
+        if type(self) is Record:
+            raise AttributeError("Record has no fields of its own; derive a class from it")
         if default is not None or required_default or required:
             object.__setattr__(self, "_default", default)
             object.__setattr__(self, "_required_default", required_default)

@@ -166,8 +166,7 @@ class Schema(Typed[T]):
     def _validate_object_type(self, obj: object) -> None:
         if not isinstance(obj, self._record_cls):
             raise TypeError(
-                f"{type(self).__name__} takes {self._record_cls.__name__}, "
-                f"not {type(obj).__name__}: {shown(obj)}"
+                f"Invalid record obj of type {type(obj)} - expected type is {self._record_cls}"
             )
 
 

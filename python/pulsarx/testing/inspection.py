@@ -4,7 +4,6 @@ tests; what it shows may change with any version."""
 from __future__ import annotations
 
 from pulsarx.broker.topics.partitioned_topic import PartitionedTopic
-from pulsarx.client import ClientOwner
 from pulsarx.topic_name import TopicName
 
 TYPE_CHECKING = False
@@ -30,7 +29,7 @@ class Inspection:
     def __init__(self, client: Client) -> None:
         broker: Any = client._broker
         self.broker: Broker = broker
-        self.owner: MemberOwner = ClientOwner(client)
+        self.owner: MemberOwner = client._owner
 
     def settle(self) -> None:
         """Return when nothing is going on in the background: ledgers that are full are sealed,

@@ -25,6 +25,8 @@ from pulsarx._pycore.ground.control_plane cimport control_plane
 
 cdef enum:
     COLUMN_COUNT = 6
+    SHOWN_ROWS = 20              # in a notebook
+    SHOWN_BYTES = 80
 
 COLUMN_NAMES = ("message_id", "key", "value", "publish_time", "event_time", "properties")
 
@@ -217,6 +219,37 @@ cdef class ArrowMessages:
             properties[row] = properties_of(block, row)
         return found
 
+    def to_arrow(self):
+        """A `pyarrow.Table` of the columns, which are not copied. ImportError: pyarrow is
+        missing."""
+        return needed("pyarrow", "arrow", "to_arrow").table(self)
+
+    def to_pandas(self):
+        """A `pandas.DataFrame`; a message id is a dict of its numbers. ImportError: pandas or
+        pyarrow is missing."""
+        needed("pandas", "pandas", "to_pandas")
+        return needed("pyarrow", "pandas", "to_pandas").table(self).to_pandas()
+
+    def to_polars(self):
+        """A `polars.DataFrame`. ImportError: polars is missing."""
+        return needed("polars", "polars", "to_polars").DataFrame(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first rows."""
+        control_plane.load("html")
+        control_plane.load("numpy")
+        from html import escape
+
+        cdef ArrowBlock* block = self.c_block
+        cdef int64_t row
+        cdef list rows = []
+        for row in range(min(block.row_count, <int64_t>SHOWN_ROWS)):
+            cells = shown_row(block, row)
+            rows.append("<tr>" + "".join([f"<td>{escape(each)}</td>" for each in cells]) + "</tr>")
+        head = "".join([f"<th>{escape(each)}</th>" for each in COLUMN_NAMES])
+        return (f"<p>{escape(self.topic_name)}: {block.row_count} messages, {len(rows)} shown</p>"
+                f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>")
+
     def runs(self, topic) -> list:
         """(ledger id, first ordinal, count) of all messages; for acknowledge_many.
 
@@ -234,6 +267,48 @@ cdef class ArrowMessages:
 
     def __repr__(self) -> str:
         return f"ArrowMessages(topic={self.topic_name!r}, rows={len(self)})"
+
+
+cdef object needed(str name, str extra, str caller):
+    """A module of a package that may be missing."""
+    control_plane.load("pulsarx.extras")
+    from pulsarx.extras import optional_module
+
+    return optional_module(name, extra, caller)
+
+
+cdef list shown_row(const ArrowBlock* block, int64_t row):
+    """The texts of the columns of a row, for people."""
+    cdef int64_t size = block.value_offsets[row + 1] - block.value_offsets[row]
+    cdef bytes value = (block.value_data + block.value_offsets[row])[
+        :min(size, <int64_t>SHOWN_BYTES)]
+    shown = repr(value) + ("..." if size > SHOWN_BYTES else "")
+    if block.value_validity != NULL and not is_set(block.value_validity, row):
+        shown = ""
+    key = ""
+    if block.key_validity != NULL and is_set(block.key_validity, row):
+        key = text_of(&block.key, row)
+    event_time = ""
+    if block.event_times != NULL and is_set(block.event_validity, row):
+        event_time = shown_time(block.event_times[row])
+    properties = properties_of(block, row)
+    return [
+        f"({block.ledger_ids[row]},{block.entry_ids[row]},{block.partitions[row]},"
+        f"{block.batch_indexes[row]})",
+        shortened(key), shown, shown_time(block.publish_times[row]), event_time,
+        shortened(str(properties)) if properties else "",
+    ]
+
+
+cdef str shortened(str text):
+    return text if len(text) <= SHOWN_BYTES else text[:SHOWN_BYTES] + "..."
+
+
+cdef str shown_time(int64_t time_ms):
+    """In UTC."""
+    import numpy
+
+    return str(numpy.datetime64(time_ms, "ms")).replace("T", " ")
 
 
 cdef ArrowMessages arrow_messages_new(ArrowBlock* block, object topic, str topic_name):

@@ -6,7 +6,8 @@ has taken nothing. `ready` holds a message for each turn that was given and not 
 last ones that were taken from the consumer, so giving one back gives back no other.
 """
 
-from pulsarx._pycore.ground.loop_queue cimport LoopItem, LoopQueue
+from pulsarx._pycore.ground.loop_queue cimport LoopQueue
+from pulsarx._pycore.ground.watchers cimport LoopItem
 
 
 cdef class LoopReceives(LoopItem):

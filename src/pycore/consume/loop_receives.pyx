@@ -4,7 +4,8 @@
 from collections import deque
 from _asyncio import get_running_loop
 
-from pulsarx._pycore.ground.loop_queue cimport LoopItem, loop_queue_here
+from pulsarx._pycore.ground.loop_queue cimport loop_queue_here
+from pulsarx._pycore.ground.watchers cimport LoopItem
 
 cdef enum:
     AT_ONCE_MAX = 256      # messages that are taken without waiting, before others may run

@@ -68,7 +68,7 @@ cdef class MultiConsumerCore:
     cdef int unchain(self) except -1
     cdef Message take(self)
     cdef bint wait(self, Deadline deadline) except -1
-    cdef object consumer_of(self, message)
+    cdef object consumer_of(self, message, bint any_id=*)
     cdef Source source_of_ledger(self, object ledger_id)
     cdef int check_open(self) except -1
     cdef int check_members(self) except -1

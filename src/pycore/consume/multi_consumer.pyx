@@ -431,7 +431,7 @@ cdef class MultiConsumerCore:
         if type(messages) is ArrowMessages:
             source = self.by_tail.get((<ArrowMessages>messages).topic)
             if source is None:
-                raise errors.NotAllowedError(f"acknowledge {messages!r}: of another topic")
+                raise errors.OperationNotSupported(f"acknowledge {messages!r}: of another topic")
             source.consumer.acknowledge_many(messages)
             return
         by_consumer = {}
@@ -446,12 +446,17 @@ cdef class MultiConsumerCore:
         """As Consumer.negative_acknowledge, on the topic the message came from."""
         if self.state != MULTI_OPEN:
             return
-        consumer = self.consumer_of(message)
+        consumer = self.consumer_of(message, True)
         if consumer is not None:
             consumer.negative_acknowledge(message)
 
-    cdef object consumer_of(self, message):
-        """The consumer of the topic of a message or id; None: the id of a ledger that is gone."""
+    cdef object consumer_of(self, message, bint any_id=False):
+        """The consumer of the topic of a message or id; None: the id of a ledger that is gone.
+
+        OperationNotSupported, as in the official client: it is of none of the topics, or an id that
+        was made without its topic. any_id: such an id is taken, and none of the topics is
+        NotAllowedError.
+        """
         cdef Source source
         cdef Message received
         if type(message) is Message:
@@ -460,13 +465,18 @@ cdef class MultiConsumerCore:
             if source is None or received.entry.context.topic is not source.tail:
                 source = self.by_tail.get(received.entry.context.topic)
                 if source is None:
-                    raise errors.NotAllowedError(
+                    raise (errors.NotAllowedError if any_id else errors.OperationNotSupported)(
                         f"acknowledge {message!r}: it is of none of this consumer's topics")
                 self.last = source
             return source.consumer
         if not isinstance(message, MessageId):
             raise TypeError("a Message or a MessageId is acknowledged, not a "
                             f"{type(message).__name__}")
+        if not any_id and not (<MessageId>message).c_has_topic:
+            raise errors.OperationNotSupported(
+                f"acknowledge {message}: a consumer of several topics or partitions needs the "
+                "topic with an id; take that of a received message, or "
+                "MessageId.deserialize(data, topic)")
         ledger_id = (<MessageId>message).c_ledger_id
         source = self.source_of_ledger(ledger_id)
         if source is not None:
@@ -474,7 +484,7 @@ cdef class MultiConsumerCore:
         for source in self.sources:
             if source.consumer.may_have_had_ledger(ledger_id):
                 return None
-        raise errors.NotAllowedError(
+        raise (errors.NotAllowedError if any_id else errors.OperationNotSupported)(
             f"acknowledge {message}: none of this consumer's topics has such a message")
 
     def member_with_ledger(self, ledger_id: int) -> object:

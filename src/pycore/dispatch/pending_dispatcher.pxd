@@ -51,8 +51,8 @@ cdef class PendingDispatcher(Dispatcher):
     cdef int delay_over(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
     """The deliver-at time of a message has come."""
 
-    cdef int give_up(self, uint64_t ledger_id, uint64_t message, PendingAck* ack,
-                     EntrySink receiver) except -1
+    cdef bint give_up(self, uint64_t ledger_id, uint64_t message, PendingAck* ack,
+                      EntrySink receiver) except -1
     cdef int drop(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1
     """It was acknowledged, or is gone."""
 

@@ -100,8 +100,8 @@ cdef class PendingDispatcher(Dispatcher):
                 ack.redelivery_count > receiver.max_redeliver_count) and (
                 view.encryption != ENTRY_UNREADABLE):
             # Counted under another policy, or before a restart: it was handed out often enough.
-            self.give_up(view.ledger_id, message, ack, receiver)
-            return CLAIM_STALE
+            if self.give_up(view.ledger_id, message, ack, receiver):
+                return CLAIM_STALE
         if receiver.timed:
             if self.core.ttl_ms and self.core.is_expired(view.publish_time_ms):
                 self.expire_view(view)
@@ -256,7 +256,8 @@ cdef class PendingDispatcher(Dispatcher):
         self.core.count_redelivery(ledger_id, message, ack)
         if holder is not None and holder.max_redeliver_count and (
                 ack.redelivery_count > holder.max_redeliver_count):
-            return self.give_up(ledger_id, message, ack, holder)
+            if self.give_up(ledger_id, message, ack, holder):
+                return 0
         return self.give_back(ledger_id, message, ack)
 
     cdef int give_back(self, uint64_t ledger_id, uint64_t message, PendingAck* ack) except -1:
@@ -275,21 +276,22 @@ cdef class PendingDispatcher(Dispatcher):
             self.key_recalled(holder, ack.key_hash, ledger_id, message)
         return 0
 
-    cdef int give_up(self, uint64_t ledger_id, uint64_t message, PendingAck* ack,
-                     EntrySink receiver) except -1:
-        """It goes to the dead letters of the receiver, once the mutex is released."""
+    cdef bint give_up(self, uint64_t ledger_id, uint64_t message, PendingAck* ack,
+                      EntrySink receiver) except -1:
+        """It goes to the dead letters of the receiver, once the mutex is released. False: it is no
+        letter, for the receiver cannot decrypt it, and nothing was changed."""
         cdef uint8_t state = ack.state
         cdef Message dead
         # First: what raises there changes nothing.
         if not self.find_again(receiver.context, ledger_id, message):
-            return 0
+            return True
         if self.again_view.encryption != ENTRY_PLAIN:
             self.again_view = entry_view_share(self.again_view, receiver.context)
         if self.again_view.chunked is not None and not self.join_again(ledger_id, message):
-            return 0
+            return True
         dead = self.found_message(receiver.context, message, ack.redelivery_count)
-        if dead is None:         # it is no letter that the receiver cannot decrypt
-            return self.give_back(ledger_id, message, ack)
+        if dead is None:
+            return False
         self.let_go(ack)
         self.core.cancel_timer(ack)
         pending_acks_set_state(&self.core.pending, ledger_id, message, ack, PENDING_DEAD)
@@ -297,7 +299,8 @@ cdef class PendingDispatcher(Dispatcher):
             self.key_forgotten(ack.key_hash, ledger_id, message)
         else:
             self.key_returned(ack.key_hash)
-        return self.bury(receiver, dead)
+        self.bury(receiver, dead)
+        return True
 
     cdef Message found_message(self, EntryContext context, uint64_t message,
                                uint32_t redelivery_count):
@@ -407,6 +410,11 @@ cdef class PendingDispatcher(Dispatcher):
     cdef bint join_again(self, uint64_t ledger_id, uint64_t message) except -1:
         try:
             entry_view_join(self.again_view, self.decompressed_size_max)
+        except errors.UnreadableEntryError as error:
+            self.note_loss(f"{errors.detail_of(error)}; it stays unacknowledged")
+            self.lost(ledger_id, message)
+            self.again_view = None
+            return False
         except errors.CorruptDataError as error:
             if self.lose_messages(ledger_id, message, message + 1):
                 self.note_loss(f"{errors.detail_of(error)}; {self.count_text(1)}")

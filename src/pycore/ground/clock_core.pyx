@@ -154,8 +154,7 @@ cdef class ClockCore:
 
         if not isinstance(deliver_after, timedelta):
             raise ValueError(
-                "Argument deliver_after is expected to be of type 'timedelta' "
-                f"and not '{type(deliver_after).__name__}'")
+                "Argument deliver_after is expected to be either None or of type 'timedelta'")
         return self.now() + max(round(deliver_after.total_seconds() * 1000), 0)
 
     @property

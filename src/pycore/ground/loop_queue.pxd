@@ -4,12 +4,7 @@ called by any thread, with any mutex held; the rest is called in the thread of t
 The loop watches one eventfd, so a burst of completions costs one system call and wakes it once.
 """
 
-
-cdef class LoopItem:
-    """Something that is done, as its loop is to learn of it."""
-
-    cdef int settle(self) except -1
-    """Take notice, in the thread of the loop."""
+from pulsarx._pycore.ground.watchers cimport LoopItem
 
 
 cdef class LoopQueue:

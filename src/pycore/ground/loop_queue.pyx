@@ -4,7 +4,6 @@
 import os
 import weakref
 from _asyncio import get_running_loop
-from copy import copy
 
 from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject
@@ -12,6 +11,7 @@ from libc.stdint cimport uint64_t
 from posix.unistd cimport close, read, write
 
 from pulsarx._pycore.ground.control_plane cimport control_plane
+from pulsarx._pycore.ground.watchers cimport LoopItem
 
 cdef extern from "Python.h":
     PyObject* PyWeakref_GetObject(object reference)
@@ -24,13 +24,6 @@ cdef extern from "sys/eventfd.h":
 # By the id of the loop. A queue lives as long as its loop watches it, or somebody has it.
 cdef object QUEUES = weakref.WeakValueDictionary()
 cdef LoopQueue LAST = None               # the one that was asked for last
-
-
-cdef class LoopItem:
-    """See the pxd."""
-
-    cdef int settle(self) except -1:
-        raise NotImplementedError
 
 
 cdef class LoopQueue:
@@ -105,6 +98,8 @@ cdef LoopQueue loop_queue_here():
 
 
 cdef int loop_fail(object future, object error) except -1:
+    from copy import copy
+
     if future.done():
         return 0
     try:

@@ -10,3 +10,11 @@ cdef int watchers_call(list watchers) except -1
 
 cdef int watchers_remove(list watchers, object notify) except -1
 """Nothing happens when it is not there."""
+
+
+cdef class LoopItem:
+    """Something that is done, as an asyncio loop is to learn of it; here, so that what may have to
+    be told to a loop loads `loop_queue` with the first loop alone."""
+
+    cdef int settle(self) except -1
+    """Take notice, in the thread of the loop."""

@@ -21,3 +21,10 @@ cdef int watchers_remove(list watchers, object notify) except -1:
     except ValueError:
         pass
     return 0
+
+
+cdef class LoopItem:
+    """See the pxd."""
+
+    cdef int settle(self) except -1:
+        raise NotImplementedError

@@ -18,7 +18,7 @@ from pulsarx._core.compacted_entry cimport (
     COMPACTED_HEADER_SIZE, CompactedPlace, compacted_entry_encode,
 )
 from pulsarx._core.crc32c cimport crc32c
-from pulsarx._core.entry_frame cimport ENTRY_REWRITTEN, EntryFrame
+from pulsarx._core.entry_frame cimport ENTRY_BATCH, ENTRY_REWRITTEN, EntryFrame
 from pulsarx._core.key_positions cimport (
     key_positions_fetch_record, key_positions_fetch_slot, key_positions_find, key_positions_free,
     key_positions_hash, key_positions_init, key_positions_mark, key_positions_put,
@@ -185,7 +185,7 @@ cdef class KeyCompaction:
                 if kind == KIND_NOTHING:
                     continue
                 is_whole = kind == KIND_WHOLE
-                is_batch = count > 1
+                is_batch = reader.c_frame.flags & ENTRY_BATCH != 0
             if not is_whole:
                 if kind == KIND_CHUNK:
                     survivors = self.choose_chunk(&parts, first)
@@ -582,11 +582,12 @@ cdef void payload_write(const CompactedMessage* messages, uint32_t count,
 cdef int metadata_write(const uint8_t* data, uint32_t size, uint32_t uncompressed_size,
                         uint8_t* room, uint32_t* written) noexcept nogil:
     """Copy the fields of a MessageMetadata, known or not, with another uncompressed size where it
-    has one."""
+    has one. It may have it often, in fewer bytes than the new one takes: that comes once."""
     cdef ByteReader reader
     cdef ByteWriter writer
     cdef const uint8_t* start
     cdef uint32_t tag = 0
+    cdef bint has_size = False
     cdef int status
     byte_reader_start(&reader, data, size)
     byte_writer_start(&writer, room, <size_t>size + VARINT_ROOM)
@@ -597,11 +598,12 @@ cdef int metadata_write(const uint8_t* data, uint32_t size, uint32_t uncompresse
             status = proto_field_skip(&reader, tag)
         if status != STATUS_OK:
             return status
-        if tag == TAG_UNCOMPRESSED_SIZE:
+        if tag != TAG_UNCOMPRESSED_SIZE:
+            byte_writer_bytes(&writer, start, reader.at - start)
+        elif not has_size:
+            has_size = True
             byte_writer_varint(&writer, TAG_UNCOMPRESSED_SIZE)
             byte_writer_varint(&writer, uncompressed_size)
-        else:
-            byte_writer_bytes(&writer, start, reader.at - start)
     written[0] = <uint32_t>(writer.at - room)
     return STATUS_OK
 

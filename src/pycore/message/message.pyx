@@ -30,6 +30,9 @@ cdef enum PropertyField:
     FIELD_IN_BATCH = 1
     FIELD_IN_ENTRY = 4
 
+cdef enum:
+    SHOWN_MAX = 60           # bytes of the payload in a repr
+
 
 @cython.final
 @cython.no_gc
@@ -194,20 +197,34 @@ cdef class Message:
         return cls
 
     def __repr__(self) -> str:
+        data = "None" if self.flags & METADATA_NULL_VALUE else repr(beginning_of(self))
+        more = "..." if self.payload_size > SHOWN_MAX else ""
         return (f"Message(id={self.message_id()}, topic={self.topic_name()!r}, "
-                f"key={self.partition_key()!r}, size={self.payload_size})")
+                f"key={self.partition_key()!r}, size={self.payload_size}, data={data}{more})")
+
+
+cdef bytes beginning_of(Message self):
+    """The first bytes of the payload, for people; what a schema makes of it may raise."""
+    if self.entry.chunked is not None:
+        return self.entry.plain[:SHOWN_MAX]
+    return PyBytes_FromStringAndSize(
+        <const char*>self.c_payload, min(self.payload_size, <uint32_t>SHOWN_MAX))
 
 
 cdef object message_id_of(Message self):
     cdef ChunkedMessage chunked = self.entry.chunked
+    cdef MessageId made
     if chunked is not None:
-        return message_id_chunked(
+        made = message_id_chunked(
             <int64_t>self.entry.ledger_id, <int64_t>self.entry.entry_id,
             self.entry.context.partition, <int64_t>chunked.chunks[0].ledger_id,
             <int64_t>chunked.chunks[0].entry_id)
-    return message_id_new(<long long>self.entry.ledger_id, <long long>self.entry.entry_id,
-                          self.entry.context.partition, self.batch_index,
-                          self.entry.message_count if self.batch_index >= 0 else 0)
+    else:
+        made = message_id_new(<long long>self.entry.ledger_id, <long long>self.entry.entry_id,
+                              self.entry.context.partition, self.batch_index,
+                              self.entry.message_count if self.batch_index >= 0 else 0)
+    made.c_has_topic = True
+    return made
 
 
 cdef str text(const uint8_t* data, uint32_t size):

@@ -78,6 +78,7 @@ cdef class MessageId:
         self.c_batch_index = PyNumber_Index(batch_index)
         self.c_batch_size = 0
         self.c_is_chunked = False
+        self.c_has_topic = False
 
     def ledger_id(self):
         return self.c_ledger_id
@@ -102,8 +103,10 @@ cdef class MessageId:
         id is that of the last one."""
         if not self.c_is_chunked:
             return None
-        return message_id_new(self.c_first_ledger_id, self.c_first_entry_id, self.c_partition,
-                              -1, 0)
+        first = message_id_new(self.c_first_ledger_id, self.c_first_entry_id, self.c_partition,
+                               -1, 0)
+        first.c_has_topic = self.c_has_topic
+        return first
 
     def serialize(self):
         """Bytes to store and to `deserialize` later, as Pulsar's Python client writes them."""
@@ -134,9 +137,10 @@ cdef class MessageId:
     def deserialize(message_id_bytes, topic=None):
         """The id that was serialized here, by the official client or by Java; else ValueError.
 
-        topic: accepted for consumers of several topics; the id does not keep it.
+        topic: of the message. A consumer of several topics acknowledges no id without it.
         """
         cdef Fields fields
+        cdef MessageId made
         if not isinstance(message_id_bytes, bytes):
             kind = type(message_id_bytes).__name__
             raise TypeError(f"message_id_bytes must be bytes, not {kind}")
@@ -146,10 +150,13 @@ cdef class MessageId:
                         PyBytes_GET_SIZE(message_id_bytes), &fields, 0) != STATUS_OK:
             raise ValueError(f"not a serialized message id: {message_id_bytes[:40]!r}")
         if fields.is_chunked:
-            return message_id_chunked(fields.ledger_id, fields.entry_id, fields.partition,
+            made = message_id_chunked(fields.ledger_id, fields.entry_id, fields.partition,
                                       fields.first_ledger_id, fields.first_entry_id)
-        return message_id_new(fields.ledger_id, fields.entry_id, fields.partition,
-                              fields.batch_index, fields.batch_size)
+        else:
+            made = message_id_new(fields.ledger_id, fields.entry_id, fields.partition,
+                                  fields.batch_index, fields.batch_size)
+        made.c_has_topic = topic is not None
+        return made
 
     @classmethod
     def wrap(cls, msg_id):
@@ -167,35 +174,44 @@ cdef class MessageId:
         )
 
     @classmethod
-    def from_text(cls, text):
+    def from_text(cls, text, topic=None):
         """The id in `ledger:entry:partition[:batch index]` or `(ledger,entry,partition,batch)`; of
-        a message in chunks `first;last`, both in the former."""
+        a message in chunks `first;last`, both in the former. topic: see deserialize."""
+        cdef MessageId made
         if not isinstance(text, str):
             raise TypeError(f"text must be str, not {type(text).__name__}")
-        first_text, separator, last_text = text.partition(";")
-        if separator:
-            first = _id_of_chunk(cls, first_text, text)
-            last = _id_of_chunk(cls, last_text, text)
-            if (<MessageId>first).c_partition != (<MessageId>last).c_partition:
-                raise ValueError(
-                    f"not a message id, its chunks are of two partitions: {errors.shown(text)}")
-            return message_id_chunked(
-                (<MessageId>last).c_ledger_id, (<MessageId>last).c_entry_id,
-                (<MessageId>last).c_partition, (<MessageId>first).c_ledger_id,
-                (<MessageId>first).c_entry_id)
-        bracketed = text.startswith("(") and text.endswith(")")
-        parts = text[1:len(text) - 1].split(",") if bracketed else text.split(":")
-        if len(parts) != 4 and (bracketed or len(parts) != 3):
-            raise ValueError(f"not a message id: {errors.shown(text)}")
-        if not all(_is_decimal(part) for part in parts):
-            raise ValueError(f"not a message id: {errors.shown(text)}")
-        numbers = [int(part) for part in parts]
+        if topic is not None and not isinstance(topic, str):
+            raise TypeError(f"topic must be str or None, not {type(topic).__name__}")
+        made = _id_of_text(cls, text)
+        made.c_has_topic = topic is not None
+        return made
+
+    @classmethod
+    def from_row(cls, row):
+        """The id in a row of received columns, whatever library holds it.
+
+        row: a value of the column message_id (a dict, or an Arrow scalar), or a row that has this
+            column, also as `__message_id__`, or those of its four numbers, as `to_numpy` and
+            `to_pandas` give them. ValueError: it has none.
+        """
+        cdef MessageId made
+        found = row.as_py() if hasattr(row, "as_py") else row
+        for name in ("message_id", "__message_id__"):
+            if _has_column(found, name):
+                found = found[name]
+                found = found.as_py() if hasattr(found, "as_py") else found
+                break
+        numbers = []
+        for name in ("ledger_id", "entry_id", "partition", "batch_index"):
+            if not _has_column(found, name):
+                raise ValueError(f"no message id, it has no {name}: {found!r:.200}")
+            numbers.append(PyNumber_Index(found[name]))
         try:
-            return message_id_new(numbers[0], numbers[1], numbers[2],
-                                  numbers[3] if len(numbers) == 4 else -1, 0)
+            made = message_id_new(numbers[0], numbers[1], numbers[2], numbers[3], 0)
         except OverflowError:
-            raise ValueError(
-                f"not a message id, a number is too large: {errors.shown(text)}") from None
+            raise ValueError(f"not a message id, a number is too large: {found!r:.200}") from None
+        made.c_has_topic = True                      # it was received
+        return made
 
     def to_text(self):
         """`ledger:entry:partition`, and `:batch index` where there is one, as Java writes it; of a
@@ -257,12 +273,13 @@ cdef class MessageId:
         return self
 
     def __reduce__(self):
+        known = (True,) if self.c_has_topic else ()
         if self.c_is_chunked:
             return _message_id_restore_chunked, (
                 self.c_ledger_id, self.c_entry_id, self.c_partition, self.c_first_ledger_id,
-                self.c_first_entry_id)
+                self.c_first_entry_id, *known)
         return _message_id_restore, (self.c_ledger_id, self.c_entry_id, self.c_partition,
-                                     self.c_batch_index, self.c_batch_size)
+                                     self.c_batch_index, self.c_batch_size, *known)
 
 
 cdef MessageId message_id_new(int64_t ledger_id, int64_t entry_id, int32_t partition,
@@ -274,6 +291,7 @@ cdef MessageId message_id_new(int64_t ledger_id, int64_t entry_id, int32_t parti
     made.c_batch_index = batch_index
     made.c_batch_size = batch_size
     made.c_is_chunked = False
+    made.c_has_topic = False
     return made
 
 
@@ -299,16 +317,52 @@ def message_id_in_batch(int64_t ledger_id, int64_t entry_id, int32_t batch_index
 
 
 def _message_id_restore(int64_t ledger_id, int64_t entry_id, int32_t partition,
-                        int32_t batch_index, int32_t batch_size):
+                        int32_t batch_index, int32_t batch_size, bint has_topic=False):
     """What pickle calls. Its name and arguments are part of what is pickled."""
-    return message_id_new(ledger_id, entry_id, partition, batch_index, batch_size)
+    made = message_id_new(ledger_id, entry_id, partition, batch_index, batch_size)
+    made.c_has_topic = has_topic
+    return made
 
 
 def _message_id_restore_chunked(int64_t ledger_id, int64_t entry_id, int32_t partition,
-                                int64_t first_ledger_id, int64_t first_entry_id):
+                                int64_t first_ledger_id, int64_t first_entry_id,
+                                bint has_topic=False):
     """What pickle calls for a message in chunks. Its name and arguments are part of what is
     pickled."""
-    return message_id_chunked(ledger_id, entry_id, partition, first_ledger_id, first_entry_id)
+    made = message_id_chunked(ledger_id, entry_id, partition, first_ledger_id, first_entry_id)
+    made.c_has_topic = has_topic
+    return made
+
+
+cdef MessageId _id_of_text(cls, str text):
+    first_text, separator, last_text = text.partition(";")
+    if separator:
+        first = _id_of_chunk(cls, first_text, text)
+        last = _id_of_chunk(cls, last_text, text)
+        if (<MessageId>first).c_partition != (<MessageId>last).c_partition:
+            raise ValueError(
+                f"not a message id, its chunks are of two partitions: {errors.shown(text)}")
+        return message_id_chunked(
+            (<MessageId>last).c_ledger_id, (<MessageId>last).c_entry_id,
+            (<MessageId>last).c_partition, (<MessageId>first).c_ledger_id,
+            (<MessageId>first).c_entry_id)
+    bracketed = text.startswith("(") and text.endswith(")")
+    parts = text[1:len(text) - 1].split(",") if bracketed else text.split(":")
+    if len(parts) != 4 and (bracketed or len(parts) != 3):
+        raise ValueError(f"not a message id: {errors.shown(text)}")
+    if not all(_is_decimal(part) for part in parts):
+        raise ValueError(f"not a message id: {errors.shown(text)}")
+    numbers = [int(part) for part in parts]
+    try:
+        return message_id_new(numbers[0], numbers[1], numbers[2],
+                              numbers[3] if len(numbers) == 4 else -1, 0)
+    except OverflowError:
+        raise ValueError(
+            f"not a message id, a number is too large: {errors.shown(text)}") from None
+
+
+cdef bint _has_column(object row, str name) except -1:
+    return hasattr(row, "keys") and name in row.keys()
 
 
 cdef object _id_of_chunk(cls, str part, str text):

@@ -30,9 +30,9 @@ from pulsarx._pycore.ground.mutex cimport mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.rate_limit cimport PublishMeter, RateLimit
 from pulsarx._pycore.message.message_id cimport MessageId, message_id_chunked
+from pulsarx._pycore.publish.completion_queue cimport SendTold
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
 from pulsarx._pycore.publish.key_batches cimport KeyBatches
-from pulsarx._pycore.publish.loop_send cimport SendTold
 from pulsarx._pycore.publish.memory_limit cimport MemoryLimit
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.producer_sequences cimport ProducerSequences
@@ -653,7 +653,6 @@ cdef class Batcher:
             else:
                 look_ms = self.rate.waits_until()
                 if look_ms and self.queues_sends:
-                    self.rate.limited_times += 1
                     raise MustWait(True, look_ms)
                 if look_ms == 0 or self.never_waits or not self.may_wait():
                     break                    # it is counted all the same

@@ -8,7 +8,18 @@ Those that only take note (`loop_send`) are told at once.
 from libc.stdint cimport uint64_t
 
 from pulsarx._pycore.ground.job_queue cimport JobQueue
+from pulsarx._pycore.ground.watchers cimport LoopItem
 from pulsarx._pycore.publish.memory_limit cimport MemoryLimit
+
+
+cdef class SendTold(LoopItem):
+    """A callback that only notes how its send ended, so it is told at once, wherever that is."""
+
+    cdef int told(self, object message_id, object error) except -1
+    """The send ended; error: None for success."""
+
+    cdef bint is_given_up(self) except -1
+    """Whether nobody waits for it any more."""
 
 
 cdef class CompletionQueue:

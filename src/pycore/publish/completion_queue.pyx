@@ -5,8 +5,18 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.message.message_id cimport message_id_new
-from pulsarx._pycore.publish.loop_send cimport SendTold
+from pulsarx._pycore.ground.watchers cimport LoopItem
 from pulsarx._pycore.publish.memory_limit cimport MemoryLimit
+
+
+cdef class SendTold(LoopItem):
+    """See the pxd."""
+
+    cdef int told(self, object message_id, object error) except -1:
+        raise NotImplementedError
+
+    cdef bint is_given_up(self) except -1:
+        return False
 
 
 cdef class CallbackJob:

@@ -2,17 +2,8 @@
 in the thread of their loop.
 """
 
-from pulsarx._pycore.ground.loop_queue cimport LoopItem, LoopQueue
-
-
-cdef class SendTold(LoopItem):
-    """A callback that only notes how its send ended, so it is told at once, wherever that is."""
-
-    cdef int told(self, object message_id, object error) except -1
-    """The send ended; error: None for success."""
-
-    cdef bint is_given_up(self) except -1
-    """Whether nobody waits for it any more."""
+from pulsarx._pycore.ground.loop_queue cimport LoopQueue
+from pulsarx._pycore.publish.completion_queue cimport SendTold
 
 
 cdef class LoopSend(SendTold):

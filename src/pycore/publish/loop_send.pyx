@@ -2,17 +2,8 @@
 """Body of loop_send.pxd."""
 
 from pulsarx import errors
-from pulsarx._pycore.ground.loop_queue cimport LoopItem, loop_fail, loop_queue_here
-
-
-cdef class SendTold(LoopItem):
-    """See the pxd."""
-
-    cdef int told(self, object message_id, object error) except -1:
-        raise NotImplementedError
-
-    cdef bint is_given_up(self) except -1:
-        return False
+from pulsarx._pycore.ground.loop_queue cimport loop_fail, loop_queue_here
+from pulsarx._pycore.publish.completion_queue cimport SendTold
 
 
 cdef class LoopSend(SendTold):

@@ -31,8 +31,7 @@ cdef const uint8_t* utf8(object text, str name, uint32_t* size) except NULL:
     cdef Py_ssize_t length
     cdef const char* data
     if not isinstance(text, str):
-        raise ValueError(f"Argument {name} is expected to be of type 'str' and not "
-                         f"'{type(text).__name__}'")
+        raise ValueError(f"Argument {name} is expected to be either None or of type 'str'")
     data = PyUnicode_AsUTF8AndSize(text, &length)
     size[0] = <uint32_t>length
     return <const uint8_t*>data
@@ -40,8 +39,7 @@ cdef const uint8_t* utf8(object text, str name, uint32_t* size) except NULL:
 
 cdef int whole_number(object value, str name) except -1:
     if not isinstance(value, int):
-        raise ValueError(f"Argument {name} is expected to be of type 'int' and not "
-                         f"'{type(value).__name__}'")
+        raise ValueError(f"Argument {name} is expected to be either None or of type 'int'")
     if value < 0 or value >= 1 << 63:
         raise ValueError(f"{name} is {value}; it must be within 0..2^63-1")
     return 0
@@ -49,8 +47,8 @@ cdef int whole_number(object value, str name) except -1:
 
 cdef int event_time(object value) except -1:
     if not isinstance(value, int):
-        raise ValueError("Argument event_timestamp is expected to be of type 'int' and not "
-                         f"'{type(value).__name__}'")
+        raise ValueError(
+            "Argument event_timestamp is expected to be either None or of type 'int'")
     if value < 0 or value >= 1 << 64:
         raise TypeError(f"event_timestamp is {value}; it must be within 0..2^64-1")
     return 0
@@ -77,8 +75,7 @@ cdef int outgoing_describe(SingleMetadata* metadata, PropertyScratch* scratch, o
     if properties is not None:
         if not isinstance(properties, dict):
             raise ValueError(
-                f"Argument properties is expected to be of type 'dict' and not '"
-                f"{type(properties).__name__}'")
+                "Argument properties is expected to be either None or of type 'dict'")
         if properties:
             describe_properties(metadata, scratch, <dict>properties)
     if event_timestamp is not None:
@@ -139,8 +136,8 @@ cdef int64_t outgoing_deliver_at(object clock, object deliver_at, object deliver
 cdef int outgoing_check_replication(object replication_clusters,
                                     object disable_replication) except -1:
     if replication_clusters is not None and not isinstance(replication_clusters, list):
-        raise ValueError("Argument replication_clusters is expected to be of type 'list' "
-                         f"and not '{type(replication_clusters).__name__}'")
+        raise ValueError(
+            "Argument replication_clusters is expected to be either None or of type 'list'")
     if not isinstance(disable_replication, bool):
         raise ValueError("Argument disable_replication is expected to be of type 'bool' "
                          f"and not '{type(disable_replication).__name__}'")

@@ -37,7 +37,7 @@ class PartitionRouter:
     def send_async(
         self,
         content: Any,
-        callback: Callable[[Any, MessageId | None], object] | None,
+        callback: Callable[[Any, Any], object] | None,
         properties: dict[str, str] | None = None,
         partition_key: str | None = None,
         ordering_key: str | None = None,

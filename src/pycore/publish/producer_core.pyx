@@ -24,9 +24,8 @@ from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.message.message_id cimport message_id_chunked, message_id_new
 from pulsarx._pycore.publish.batcher cimport HEADER_SIZE_MAX, PRODUCER_HELD, PRODUCER_OPEN, Batcher
 from pulsarx._pycore.publish.batcher import MustWait
-from pulsarx._pycore.publish.completion_queue cimport CompletionQueue
+from pulsarx._pycore.publish.completion_queue cimport CompletionQueue, SendTold
 from pulsarx._pycore.publish.entry_publisher cimport Receipt
-from pulsarx._pycore.publish.loop_send cimport SendTold
 from pulsarx._pycore.publish.open_batch cimport OpenBatch
 from pulsarx._pycore.publish.outgoing_message cimport (
     outgoing_check_replication, outgoing_content, outgoing_deliver_at, outgoing_describe,
@@ -232,6 +231,11 @@ cdef class ProducerCore(Batcher):
                                         rest[3], rest[4], rest[5], rest[6], rest[7], rest[8])
                 except MustWait as wait:
                     send.held = wait.held
+                    if wait.held and send.expires_ms and self.clock.now() >= send.expires_ms:
+                        error = self.held_too_long()
+                        if error is not None:
+                            self.tell(send.callback, error)
+                            continue
                     self.queued.appendleft(send)
                     self.arm_queued(wait.look_ms, wait.held)
                     if not self.look_again:
@@ -251,6 +255,10 @@ cdef class ProducerCore(Batcher):
         cdef int64_t due_ms = look_ms
         if held and first.expires_ms and (due_ms == 0 or first.expires_ms < due_ms):
             due_ms = first.expires_ms
+        if self.wait_timer is not None and self.wait_timer.due_ms == due_ms:
+            return 0
+        if look_ms and self.rate is not None:
+            self.rate.limited_times += 1
         timer, self.wait_timer = self.wait_timer, None
         if timer is not None:
             (<Timer>timer).cancel()
@@ -577,6 +585,8 @@ cdef class ProducerCore(Batcher):
                                   None,
                                   None if properties is None else properties[at],
                                   None if event_timestamps is None else event_timestamps[at], None)
+            else:
+                metadata.flags = METADATA_SEQUENCE_ID   # the one before may have had no value
             payload = NULL
             metadata.payload_size = 0
             if content is not None:

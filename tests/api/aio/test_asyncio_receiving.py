@@ -493,6 +493,46 @@ def test_patterns_partitions_and_letters_go_the_same_way(run: Run) -> None:
     run(main())
 
 
+def test_readers_of_partitions_and_of_volatile_topics_wait_and_end(run: Run) -> None:
+    async def main() -> None:
+        async with opened("readers") as client:
+            client.admin.topics.create_partitioned_topic("p", 3)
+            for topic in ("p", "non-persistent://public/default/n"):
+                reader = await client.create_reader(topic, MessageId.latest)
+                producer = await client.create_producer(topic, batching_enabled=False)
+                waiting = [asyncio.create_task(reader.read_next()) for _ in range(6)]
+                await turns()
+                await send_all(producer, numbers(6))
+                found = [message.data() for message in await asyncio.gather(*waiting)]
+                assert sorted(found) == numbers(6)
+                last = asyncio.create_task(reader.read_next())
+                await turns()
+                await reader.close()
+                with pytest.raises(errors.AlreadyClosed):
+                    await last
+
+    run(main())
+
+
+def test_without_a_receiver_queue_messages_come_one_by_one(run: Run) -> None:
+    async def main() -> None:
+        async with opened("zero") as client:
+            consumer = await client.subscribe("t", "s", ConsumerType.Shared, receiver_queue_size=0)
+            other = await client.subscribe("t", "s", ConsumerType.Shared)
+            producer = await client.create_producer("t", batching_enabled=False)
+            assert await consumer.batch_receive() == []
+            waiting = asyncio.create_task(consumer.receive())
+            await turns()
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            await send_all(producer, numbers(4))
+            assert [(await other.receive()).data() for _ in range(4)] == numbers(4)
+            await other.close()
+            assert [(await consumer.receive()).data() for _ in range(4)] == numbers(4)
+
+    run(main())
+
+
 def test_a_call_made_for_a_cancelled_coroutine_is_given_back(run: Run) -> None:
     async def main() -> None:
         async with opened("given_back") as client:
@@ -531,7 +571,9 @@ def test_a_burst_wakes_its_loop_once() -> None:
     async def main() -> None:
         loop: Any = asyncio.get_running_loop()
         async with opened("wakes") as client:
-            producer = await client.create_producer("t", max_pending_messages=0)
+            producer = await client.create_producer(
+                "t", max_pending_messages=0, batching_max_publish_delay_ms=600_000
+            )
             consumer = await client.subscribe("t", "s")
             waiting = [asyncio.create_task(consumer.receive()) for _ in range(1000)]
             await turns()

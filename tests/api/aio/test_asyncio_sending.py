@@ -148,6 +148,7 @@ def test_the_publish_rate_holds_coroutines_and_not_the_loop(
                 manual_clock.advance(0.001)
             await asyncio.gather(*tasks)
             assert whole_topic(client._client) == numbers(8)
+            assert client.admin.topics.stats("t")["publish_rate_limited_times"] == 2
 
     run(main())
 

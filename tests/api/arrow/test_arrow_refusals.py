@@ -64,7 +64,7 @@ def test_a_bad_row_leaves_what_came_before(memory_client: pulsarx.Client):
     values = [b"%d" % n for n in range(1500)] + [b"x" * (6 << 20), b"after"]
     with pytest.raises(errors.MessageTooBig, match="row 1500 has 6291456 bytes") as caught:
         topic.producer.send_arrow(pa.table({"value": values}))
-    assert caught.value.__notes__ == ["1500 rows were published"]
+    assert caught.value.__notes__[-1] == "1500 rows were published"
     assert topic.values(1500) == values[:1500]
     assert topic.producer.send(b"goes on") is not None
     assert topic.values(1) == [b"goes on"]

@@ -381,7 +381,7 @@ def test_what_is_no_list_of_interceptors_is_refused(
 def test_without_interceptors_the_calls_are_the_native_ones(memory_client: pulsarx.Client) -> None:
     producer = memory_client.create_producer("t", interceptors=[])
     consumer = memory_client.subscribe("t", "s")
-    assert type(producer) is pulsarx.Producer
+    assert type(producer).__name__ == "TopicProducer"
     assert type(consumer).__name__ == "TopicConsumer"
     producer.send(b"x")
     assert whole_topic(memory_client) == [b"x"]

@@ -19,14 +19,14 @@ def test_bytes_pass_as_they_are() -> None:
 
 @pytest.mark.parametrize("wrong", ["x", bytearray(b"x"), memoryview(b"x"), None, 5])
 def test_bytes_must_be_bytes(wrong: Any) -> None:
-    with pytest.raises(TypeError, match="takes bytes"):
+    with pytest.raises(TypeError, match="expected type is <class 'bytes'>"):
         BytesSchema().encode(wrong)
 
 
 def test_text_travels_as_utf_8() -> None:
     assert StringSchema().encode("grün") == b"gr\xc3\xbcn"
     assert StringSchema().decode(b"gr\xc3\xbcn") == "grün"
-    with pytest.raises(TypeError, match="takes str"):
+    with pytest.raises(TypeError, match="expected type is <class 'str'>"):
         StringSchema().encode(b"x")  # type: ignore[arg-type]
     with pytest.raises(UnicodeDecodeError):
         StringSchema().decode(b"\xff")

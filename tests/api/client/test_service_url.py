@@ -94,5 +94,5 @@ def test_a_cluster_is_refused_with_what_to_use(url: str) -> None:
 
 @pytest.mark.parametrize("wrong", [None, 5, b"x", ["x"]])
 def test_other_types_are_value_errors(wrong: object) -> None:
-    with pytest.raises(ValueError, match="service_url must be"):
+    with pytest.raises(ValueError, match="Argument service_url is expected"):
         parse_service_url(wrong)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import zlib
 from pathlib import Path
 
 import pytest
@@ -504,3 +505,41 @@ def test_markers_are_dropped_and_encrypted_batches_copied_whole(open_client: Ope
     compacted(client)
     found = client.admin.topics.stats("t")["compaction"]
     assert (found["compacted_entries"], found["compacted_messages"]) == (2, 2)
+
+
+def batch_of(pairs: list[tuple[bytes, bytes]]) -> bytes:
+    found = b""
+    for key, value in pairs:
+        metadata = block(2, key) + number(3, len(value))
+        found += len(metadata).to_bytes(4, "big") + metadata + value
+    return found
+
+
+def test_metadata_that_repeat_a_size_are_written_anew(open_client: OpenClient) -> None:
+    """As protobuf has it, the last one counts. Each took more bytes in the metadata that were
+    written anew, of a batch of which a part survives, than before: the process was aborted."""
+    client = open_client()
+    client.create_producer("t").close()
+    plain = batch_of([(b"a", b"old"), (b"b", b"kept" * 100)])
+    metadata = block(1, b"p") + number(2, 0) + number(3, 1000) + number(8, 2)
+    metadata += number(9, 0) * 100 + number(9, len(plain)) + number(11, 2) + block(99, b"unknown")
+    body = len(metadata).to_bytes(4, "big") + metadata + zlib.compress(plain)
+    inspect(client).append_entry("t", b"\x0e\x01" + crc32c(body).to_bytes(4, "big") + body)
+    publish(client, [("a", b"new")])
+    compacted(client)
+    assert survivors(client) == [("b", b"kept" * 100), ("a", b"new")]
+
+
+def test_the_last_survivor_may_be_an_encrypted_batch_of_one(open_client: OpenClient) -> None:
+    """It had the id of a message that is in no batch: who reads up to the last id did not stop."""
+    client = open_client()
+    publish(client, [("k", b"first")])
+    keys = block(13, block(1, b"name") + block(2, b"value"))
+    metadata = block(1, b"p") + number(2, 0) + number(3, 1000) + number(11, 1) + keys
+    body = len(metadata).to_bytes(4, "big") + metadata + b"\0" * 20
+    stored = inspect(client).append_entry("t", b"\x0e\x01" + crc32c(body).to_bytes(4, "big") + body)
+    with client.create_reader("t", MessageId.earliest, is_read_compacted=True) as reader:
+        last = reader.get_last_message_id()
+        assert (last.entry_id(), last.batch_index()) == (stored.entry_id(), 0)
+        compacted(client)
+        assert reader.get_last_message_id() == last

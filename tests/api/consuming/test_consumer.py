@@ -128,10 +128,10 @@ def test_an_exclusive_subscription_has_one_consumer(memory_client: pulsarx.Clien
 
 
 def test_a_forgotten_consumer_leaves_its_subscription(memory_client: pulsarx.Client) -> None:
-    consumer = earliest(memory_client)
+    consumer = earliest(pulsarx.Client("memory:"))
     publish_plain(memory_client, 3)
     assert consumer.receive().data() == b"0"
-    del consumer
+    del consumer  # and its client
     assert payloads(earliest(memory_client)) == numbers(3)
 
 

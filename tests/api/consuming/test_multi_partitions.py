@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import queue
 import threading
 from pathlib import Path
@@ -38,8 +37,8 @@ def test_a_partitioned_topic_is_received_with_all_its_partitions(
     assert sorted(message.data() for message in messages) == sorted(numbers(30))
     assert {each.partition() for each in ids} == {0, 1, 2}
     assert consumer.topic() == "persistent://public/default/p"
-    for message_id in ids:
-        consumer.acknowledge(message_id)
+    for message in messages:
+        consumer.acknowledge(message.message_id())
     consumer.seek(MessageId.latest)
     assert drain(consumer) == []
     consumer.close()
@@ -64,9 +63,8 @@ def test_a_consumer_grows_with_its_topic(memory_client: pulsarx.Client) -> None:
 
 
 def test_a_forgotten_consumer_does_not_grow(memory_client: pulsarx.Client) -> None:
-    consumer = partitioned(memory_client, 1)
-    del consumer
-    gc.collect()
+    consumer = partitioned(pulsarx.Client("memory:"), 1)
+    del consumer  # and its client
     memory_client.admin.topics.update_partitioned_topic("p", 2)
     memory_client.subscribe("p-partition-1", "s")
 

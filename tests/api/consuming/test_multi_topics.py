@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -200,9 +199,9 @@ def test_a_foreign_message_is_refused(memory_client: pulsarx.Client) -> None:
     other = memory_client.subscribe("z", "s", initial_position=InitialPosition.Earliest)
     foreign = other.receive(0)
     for call in (consumer.acknowledge, consumer.acknowledge_cumulative):
-        with pytest.raises(errors.NotAllowedError):
+        with pytest.raises(errors.OperationNotSupported):
             call(foreign)
-    with pytest.raises(errors.NotAllowedError):
+    with pytest.raises(errors.OperationNotSupported):
         consumer.acknowledge_many([foreign])
     with pytest.raises(TypeError):
         consumer.acknowledge("x")
@@ -344,9 +343,8 @@ def test_a_topic_that_sends_the_consumer_away_leaves_it_the_others(
 
 
 def test_a_forgotten_consumer_gives_its_topics_back(memory_client: pulsarx.Client) -> None:
-    consumer = subscribe(memory_client)
-    del consumer
-    gc.collect()
+    consumer = subscribe(pulsarx.Client("memory:"))
+    del consumer  # and its client
     publish(memory_client, "a", 2)
     assert payloads(memory_client.subscribe("a", "s")) == [b"a0", b"a1"]
 

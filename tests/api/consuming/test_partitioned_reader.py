@@ -334,11 +334,14 @@ def test_closing_leaves_the_topic_free_to_be_deleted(client: pulsarx.Client) -> 
     client.admin.topics.delete_partitioned_topic("t")
 
 
-def test_a_forgotten_one_is_gone_at_once(client: pulsarx.Client) -> None:
+def test_a_forgotten_one_is_gone_at_once(
+    client: pulsarx.Client, manual_clock: pulsarx.ManualClock
+) -> None:
     gc.disable()  # it is in no circle of references
     try:
-        reader = client.create_reader("t", MessageId.earliest)
-        del reader
+        other = pulsarx.Client("memory:clocked", clock=manual_clock, durability="os")
+        reader = other.create_reader("t", MessageId.earliest)
+        del reader, other
         client.admin.topics.delete_partitioned_topic("t")
     finally:
         gc.enable()

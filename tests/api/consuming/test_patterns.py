@@ -229,8 +229,8 @@ def test_topics_are_taken_up_no_more_after_close(memory_client: pulsarx.Client) 
 
 
 def test_a_forgotten_consumer_follows_no_more(memory_client: pulsarx.Client) -> None:
-    consumer = subscribe(memory_client, "a-.*")
-    del consumer
+    consumer = subscribe(pulsarx.Client("memory:"), "a-.*")
+    del consumer  # and its client
     send(memory_client, "a-1", b"x")
     assert memory_client.admin.topics.stats("a-1")["subscriptions"] == {}
 

@@ -152,13 +152,14 @@ def test_a_leaver_wakes_who_waits(clocked_client: pulsarx.Client, kind: Consumer
 
 @with_others
 def test_one_that_was_forgotten_wakes_who_waits(
-    clocked_client: pulsarx.Client, kind: ConsumerType
+    clocked_client: pulsarx.Client, manual_clock: ManualClock, kind: ConsumerType
 ) -> None:
-    forgotten = join(clocked_client, kind, consumer_name="a")
+    client = pulsarx.Client("memory:clocked", clock=manual_clock, durability="os")
+    forgotten = join(client, kind, consumer_name="a")
     publish(clocked_client, 2)
     assert payloads(forgotten) == numbers(2)
     waiting = waiting_receive(join(clocked_client, kind, consumer_name="b"))
-    del forgotten
+    del forgotten, client
     assert waiting.result().data() == b"0"
 
 

@@ -32,6 +32,7 @@ from pulsarx import (
     CryptoKeyReader,
     MessageId,
     Result,
+    encryption,
     errors,
 )
 from pulsarx.encryption import PayloadDecryption
@@ -284,6 +285,61 @@ def test_what_failed_comes_again_when_its_acknowledgement_is_overdue(
     Path(late.private_key_path).write_bytes(Path(keys.private_key_path).read_bytes())
     manual_clock.advance(11)
     assert payloads(consumer) == numbers(3)
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is done with private keys: they are loaded, and decrypt data keys."""
+    found: list[str] = []
+
+    def noted(name: str) -> None:
+        before = getattr(encryption._Keys, name)
+
+        def step(*arguments: Any) -> Any:
+            found.append(name)
+            return before(*arguments)
+
+        monkeypatch.setattr(encryption._Keys, name, step)
+
+    noted("private")
+    noted("unwrap")
+    return found
+
+
+def test_a_private_key_is_tried_once_with_the_data_key_of_many_entries(
+    client: pulsarx.Client, key_files: KeyFiles, steps: list[str], tmp_path: Path
+) -> None:
+    """Loading a key checks it, which takes a tenth of a second. That was done for each entry that
+    cannot be decrypted, and of a thousand in a row `receive` came back after minutes."""
+    keys = key_files()
+    changed = CryptoKeyReader("", str(tmp_path / "private"))
+    Path(changed.private_key_path).write_bytes(
+        Path(key_files("other").private_key_path).read_bytes()
+    )
+    consumer = subscribe(client, changed)
+    with encrypting(client, keys) as producer:
+        for payload in numbers(20):
+            producer.send(payload)
+    assert payloads(consumer) == []
+    assert steps == ["private", "unwrap"]
+    Path(changed.private_key_path).write_bytes(Path(keys.private_key_path).read_bytes())
+    consumer.redeliver_unacknowledged_messages()
+    assert payloads(consumer) == numbers(20)
+    assert steps == ["private", "unwrap"] * 2
+
+
+def test_a_private_key_is_loaded_once_for_the_many_keys_of_an_entry(
+    client: pulsarx.Client, keys: CryptoKeyReader, steps: list[str]
+) -> None:
+    entry = Forged(keys)
+    others = b"".join(
+        block(13, block(1, b"other") + block(2, b"%03d" % size + b"\1" * size))
+        for size in range(300)
+    )
+    entry.keys = others + entry.keys
+    entry.store(client)
+    assert payloads(subscribe(client, keys)) == [b"forged"]
+    assert steps == ["private"] + ["unwrap"] * 301
 
 
 @all_types

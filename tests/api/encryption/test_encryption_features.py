@@ -331,6 +331,38 @@ def test_what_cannot_be_decrypted_is_no_dead_letter(
     assert found[0].redelivery_count() >= 5
 
 
+@pytest.mark.parametrize(
+    ("action", "delivered", "left"), [("FAIL", 0, 1), ("DISCARD", 0, 0), ("CONSUME", 1, 1)]
+)
+@pytest.mark.parametrize("kind", [ConsumerType.Shared, ConsumerType.KeyShared], ids=str)
+def test_chunks_that_were_handed_out_too_often_come_to_who_cannot_decrypt_them(
+    small: pulsarx.Client,
+    keys: CryptoKeyReader,
+    kind: Any,
+    action: str,
+    delivered: int,
+    left: int,
+) -> None:
+    """Counted before under another policy, they are no letter of this consumer. They were given
+    back to it, and again no letter: its `receive` never came back."""
+    first = subscribe(small, keys, consumer_type=kind, negative_ack_redelivery_delay_ms=0)
+    encrypting(small, keys, chunking_enabled=True).send(b"x" * 3000, partition_key="k")
+    for _ in range(4):
+        (message,) = drain(first)
+        first.negative_acknowledge(message)
+    first.close()
+    consumer = subscribe(
+        small,
+        consumer_type=kind,
+        crypto_failure_action=getattr(ConsumerCryptoFailureAction, action),
+        dead_letter_policy=ConsumerDeadLetterPolicy(2, "dead", "kept"),
+    )
+    assert len(drain(consumer)) == delivered
+    assert drain(consumer) == []
+    assert backlog(small) == left
+    assert inspect(small).subscription("t", "s").dispatcher.check() == []
+
+
 def test_a_message_is_put_off_and_comes_decrypted(
     client: pulsarx.Client, keys: CryptoKeyReader
 ) -> None:

@@ -125,7 +125,6 @@ def test_a_module_without_a_class_is_a_function(code: Path, folder: Path) -> Non
 
 
 @pytest.mark.standard
-@pytest.mark.skipif(not hasattr(pulsarx, "install_as_pulsar"), reason="there is no alias yet")
 def test_a_function_that_imports_pulsar_runs(code: Path, folder: Path) -> None:
     prepare(folder, b"abc")
     process = start(folder, "--py", str(code / "official.py"), "--classname", "official.Count")
@@ -188,6 +187,7 @@ def test_what_cannot_be_run_is_refused_at_once(
     assert ended.value.code == 2
     assert told in capsys.readouterr().err
     assert not Path("never-made").exists()
+    assert not any(type(each).__module__ == "pulsarx.compat.alias" for each in sys.meta_path)
 
 
 def test_help_lists_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:

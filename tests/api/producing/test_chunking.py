@@ -96,7 +96,7 @@ def test_without_chunking_a_large_message_is_refused_as_before(limited: pulsarx.
 
 
 def test_chunking_and_batching_exclude_each_other(limited: pulsarx.Client) -> None:
-    with pytest.raises(ValueError, match="exclude each other"):
+    with pytest.raises(ValueError, match=r"can.t be enabled together"):
         chunking(limited, batching_enabled=True)
 
 

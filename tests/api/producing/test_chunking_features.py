@@ -6,6 +6,8 @@ from __future__ import annotations
 import errno
 import os
 import threading
+import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +84,29 @@ def test_a_dead_letter_is_chunked_again_and_all_of_the_message_is_acknowledged(
     assert letter.properties()["mine"] == "kept"
     assert letter.message_id().first_chunk_message_id() is not None
     assert backlog(client) == (0, 0)
+
+
+def test_chunks_of_a_message_that_is_too_large_are_not_acknowledged_as_a_dead_letter(
+    client: pulsarx.Client,
+) -> None:
+    """It stays unacknowledged, its consumer is told. When it had come too often it was counted as
+    acknowledged instead, though another version may read it."""
+    writer = ChunkWriter(client, "t")
+    client.create_producer("t").close()
+    packed = zlib.compress(b"x" * 1000)
+    parts = [packed[:8], packed[8:]]
+    for number, part in enumerate(parts):
+        writer.chunk("u", number, 2, part, len(packed), compression=2, uncompressed_size=1 << 31)
+    consumer = subscribe(
+        client,
+        consumer_type=ConsumerType.Shared,
+        dead_letter_policy=ConsumerDeadLetterPolicy(1, "dead", "kept"),
+    )
+    for _ in range(4):
+        with suppress(errors.UnreadableEntryError):
+            assert payloads(consumer) == []
+        assert client.admin.topics.stats("t")["subscriptions"]["s"]["msg_backlog"] == 1
+        consumer.redeliver_unacknowledged_messages()
 
 
 @all_types

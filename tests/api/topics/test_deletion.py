@@ -79,13 +79,14 @@ def test_a_topic_in_use_stays(open_client: OpenClient, who: str) -> None:
     user.close()
 
 
-def test_who_has_left_does_not_keep_a_topic(open_client: OpenClient) -> None:
+def test_who_has_left_does_not_keep_a_topic(open_client: OpenClient, folder: Path) -> None:
     client = open_client()
     producer = client.create_producer("t")
     producer.send(b"1")
-    consumer = client.subscribe("t", "s")
-    reader = client.create_reader("t", MessageId.earliest)
-    del producer, consumer, reader
+    left = pulsarx.Client(folder, durability="os")
+    consumer = left.subscribe("t", "s")
+    reader = left.create_reader("t", MessageId.earliest)
+    del producer, consumer, reader, left
     client.admin.topics.delete("t")
     assert client.admin.topics.get_list() == []
 

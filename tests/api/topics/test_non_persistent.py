@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from typing import Any
 
@@ -445,10 +444,9 @@ def test_a_listener_and_a_future_are_told(memory_client: pulsarx.Client) -> None
 
 
 def test_a_forgotten_consumer_gets_nothing_more(memory_client: pulsarx.Client) -> None:
-    consumer = memory_client.subscribe(TOPIC, "s", ConsumerType.Failover)
+    consumer = pulsarx.Client("memory:").subscribe(TOPIC, "s", ConsumerType.Failover)
     other = memory_client.subscribe(TOPIC, "s", ConsumerType.Failover)
-    del consumer
-    gc.collect()
+    del consumer  # and its client
     memory_client.subscribe(TOPIC, "other").close()  # looks for forgotten ones
     send(memory_client.create_producer(TOPIC), "a")
     assert texts(other) == ["a"]

@@ -422,6 +422,7 @@ def test_a_ledger_that_retention_removes_meanwhile_is_left_out(
     assert turns
 
 
+@pytest.mark.standard
 def test_an_owner_that_rolls_over_all_the_time_is_no_hindrance(
     client: pulsarx.Client, beside: Beside
 ):

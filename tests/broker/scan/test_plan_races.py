@@ -230,6 +230,7 @@ def test_sealed_ledgers_only(client: pulsarx.Client, beside: Beside):
     sealed=st.booleans(),
     packed=st.booleans(),
 )
+@pytest.mark.standard
 def test_cuts_leave_no_gap_and_no_overlap(
     tmp_path_factory: Any,
     entries: list[list[int]],

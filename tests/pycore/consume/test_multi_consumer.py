@@ -92,6 +92,7 @@ def bells() -> int:
     return sum(type(each).__name__ == "Bell" for each in gc.get_objects())
 
 
+@pytest.mark.standard
 def test_a_forgotten_one_leaves_nothing_to_the_garbage_collector() -> None:
     """Bells that have rung are a chain, and a circle with what they sound on."""
     gc.collect()

@@ -255,6 +255,7 @@ def test_everything_after_close_says_so(tmp_path: Path) -> None:
             call()
 
 
+@pytest.mark.standard
 def test_memory_is_bounded_by_the_window_and_given_back() -> None:
     tracker = AckTracker()
     tracker.add_ledger(1)
@@ -268,6 +269,7 @@ def test_memory_is_bounded_by_the_window_and_given_back() -> None:
     assert tracker.acknowledged_count(1) == 1_000_000
 
 
+@pytest.mark.standard
 def test_a_million_holes_cost_at_most_a_quarter_more_than_a_bit_a_message() -> None:
     tracker = AckTracker()
     tracker.add_ledger(1)

@@ -94,6 +94,7 @@ def test_a_seek_drops_both_and_a_failed_one_neither(tmp_path: Path) -> None:
     tracker.close()
 
 
+@pytest.mark.standard
 def test_a_million_due_times_are_a_small_section_and_come_back(tmp_path: Path) -> None:
     due = [(1, at, 1_700_000_000_000 + at // 50) for at in range(1_000_000)]
     tracker = open_tracker(tmp_path)

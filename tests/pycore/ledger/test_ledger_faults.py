@@ -199,6 +199,7 @@ def test_appends_go_on_while_a_flush_stalls(tmp_path: Path) -> None:
     assert writer.durable_count == 1
 
 
+@pytest.mark.standard
 def test_every_failing_call_of_a_ledgers_life(tmp_path: Path) -> None:
     """The n-th call of each operation fails, n = 1, 2, ...: nothing acknowledged is lost."""
     for durability in ("os", "sync"):

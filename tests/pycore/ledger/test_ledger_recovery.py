@@ -69,6 +69,7 @@ def test_a_file_cut_anywhere_in_its_last_entries_keeps_what_is_whole(
     assert summary.entry_count == COUNT and summary.recovered
 
 
+@pytest.mark.standard
 @pytest.mark.parametrize("durability", ["os", "sync"])
 @pytest.mark.parametrize("sealed", [False, True])
 def test_every_flipped_bit_is_reported_and_never_read(

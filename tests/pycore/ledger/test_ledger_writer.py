@@ -206,6 +206,7 @@ def test_one_flush_serves_all_who_wait(tmp_path: Path) -> None:
     assert len(seen) == rounds * count
 
 
+@pytest.mark.standard
 def test_space_is_prepared_ahead_and_given_back(tmp_path: Path) -> None:
     writer = make_ledger(tmp_path / "ledger", durability="interval", size_max=1 << 24)
     assert writer.prepared_end == 65536
@@ -218,6 +219,7 @@ def test_space_is_prepared_ahead_and_given_back(tmp_path: Path) -> None:
     assert LedgerFile.open(str(tmp_path / "ledger"), 5).recover().entry_count == 400
 
 
+@pytest.mark.standard
 def test_ledgers_closed_while_space_is_prepared(tmp_path: Path) -> None:
     for turn in range(40):
         writer = make_ledger(tmp_path / str(turn), durability="interval")

@@ -103,7 +103,7 @@ class PolicyChecks:
             self._expiry.arm()
         if topic.policies.quotas:
             self._backlog.arm()
-        if topic.backlog_limits.held_by is not None:
+        if topic.held_by is not None:
             self._room.arm()
 
     def _expire(self) -> bool:
@@ -120,10 +120,10 @@ class PolicyChecks:
         return bool(topics)
 
     def _look_for_room(self) -> bool:
-        held = [each for each in self._topics() if each.backlog_limits.held_by is not None]
+        held = [each for each in self._topics() if each.held_by is not None]
         for topic in held:
             tell(attempt(topic.check_backlog), topic)
-        return any(each.backlog_limits.held_by is not None for each in held)
+        return any(each.held_by is not None for each in held)
 
     def close(self) -> None:
         checks = (self._expiry, self._backlog, self._room)

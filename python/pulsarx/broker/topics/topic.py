@@ -54,12 +54,13 @@ class Topic:
     the control plane; hot calls do not come here."""
 
     __slots__ = (
+        "_backlog_limits",
+        "_compaction",
         "_is_gone",
         "_non_durable",
         "_rate_limits",
         "_reader_cursors",
-        "backlog_limits",
-        "compaction",
+        "_trimming",
         "decompressed_size_max",
         "deduplication",
         "last_active_ms",
@@ -71,7 +72,6 @@ class Topic:
         "runtime",
         "subscriptions",
         "topic_id",
-        "trimming",
     )
     keeps_messages = True
 
@@ -91,24 +91,13 @@ class Topic:
         self._is_gone = False
         self.producers = ProducerRegistry(self.name, runtime)
         self.ledger = ManagedLedger(runtime, self.name, self._ledger_changed)
-        self.compaction = TopicCompaction(
-            runtime, self.ledger, self.lock, self._compacted, self.trim_soon
-        )
-        durable = self.durable_subscriptions
-        self.trimming = Trimming(
-            self.name,
-            runtime,
-            self.ledger,
-            self.lock,
-            durable,
-            self.all_subscriptions,
-            self._before_trimming,
-            self.compaction,
-        )
+        # Made when they are asked for: a folder may have thousands of topics that are idle.
+        self._compaction: TopicCompaction | None = None
+        self._trimming: Trimming | None = None
+        self._backlog_limits: BacklogLimits | None = None
         self.topic_id = record.topic_id
         policies = runtime.policies.of_topic(self.name)
         self.policies = policies.messages  # as they are in force
-        self.backlog_limits = BacklogLimits(self.name, runtime, self.ledger, durable)
         self._rate_limits: RateLimits | None = None  # made with the first rate
         self._use_rates()
         # Told apart, and not stored again, are messages that are sent again; None: they are not.
@@ -124,6 +113,46 @@ class Topic:
             self.subscriptions[each.name] = made
         if self.subscriptions and not self.ledger.has_begun:
             self.ledger.before_first = self._keep_cursors
+
+    @property
+    def compaction(self) -> TopicCompaction:
+        if self._compaction is None:
+            made = TopicCompaction(
+                self.runtime, self.ledger, self.lock, self._compacted, self.trim_soon
+            )
+            with self.runtime.parts_lock:
+                self._compaction = self._compaction or made
+        return self._compaction
+
+    @property
+    def trimming(self) -> Trimming:
+        if self._trimming is None:
+            made = Trimming(
+                self.name,
+                self.runtime,
+                self.ledger,
+                self.lock,
+                self.durable_subscriptions,
+                self.all_subscriptions,
+                self._before_trimming,
+                self.compaction,
+            )
+            with self.runtime.parts_lock:
+                self._trimming = self._trimming or made
+        return self._trimming
+
+    @property
+    def backlog_limits(self) -> BacklogLimits:
+        if self._backlog_limits is None:
+            made = BacklogLimits(self.name, self.runtime, self.ledger, self.durable_subscriptions)
+            with self.runtime.parts_lock:
+                self._backlog_limits = self._backlog_limits or made
+        return self._backlog_limits
+
+    @property
+    def held_by(self) -> str | None:
+        """Why a backlog quota holds its producers; None: none does."""
+        return None if self._backlog_limits is None else self._backlog_limits.held_by
 
     @property
     def is_gone(self) -> bool:
@@ -152,7 +181,7 @@ class Topic:
         quota."""
         if self.policies.quotas:
             self.backlog_limits.check_may_publish(self.policies.quotas)
-            if self.backlog_limits.held_by is not None:  # there is room by now
+            if self.held_by is not None:  # there is room by now
                 self.check_backlog()
 
     def hold_chunks(self) -> None:
@@ -484,7 +513,8 @@ class Topic:
     def instruct(self, producer: Any) -> None:
         """Tell a producer what the policies want of it."""
         producer.limit_delay(self.policies.delayed_delivery.delay_max_ms)
-        self.backlog_limits.admit(producer)
+        if self._backlog_limits is not None:
+            self._backlog_limits.admit(producer)
         if self._rate_limits is not None:
             self._rate_limits.limit_producer(producer)
 
@@ -572,7 +602,7 @@ class Topic:
     def check_backlog(self) -> None:
         """Do what the backlog quotas say."""
         quotas = self.policies.quotas
-        if not quotas and self.backlog_limits.held_by is None:
+        if not quotas and self.held_by is None:
             return
         with suppress(errors.SubscriptionNotFound, errors.AlreadyClosed):  # deleted meanwhile
             if self.backlog_limits.check(quotas, self.producers):

@@ -1,0 +1,114 @@
+"""The producer of one topic, and of one partition. The hot calls are inherited from the core."""
+
+from __future__ import annotations
+
+import pulsarx._pycore.publish.send_entry  # noqa: F401  # gives ProducerCore its send_async
+from pulsarx import errors
+from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.publish.producer_core import ProducerCore
+from pulsarx.closing import Closing
+from pulsarx.compression import compress
+from pulsarx.owner import client_is_closing
+from pulsarx.producer import Producer
+from pulsarx.schema.schema import T
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.broker.topics.any_topic import AnyTopic
+    from pulsarx.message_id import MessageId
+    from pulsarx.options.members import ProducerOptions
+    from pulsarx.schema.schema import Schema
+
+
+class TopicProducer(ProducerCore, Producer[T]):
+    """A Producer of one topic. Any thread may call.
+
+    `send`, `send_async`, `flush`, `send_many`, `send_arrow` and `last_sequence_id` come from the
+    core class.
+    """
+
+    def __init__(self, topic: AnyTopic, options: ProducerOptions, name: str) -> None:
+        runtime = topic.runtime
+        super().__init__(
+            topic.publisher(options.send_timeout_millis),
+            options,
+            name,
+            topic.name,
+            runtime.clock,
+            compress,
+            runtime.options.max_message_size,
+            runtime.background,
+        )
+        self._topic = topic
+        self._name = name
+        if options.chunking_enabled:
+            self.say_before_chunks(topic.hold_chunks)
+        if options.encrypts:
+            topic.hold_encrypted()
+            self._encrypt(options, runtime.clock)
+        self._closing = Closing()
+        if topic.deduplication is not None:
+            self.deduplicate(topic.deduplication.of(name), resume=True)
+        topic.instruct(self)
+
+    def _encrypt(self, options: ProducerOptions, clock: Any) -> None:
+        from pulsarx.encryption import PayloadEncryption
+
+        assert options.crypto_key_reader is not None and options.encryption_key is not None
+        self.encrypt_by(
+            PayloadEncryption(
+                options.crypto_key_reader, options.encryption_key, clock, self.topic_name
+            )
+        )
+
+    def send_columns(
+        self, value: Any, *, key: Any = None, properties: Any = None, event_timestamp: Any = None
+    ) -> MessageId | None:
+        control_plane.load("pulsarx.producing.numpy_columns")
+        from pulsarx.producing.numpy_columns import table_of
+
+        table, named = table_of(value, key, properties, event_timestamp)
+        sent: MessageId | None = self.send_arrow(table, "value", **named)
+        return sent
+
+    def use_schema(self, schema: Schema[Any]) -> None:
+        from pulsarx.producing.producer_schema import use_schema
+
+        use_schema(self, self._topic.runtime, self._topic.name, schema)
+
+    def topic(self) -> str:
+        return self.topic_name
+
+    def producer_name(self) -> str:
+        return self._name
+
+    def is_connected(self) -> bool:
+        return self.is_open
+
+    def close(self) -> None:
+        if self.is_forked or (self._closing.told and not client_is_closing(self.owner)):
+            self.require_open()  # says why not
+        self._closing.close(self._take_leave, self.owner)
+
+    def close_with_client(self) -> None:
+        """As close, when the client does. A call of the control plane."""
+        self._closing.finish(self._take_leave, self.owner)
+
+    def close_forgotten(self) -> None:
+        """As close, in the background."""
+        self._closing.finish(self._take_leave, self.owner)
+
+    def _take_leave(self) -> None:
+        try:
+            self.shut()
+        except errors.AlreadyClosed:
+            pass  # by its broker
+        finally:
+            self._topic.producer_left(self._name, self)
+
+    def __repr__(self) -> str:
+        return (
+            f"Producer(topic={self.topic_name!r}, name={self._name!r}, open={self.is_connected()})"
+        )

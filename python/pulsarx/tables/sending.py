@@ -1,0 +1,406 @@
+"""`Client.send_rows`: publishes records, dicts, data frames and Arrow tables, row by row."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+
+from pulsarx import errors
+from pulsarx.enumerations import SchemaType
+from pulsarx.extras import optional_module
+from pulsarx.schema.definition import Record, plain_values
+from pulsarx.schema.schema import Schema, SchemaInfo
+from pulsarx.tables.progress import progress_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+    from pulsarx.message_id import MessageId
+
+ROWS = 10_000  # that are encoded before they are published
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_dumps = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode
+
+
+def send_rows(
+    client: Any,
+    topic: str,
+    rows: Any,
+    columns: Iterable[str] | None,
+    schema: Any,
+    key: str | None,
+    event_time: str | None,
+    properties: str | None,
+    progress: Any,
+) -> MessageId | None:
+    for name, given in (("key", key), ("event_time", event_time), ("properties", properties)):
+        if given is not None and not isinstance(given, str):
+            raise ValueError(f"{name} must be the name of a column, not {given!r:.80}")
+    show = progress_of(progress, "rows")
+    if isinstance(columns, str):
+        raise ValueError("columns is a str; give a list of names")
+    chosen = None if columns is None else list(columns)
+    source = _Rows(rows, chosen, (key, event_time, properties))
+    encoder = _encoder_of(client, topic, schema, source)
+    sent, last = 0, None
+    with encoder.producer(client, topic) as producer:
+        while chunk := list(islice(source.rows, ROWS)):
+            try:
+                last = _send(producer, encoder.encode, chunk, sent, chosen, key, event_time,
+                             properties)  # fmt: skip
+            except Exception as error:
+                error.add_note(f"{sent} rows were published before these {len(chunk)}")
+                raise
+            sent += len(chunk)
+            if sent != source.count:
+                show(sent, source.count)
+    show(sent, sent)
+    return last
+
+
+def _send(
+    producer: Any,
+    encode: Callable[[Any], bytes],
+    chunk: list[Any],
+    first: int,
+    columns: list[str] | None,
+    key: str | None,
+    event_time: str | None,
+    properties: str | None,
+) -> MessageId:
+    payloads, keys, times, described = [], [], [], []
+    for number, row in enumerate(chunk, first):
+        try:
+            values = row.__dict__ if isinstance(row, Record) else row
+            keys.append(None if key is None else _key_of(values, key))
+            times.append(None if event_time is None else _time_of(values, event_time))
+            described.append(None if properties is None else _properties_of(values, properties))
+            if columns is not None:
+                row = {name: values[name] for name in columns if name in values}
+            payloads.append(encode(row))
+        except (ValueError, TypeError, RecursionError) as error:
+            raise type(error)(f"row {number}: {error}") from error
+    ids = producer.send_many(
+        payloads,
+        keys=None if key is None else keys,
+        properties=None if properties is None else described,
+        event_timestamps=None if event_time is None else times,
+    )
+    found: MessageId = ids[-1]
+    return found
+
+
+# Rows ---------------------------------------------------------------------------------------------
+
+
+class _Rows:
+    """The rows that were given, whatever they are given as: dicts, or records of one class."""
+
+    def __init__(
+        self, given: Any, columns: list[str] | None, roles: tuple[str | None, ...]
+    ) -> None:
+        """columns: of the value. roles: the names of columns for something else."""
+        self.record_cls: type[Record] | None = None
+        self.types: Any = None  # of Arrow columns that go into the value
+        self.count: int | None = len(given) if hasattr(given, "__len__") else None
+        if isinstance(given, dict | str | bytes):
+            raise ValueError(f"rows must be a list of rows or a table, not {type(given).__name__}")
+        if (
+            _is_frame(given)
+            or hasattr(given, "__arrow_c_stream__")
+            or (hasattr(given, "__arrow_c_array__"))
+        ):
+            self.rows = self._of_arrow(given, columns, roles)
+            return
+        rows = iter(given)
+        beginning = list(islice(rows, 1))
+        if beginning and isinstance(beginning[0], Record):
+            self.record_cls = type(beginning[0])
+        self.rows = self._checked(beginning, rows)
+
+    def _checked(self, beginning: list[Any], rest: Iterator[Any]) -> Iterator[Any]:
+        number = 0
+        for source in (beginning, rest):
+            for row in source:
+                fits = (
+                    isinstance(row, dict)
+                    if self.record_cls is None
+                    else type(row) is self.record_cls
+                )
+                if not fits:
+                    expected = "dict" if self.record_cls is None else self.record_cls.__name__
+                    raise TypeError(
+                        f"row {number} is of {type(row).__name__}, those before of {expected}"
+                        if number
+                        else f"row 0 is neither a dict nor a Record: {row!r:.80}"
+                    )
+                yield row
+                number += 1
+
+    def _of_arrow(
+        self, given: Any, columns: list[str] | None, roles: tuple[str | None, ...]
+    ) -> Iterator[Any]:
+        pa = optional_module("pyarrow", "arrow", "send_rows of a table")
+        if _is_frame(given):
+            _check_index(given)
+            given = pa.Table.from_pandas(given, preserve_index=False)
+        if hasattr(given, "__arrow_c_stream__"):
+            reader = pa.RecordBatchReader.from_stream(given)
+        else:
+            batch = pa.record_batch(given)
+            reader = pa.RecordBatchReader.from_batches(batch.schema, [batch])
+        names = reader.schema.names
+        if len(set(names)) < len(names):
+            raise ValueError(f"rows have a column twice: {names!r:.200}")
+        for name in (*(columns or ()), *roles):
+            if name is not None and name not in names:
+                raise ValueError(f"rows have no column {name!r}; they have {', '.join(names)}")
+        kept = names if columns is None else columns
+        self.types = pa.schema([reader.schema.field(name) for name in kept])
+        convert = {f.name: c for f in reader.schema if (c := _converter(pa, f.type)) is not None}
+        return _rows_of(reader, convert)
+
+
+def _rows_of(reader: Any, convert: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for batch in reader:
+        for start in range(0, batch.num_rows, ROWS):
+            for row in batch.slice(start, ROWS).to_pylist():
+                for name, call in convert.items():
+                    row[name] = call(row[name])
+                yield row
+
+
+def _converter(pa: Any, kind: Any) -> Callable[[Any], Any] | None:
+    """What makes dicts of the maps in a value; None: it has none."""
+    if pa.types.is_map(kind):
+        inner = _converter(pa, kind.item_type)
+        return lambda value: None if value is None else _dict_of(value, inner)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        inner = _converter(pa, kind.value_type)
+        if inner is None:
+            return None
+        return lambda value: None if value is None else [inner(each) for each in value]
+    if pa.types.is_struct(kind):
+        fields = {f.name: c for f in kind if (c := _converter(pa, f.type)) is not None}
+        if not fields:
+            return None
+        return lambda value: (
+            None
+            if value is None
+            else value | {name: call(value[name]) for name, call in fields.items()}
+        )
+    return None
+
+
+def _dict_of(pairs: list[tuple[Any, Any]], inner: Callable[[Any], Any] | None) -> dict[Any, Any]:
+    found = {key: each if inner is None else inner(each) for key, each in pairs}
+    if len(found) < len(pairs):
+        raise ValueError(f"a map has a key twice: {pairs!r:.80}")
+    return found
+
+
+def _is_frame(given: Any) -> bool:
+    kind = type(given)
+    return kind.__name__ == "DataFrame" and kind.__module__.partition(".")[0] == "pandas"
+
+
+def _check_index(frame: Any) -> None:
+    index = frame.index
+    if index.name is not None or not (
+        type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
+    ):
+        raise ValueError(
+            "rows have an index, which no message would hold: make columns of it with "
+            "reset_index(), or leave it out with reset_index(drop=True)"
+        )
+
+
+# Encoding -----------------------------------------------------------------------------------------
+
+
+class _Encoded(Schema["Any"]):
+    """Declares a schema to the topic; its values are encoded already."""
+
+    def __init__(self, info: SchemaInfo) -> None:
+        self._schema_info = info
+
+    def encode(self, obj: Any) -> bytes:
+        return obj  # type: ignore[no-any-return]
+
+
+class _Encoder:
+    """encode: a row as a payload. info: the schema it is of; None: of none."""
+
+    def __init__(self, encode: Callable[[Any], bytes], info: SchemaInfo | None) -> None:
+        self.encode = encode
+        self._info = info
+
+    def producer(self, client: Any, topic: str) -> Any:
+        options = {} if self._info is None else {"schema": _Encoded(self._info)}
+        return client.create_producer(topic, block_if_queue_full=True, **options)
+
+
+def _encoder_of(client: Any, topic: str, schema: Any, source: _Rows) -> _Encoder:
+    if (isinstance(schema, type) and issubclass(schema, Record)) or (
+        schema is None and source.record_cls is not None
+    ):
+        from pulsarx.schema.json_schema import JsonSchema
+
+        record_cls: Any = schema or source.record_cls
+        schema = JsonSchema(record_cls)
+    if schema is not None and not isinstance(schema, Schema):
+        raise ValueError(
+            f"schema must be a schema of PulsarX, a Record class or None, not {schema!r:.80}"
+        )
+    if schema is not None and source.record_cls is not None:
+        return _Encoder(schema.encode, schema.schema_info())
+    info = _last_schema(client, topic) if schema is None else schema.schema_info()
+    if info is None:
+        _check_types(source.types)
+        return _Encoder(_as_json, None)
+    return _Encoder(_row_encoder(info), info)
+
+
+def _last_schema(client: Any, topic: str) -> SchemaInfo | None:
+    try:
+        found = client.admin.schemas.get_all_schemas(topic)
+    except errors.TopicNotFound:
+        return None
+    return found[-1] if found else None
+
+
+def _row_encoder(info: SchemaInfo) -> Callable[[Any], bytes]:
+    """What encodes dicts of a definition. Each value is checked first: neither Avro nor JSON says
+    what it would leave out, cut or replace."""
+    if info.schema_type() not in (SchemaType.JSON, SchemaType.AVRO):
+        raise errors.OperationNotSupported(
+            f"rows cannot be published by a schema of type {info.schema_type().name}: they need a "
+            "JSON or Avro record; send the values with a producer"
+        )
+    optional_module("pyarrow", "arrow", "send_rows by a schema")
+    from pulsarx.tables.value_types import record_checker, record_schema
+
+    check = record_checker(record_schema(info), "")
+    if info.schema_type() == SchemaType.JSON:
+
+        def encode_json(row: Any) -> bytes:
+            row = plain_values(row)
+            check(row)
+            return _dumps(_texts(row)).encode()
+
+        return encode_json
+    from pulsarx.schema.avro_schema import AvroSchema
+
+    avro = AvroSchema(None, json.loads(info.schema()))
+
+    def encode_avro(row: Any) -> bytes:
+        row = plain_values(row)
+        check(row)
+        return avro.encode(row)
+
+    return encode_avro
+
+
+def _texts(value: Any) -> Any:
+    """With text for bytes, as JsonSchema writes them."""
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, dict):
+        return {name: _texts(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_texts(each) for each in value]
+    return value
+
+
+def _as_json(row: Any) -> bytes:
+    _check_names(row)
+    return _dumps(row).encode()
+
+
+def _check_names(value: Any) -> None:
+    """JSON would make texts of names that are none."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            if not isinstance(name, str):
+                raise TypeError(f"a name of JSON must be a str, not {name!r:.80}")
+            _check_names(each)
+    elif isinstance(value, list):
+        for each in value:
+            _check_names(each)
+    elif isinstance(value, tuple):
+        raise TypeError(f"a tuple has no place in JSON: {value!r:.80}; give a list")
+
+
+def _check_types(columns: Any) -> None:
+    """Before anything is published: whether JSON has something for the types of all columns."""
+    if columns is None:
+        return
+    import pyarrow as pa
+
+    def check(kind: Any, path: str) -> None:
+        if pa.types.is_struct(kind):
+            for field in kind:
+                check(field.type, f"{path}.{field.name}")
+        elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+            check(kind.value_type, f"{path}[]")
+        elif pa.types.is_map(kind):
+            check(kind.item_type, f"{path}{{}}")
+        elif pa.types.is_dictionary(kind):
+            check(kind.value_type, path)
+        elif not (
+            pa.types.is_integer(kind)
+            or pa.types.is_floating(kind)
+            or pa.types.is_boolean(kind)
+            or pa.types.is_null(kind)
+            or str(kind) in ("string", "large_string", "string_view")
+        ):
+            raise ValueError(
+                f"column {path} is {kind}, which JSON does not have: cast it to a string or a "
+                "number, leave it out with columns=, or give an AvroSchema"
+            )
+
+    for field in columns:
+        check(field.type, field.name)
+
+
+# What else a message has --------------------------------------------------------------------------
+
+
+def _of_row(values: dict[str, Any], name: str) -> Any:
+    if name not in values:
+        raise ValueError(f"there is no {name!r}")
+    return values[name]
+
+
+def _key_of(values: dict[str, Any], name: str) -> str | None:
+    found = _of_row(values, name)
+    if found is not None and not isinstance(found, str):
+        raise TypeError(f"the key {name} must be a str, not {found!r:.80}")
+    return found
+
+
+def _time_of(values: dict[str, Any], name: str) -> int | None:
+    found: Any = _of_row(values, name)
+    if isinstance(found, datetime):
+        if found.tzinfo is None:
+            raise ValueError(f"the event time {name} has no time zone: {found}")
+        time_ms, rest = divmod(found - _EPOCH, timedelta(milliseconds=1))
+        if rest:
+            raise ValueError(f"the event time {name} is finer than a millisecond: {found}")
+        found = time_ms
+    if found is not None and (not isinstance(found, int) or isinstance(found, bool)):
+        raise TypeError(f"the event time {name} must be a datetime or an int, not {found!r:.80}")
+    if found is not None and found < 1:
+        raise ValueError(f"the event time {name} must be after 1970: {found}")
+    return found
+
+
+def _properties_of(values: dict[str, Any], name: str) -> dict[str, str] | None:
+    found = _of_row(values, name)
+    if found is not None and not isinstance(found, dict):
+        raise TypeError(f"the properties {name} must be a dict, not {found!r:.80}")
+    return found

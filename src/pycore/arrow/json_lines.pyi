@@ -1,0 +1,3 @@
+from typing import Any
+
+def json_lines(offsets: Any, data: Any, first: int, count: int) -> tuple[bytes, int, int]: ...
