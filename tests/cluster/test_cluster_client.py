@@ -37,6 +37,7 @@ WORKING = {
     "consumer_name",
     "events",
     "for_each",
+    "let_go",
     "letters",
     "owner",
     "subscription_name",

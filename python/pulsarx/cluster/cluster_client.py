@@ -63,7 +63,6 @@ class ClusterClient(Client):
         )
         self._url = ServiceUrl(self._cluster, None, None)
         self._state = OpenState("client")
-        self._kept: set[Any] = set()
         try:
             module = official.native()
         except errors.OperationNotSupported:
@@ -79,26 +78,20 @@ class ClusterClient(Client):
             "the official client has no such option",
         )
         producer: Any = ClusterProducer(self._native, self._state, options)
-        self._adopt(producer)
+        self._owner.adopt(producer)
         return producer
 
     def _subscribe(self, options: ConsumerOptions) -> Any:
-        consumer: Any = ClusterConsumer(
-            self._native, self._state, options, self._pool, self._kept.discard
-        )
-        self._kept.add(consumer)
-        self._adopt(consumer)
-        return consumer
+        consumer: Any = ClusterConsumer(self._native, self._state, options, self._pool)
+        return self._keep(consumer)
 
     def _create_reader(self, options: ReaderOptions) -> Any:
-        reader: Any = ClusterReader(self._native, self._state, options, self._kept.discard)
-        self._kept.add(reader)
-        self._adopt(reader)
-        return reader
+        reader: Any = ClusterReader(self._native, self._state, options)
+        return self._keep(reader)
 
     def _create_table_view(self, options: TableViewOptions) -> Any:
         view: Any = ClusterTableView(self._native, self._state, options)
-        self._adopt(view)
+        self._owner.adopt(view)
         return view
 
     def _topic_partitions(self, name: TopicName) -> list[str]:
@@ -113,11 +106,7 @@ class ClusterClient(Client):
         )
 
     def _take_leave(self) -> None:
-        with self._lock:
-            members = self._members.members()
-        failure: Exception | None = None
-        for member in members:
-            failure = attempt(member.close_with_client) or failure
+        failure = self._close_members()
         failure = attempt(self._close_native) or failure
         self._pool.close()
         if failure is not None:

@@ -45,12 +45,10 @@ class ClusterConsumer(Handle, Consumer[T]):
         state: OpenState,
         options: ConsumerOptions,
         pool: ListenerPool,
-        left: Callable[[Any], object],
     ) -> None:
-        """client: the native one. left: called when it is closed. A call of the control plane."""
+        """client: the native one. A call of the control plane."""
         _refuse(options)
         self._state = state
-        self._left = left
         self._where = f"consumer of {options.subscription_name!r} on {options.topic!r}"
         self._prepare(options, options.consumer_name or "", pool)
         self._interceptors = tuple(options.interceptors or ())
@@ -302,11 +300,9 @@ class ClusterConsumer(Handle, Consumer[T]):
 
     def _remove_subscription(self) -> None:
         self._call(self._native.unsubscribe)
-        self._left(self)
 
     def _leave(self) -> None:
         self._native_ids.clear()
-        self._left(self)
         if not self._unsubscribed and self._native is not None:
             self._call(self._native.close)
 

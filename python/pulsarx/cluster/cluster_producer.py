@@ -17,7 +17,7 @@ from pulsarx.interceptors import OutgoingMessage
 from pulsarx.listening.listener_pool import log_exception
 from pulsarx.options.argument_check import check_properties, check_type, check_type_or_none
 from pulsarx.owner import client_is_closing
-from pulsarx.producing.typed_producer import TypedProducer
+from pulsarx.producer import Producer
 from pulsarx.schema.schema import T
 
 TYPE_CHECKING = False
@@ -29,19 +29,15 @@ if TYPE_CHECKING:
     from pulsarx._pycore.ground.open_state import OpenState
     from pulsarx.message_id import MessageId
     from pulsarx.options.members import ProducerOptions
-    from pulsarx.owner import MemberOwner
-    from pulsarx.producing.message_builder import TypedMessageBuilder
 
     Callback = Callable[[Any, MessageId | None], object]
 
 
-class ClusterProducer(TypedProducer[T], Handle):
+class ClusterProducer(Handle, Producer[T]):
     """Publishes messages to a topic of a cluster, with or without partitions. Any thread may call.
 
     Calls and errors are those of Producer. Interceptors are called as there.
     """
-
-    owner: MemberOwner | None = None
 
     def __init__(self, client: Any, state: OpenState, options: ProducerOptions) -> None:
         """client: the native one. A call of the control plane."""
@@ -183,12 +179,6 @@ class ClusterProducer(TypedProducer[T], Handle):
         """OperationNotSupported."""
         raise no_columns("send_columns")
 
-    def new_message(self) -> TypedMessageBuilder:
-        """As Producer.new_message."""
-        from pulsarx.producing.message_builder import TypedMessageBuilder
-
-        return TypedMessageBuilder(self)
-
     def use_schema(self, schema: Any) -> NoReturn:
         """OperationNotSupported."""
         raise errors.OperationNotSupported(
@@ -322,9 +312,6 @@ class ClusterProducer(TypedProducer[T], Handle):
         if failure is not None:
             raise failure
         self._raise_untold()
-
-    def __enter__(self) -> ClusterProducer[T]:
-        return self
 
     def __exit__(self, *_: object) -> None:
         if self.is_open:

@@ -34,11 +34,9 @@ class ClusterReader(Handle, Reader[T]):
         client: Any,
         state: OpenState,
         options: ReaderOptions,
-        left: Callable[[Any], object],
     ) -> None:
-        """client: the native one. left: called when it is closed. A call of the control plane."""
+        """client: the native one. A call of the control plane."""
         self._state = state
-        self._left = left
         self._core: Any = self  # what Reader asks whether it is open
         self._options = options
         self._name = options.topic
@@ -119,5 +117,4 @@ class ClusterReader(Handle, Reader[T]):
         self._open_call(self._native.seek, seek_target(messageid))
 
     def _leave(self) -> None:
-        self._left(self)
         self._call(self._native.close)
