@@ -806,3 +806,17 @@ def test_keys_with_a_password_or_of_another_kind_are_none(
         reader = CryptoKeyReader("", str(tmp_path / name))
         assert payloads(subscribe(client, reader, name)) == []
         assert why in caplog.text
+
+
+@pytest.mark.parametrize("path", ["a\0b", "\ud800"])
+def test_a_path_that_can_be_none_fails_as_one_where_nothing_is(
+    client: pulsarx.Client, keys: CryptoKeyReader, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each `receive` raised ValueError, and nothing behind the entry was delivered."""
+    wrong = CryptoKeyReader(path, path)
+    encrypting(client, keys).send(b"a")
+    client.create_producer("t").send(b"plain")
+    assert payloads(subscribe(client, wrong)) == [b"plain"]
+    assert "the private key cannot be read: " in caplog.text
+    with encrypting(client, wrong) as producer, pytest.raises(errors.CryptoError):
+        producer.send(b"b")
