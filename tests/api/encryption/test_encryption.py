@@ -638,6 +638,20 @@ def test_what_is_spoiled_is_not_decrypted_and_says_why(
     assert backlog(client) == 3
 
 
+def test_an_encrypted_batch_that_nobody_could_decompress_is_refused(
+    client: pulsarx.Client, keys: CryptoKeyReader
+) -> None:
+    """As one is that is not encrypted. In few bytes it claims millions of messages, each of which
+    takes memory of the broker when it is delivered."""
+    entry = Forged(keys)
+    entry.fields = number(8, 3) + number(9, 1 << 30) + number(11, 3)
+    entry.store(client)  # the most that this one takes
+    entry.fields = number(8, 3) + number(9, (1 << 30) + 1) + number(11, 170_000_000)
+    with pytest.raises(errors.UnreadableEntryError, match="claims 1073741825 bytes"):
+        entry.store(client)
+    assert client.admin.topics.stats("t")["entries"] == 1
+
+
 def test_the_second_key_of_an_entry_may_be_this_consumers(
     client: pulsarx.Client, keys: CryptoKeyReader
 ) -> None:
