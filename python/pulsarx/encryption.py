@@ -263,7 +263,7 @@ def _read(path: str, kind: str) -> bytes:
     try:
         with open(path, "rb") as file:
             return file.read()
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: the path can be none
         raise CryptoError(f"the {kind} key cannot be read: {error}") from error
 
 

@@ -266,6 +266,13 @@ cdef class EntryIntake:
         dispatched by their key."""
         cdef int64_t first = <int64_t>parts.metadata.sequence_id
         cdef int64_t highest = <int64_t>parts.metadata.highest_sequence_id
+        # Nobody could read it, and it may claim as many messages as would fit in there.
+        if parts.metadata.compression and (
+                parts.metadata.uncompressed_size > self.decompressed_size_max):
+            raise errors.UnreadableEntryError(
+                f"an encrypted batch that came over a connection claims "
+                f"{parts.metadata.uncompressed_size} bytes before compression; at most "
+                f"{self.decompressed_size_max} are taken")
         self.plain = None
         self.ids = [max(first, highest)]
         # As in read_sequences: without the highest one nothing is known of those before it.

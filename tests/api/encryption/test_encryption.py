@@ -638,6 +638,20 @@ def test_what_is_spoiled_is_not_decrypted_and_says_why(
     assert backlog(client) == 3
 
 
+def test_an_encrypted_batch_that_nobody_could_decompress_is_refused(
+    client: pulsarx.Client, keys: CryptoKeyReader
+) -> None:
+    """As one is that is not encrypted. In few bytes it claims millions of messages, each of which
+    takes memory of the broker when it is delivered."""
+    entry = Forged(keys)
+    entry.fields = number(8, 3) + number(9, 1 << 30) + number(11, 3)
+    entry.store(client)  # the most that this one takes
+    entry.fields = number(8, 3) + number(9, (1 << 30) + 1) + number(11, 170_000_000)
+    with pytest.raises(errors.UnreadableEntryError, match="claims 1073741825 bytes"):
+        entry.store(client)
+    assert client.admin.topics.stats("t")["entries"] == 1
+
+
 def test_the_second_key_of_an_entry_may_be_this_consumers(
     client: pulsarx.Client, keys: CryptoKeyReader
 ) -> None:
@@ -806,3 +820,17 @@ def test_keys_with_a_password_or_of_another_kind_are_none(
         reader = CryptoKeyReader("", str(tmp_path / name))
         assert payloads(subscribe(client, reader, name)) == []
         assert why in caplog.text
+
+
+@pytest.mark.parametrize("path", ["a\0b", "\ud800"])
+def test_a_path_that_can_be_none_fails_as_one_where_nothing_is(
+    client: pulsarx.Client, keys: CryptoKeyReader, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each `receive` raised ValueError, and nothing behind the entry was delivered."""
+    wrong = CryptoKeyReader(path, path)
+    encrypting(client, keys).send(b"a")
+    client.create_producer("t").send(b"plain")
+    assert payloads(subscribe(client, wrong)) == [b"plain"]
+    assert "the private key cannot be read: " in caplog.text
+    with encrypting(client, wrong) as producer, pytest.raises(errors.CryptoError):
+        producer.send(b"b")
