@@ -250,6 +250,7 @@ CORE_FILES = (
     "bench_codecs.py",
     "bench_non_persistent.py",
     "bench_receive.py",
+    "bench_asyncio.py",
     "bench_acknowledge.py",
     "bench_dispatch.py",
     "bench_arrow.py",

@@ -137,8 +137,12 @@ class TaskWriter:
     def _of_row(self, error: Exception, row: int) -> Exception:
         """The error, telling the row by its number in what this task was given."""
         named = f"row {self.message_count + row} of Spark partition {self.partition_id}"
-        text, told = re.subn(r"\brow \d+", named, str(error), count=1)
-        error.args = (text if told else f"{named}: {error}",)
+        detail = errors.detail_of(error)
+        text, told = re.subn(r"\brow \d+", named, detail, count=1)
+        text = text if told else f"{named}: {detail}"
+        if isinstance(error, errors.PulsarException):
+            return errors.remade(type(error), text, errors.attributes_of(error))
+        error.args = (text,)
         return error
 
     # Files ----------------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ def read_all(client: pulsarx.Client, topic: str = "t") -> list[Any]:
     found: list[Any] = []
     while messages := reader.read_many(1000, 0):
         found += messages
+    reader.close()
     return found
 
 

@@ -313,7 +313,7 @@ def test_topics_and_keys_that_cannot_be_are_told_with_their_row(root: Path) -> N
         rows = batch(value=[b"x"] * 4, **columns)
         with pytest.raises((ValueError, errors.PulsarException)) as caught:
             write(root, topic, batch(value=[b"x"], __topic=["plain"]), rows)
-        return str(caught.value)
+        return errors.detail_of(caught.value)
 
     text = told(None, __topic=["plain", "plain", "plian", "plain"])
     assert "row 3 of Spark partition 0" in text

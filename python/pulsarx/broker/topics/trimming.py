@@ -80,7 +80,10 @@ class Trimming:
             # a log written today and read tomorrow is an ordinary use in process.
             if not subscriptions and not policies.retention_is_set:
                 return []
-            held_from = min((each.mark_delete()[0] for each in subscriptions), default=1 << 63)
+            try:
+                held_from = min((each.mark_delete()[0] for each in subscriptions), default=1 << 63)
+            except errors.AlreadyClosed:
+                return []  # one is just being deleted, after which there is another look
             now_ms = self._runtime.clock.now_ms()
             leased_from, leased_ms = self._runtime.catalogue.state.leased_from(self._topic, now_ms)
             held_from = min(held_from, leased_from, self._compaction.held_from())
