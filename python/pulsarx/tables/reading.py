@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ import pyarrow.json as arrow_json
 
 from pulsarx import errors
 from pulsarx._pycore.arrow.json_lines import json_lines
+from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx.enumerations import SchemaType
 from pulsarx.message_id import MessageId
 from pulsarx.schema.auto_consume import AutoConsumeSchema
@@ -290,6 +290,38 @@ class _Refused(Exception):
     """pyarrow's reader does not take it."""
 
 
+class _TableJob:
+    """The table of a block, made in a thread."""
+
+    def __init__(
+        self,
+        thread: JobQueue,
+        block: Block,
+        make: Callable[[Block, pa.Schema, Any], pa.Table],
+        columns: pa.Schema,
+        check: Any,
+    ) -> None:
+        self._thread = thread
+        self._block = block
+        self._make = make
+        self._arguments = (columns, check)
+        self._made: pa.Table | BaseException
+        thread.post(self)
+
+    def __call__(self) -> None:
+        try:
+            self._made = self._make(self._block, *self._arguments)
+        except BaseException as error:
+            self._made = error
+
+    def result(self) -> tuple[Block, pa.Table]:
+        """What it has made, when it is done; raises what making it raised."""
+        self._thread.wait()
+        if isinstance(self._made, BaseException):
+            raise self._made
+        return self._block, self._made
+
+
 class JsonValues:
     """Columns of payloads that are JSON objects. columns: None, to find them in the messages."""
 
@@ -313,19 +345,19 @@ class JsonValues:
             blocks = iter(kept)
         check = record_checker(columns, "")
         # The next blocks are read and made lines of while pyarrow parses the one before.
-        waiting: deque[tuple[Block, Future[pa.Table]]] = deque()
-        pool = ThreadPoolExecutor(AHEAD, "pulsarx-table")
+        threads = deque(JobQueue("pulsarx-table") for _ in range(AHEAD))
+        waiting: deque[_TableJob] = deque()
         try:
             for block in blocks:
-                waiting.append((block, pool.submit(self._table, block, columns, check)))
-                if len(waiting) > AHEAD:
-                    done, made = waiting.popleft()
-                    yield done, made.result()
+                if len(waiting) == AHEAD:
+                    yield waiting.popleft().result()
+                waiting.append(_TableJob(threads[0], block, self._table, columns, check))
+                threads.rotate()
             while waiting:
-                done, made = waiting.popleft()
-                yield done, made.result()
+                yield waiting.popleft().result()
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            for thread in threads:
+                thread.close()
 
     def _table(self, block: Block, columns: pa.Schema, check: Any) -> pa.Table:
         if self._fast:
