@@ -40,7 +40,8 @@ class Consumer(Receiving):
 
     async def batch_receive(self) -> list[Message]:
         """Messages until a bound of the batch receive policy is reached: number, bytes or time
-        (real), whichever comes first. Cancelled, it gives back what was taken. Empty without a
+        (real), whichever comes first. Cancelled, it gives back what was taken; on an Exclusive
+        or Failover subscription all that was delivered behind it comes again, too. Empty without a
         receiver queue."""
         if self._consumer._options.receiver_queue_size == 0:
             self._consumer.require_open()

@@ -41,7 +41,8 @@ class Producer:
         Messages are in the order in which their sends began. Where the queue or the memory limit
         is full (with block_if_queue_full), a quota or a publish rate holds the producer, the
         coroutine waits and the loop goes on; cancelled while it waits so, nothing is sent. A send
-        that is cancelled later may be stored all the same.
+        that is cancelled later may be stored all the same, and by a producer with interceptors one
+        that waits, too.
         """
         message_id: MessageId = await begin_send(
             self._send_async,

@@ -114,11 +114,12 @@ class _Updates:
             self._loop.call_soon_threadsafe(self._waiting.put_nowait, (key, value))
 
     async def reached(self) -> None:
-        """Return when the listener was called with what was added before."""
+        """Return when the listener was called with what was added before, or will not be called
+        any more."""
         mark = self._loop.create_future()
         # As the updates come: behind those that are on their way.
         self._loop.call_soon(self._waiting.put_nowait, mark)
-        await mark
+        await asyncio.wait((mark, self._task), return_when=asyncio.FIRST_COMPLETED)
 
     def end(self) -> None:
         """Call the listener no more, after what was added."""

@@ -160,7 +160,9 @@ cdef class MultiConsumerCore:
         for each in messages:
             by_topic.setdefault(each.entry.context.topic, []).append(each)
         for topic, of_topic in by_topic.items():
-            source = self.by_tail[topic]
+            source = self.by_tail.get(topic)
+            if source is None:
+                continue                 # the topic was deleted, and dropped meanwhile
             source.consumer.give_back(of_topic)
             source.bell.ring()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
 import signal
 import threading
 from typing import Any
@@ -254,8 +255,12 @@ def test_ctrl_c_ends_the_loop_and_loses_nothing(run: Run) -> None:
         await producer.send(b"x")
         return (await consumers[0].receive()).data()  # type: ignore[no-any-return]
 
-    with pytest.raises(KeyboardInterrupt):
-        run(main())
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the run has
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(main())
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert run(go_on()) == b"x"
     client.shutdown()
 
@@ -463,6 +468,71 @@ def test_a_table_view_tells_a_coroutine_function_in_order(run: Run) -> None:
                 assert view["a"] == b"4" and len(view) == 1 and "a" in view
 
     run(main())
+
+
+def test_a_listener_that_is_called_no_more_is_waited_for_no_more(run: Run) -> None:
+    """for_each_and_listen hung when the view was closed beside it, and when the listener's task
+    was cancelled."""
+
+    async def main() -> None:
+        async with opened("table-end") as client:
+            producer = await client.create_producer("t", batching_enabled=False)
+            await producer.send(b"1", partition_key="a")
+
+            async def cancelled(key: str, value: Any) -> None:
+                raise asyncio.CancelledError
+
+            closed: list[Any] = []
+
+            async def closing(key: str, value: Any) -> None:
+                await view.close()
+                closed.append(key)
+
+            async with await client.create_table_view("t") as other:
+                await other.for_each_and_listen(cancelled)
+            view = await client.create_table_view("t")
+            await view.for_each_and_listen(closing)
+            assert closed == ["a"]
+
+    run(main())
+
+
+def test_a_batch_is_given_back_though_one_of_its_topics_was_deleted(run: Run) -> None:
+    """A KeyError: what came from the other topics was held until the consumer closed."""
+
+    async def main() -> None:
+        clock = pulsarx.ManualClock()
+        async with opened("pattern-end", clock=clock) as client:
+            consumer = await client.subscribe(
+                re.compile("persistent://public/default/t.*"),
+                "s",
+                ConsumerType.Shared,
+                batch_receive_policy=pulsarx.ConsumerBatchReceivePolicy(5, -1, -1),
+            )
+            gone, stays = [
+                await client.create_producer(topic, batching_enabled=False)
+                for topic in ("t1", "t2")
+            ]
+            batch = asyncio.create_task(consumer.batch_receive())
+            await turns(2)
+            await gone.send(b"gone")
+            await stays.send(b"stays")
+            await until(lambda: unacked(client, "t1") == unacked(client, "t2") == 1)
+            await gone.close()
+            client.admin.topics.delete("t1", force=True)
+            await asyncio.to_thread(clock.advance, 61)
+            batch.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await batch
+            assert await drained(consumer) == [b"stays"]
+
+    run(main())
+
+
+def unacked(client: aio.Client, topic: str) -> int:
+    """What the subscription's consumer has and has not acknowledged."""
+    count: int = client.admin.topics.stats(topic)["subscriptions"]["s"]["unacked_messages"]
+    return count
 
 
 def test_patterns_partitions_and_letters_go_the_same_way(run: Run) -> None:
