@@ -452,7 +452,7 @@ class Client:
         )
         check_subscription_name(options.subscription_name)
         self._require_writable("subscribe")
-        return control_plane.perform(self._subscribe, (options,), take_back)
+        return self._keep(control_plane.perform(self._subscribe, (options,), take_back))
 
     def _subscribe(self, options: ConsumerOptions) -> Consumer:
         from pulsarx.consuming.subscribing import subscribe
@@ -463,7 +463,7 @@ class Client:
             f"{self._consumer_count:x}-{broker.runtime.randomness.token(5)}"
         )
         consumer = subscribe(self._owner, broker, options, name, self._pool)
-        return self._keep(consumer)
+        return self._take_over(consumer)
 
     def create_reader(
         self,
@@ -504,7 +504,7 @@ class Client:
         self._require_authentication()
         if options.reader_listener is not None and self.read_only:
             raise errors.OperationNotSupported("a reader_listener in a client opened read_only")
-        return control_plane.perform(self._create_reader, (options,), give_back)
+        return self._keep(control_plane.perform(self._create_reader, (options,), give_back))
 
     def _create_reader(self, options: ReaderOptions) -> Reader:
         from pulsarx.broker.topics.topic_gone import TopicGone
@@ -550,7 +550,7 @@ class Client:
             except BaseException:
                 give_back(reader)
                 raise
-        return self._keep(reader)
+        return self._take_over(reader)
 
     def _read_partitions(
         self, topic: PartitionedTopic | ReadOnlyPartitions, options: ReaderOptions
@@ -728,13 +728,19 @@ class Client:
         assert self._broker is not None
         return Admin(ClientChannel(self._require_open, self._broker, self.read_only))
 
-    def _keep(self, member: K) -> K:
-        """The last steps of making a consumer or reader, which lives as long as the client."""
+    def _take_over(self, member: K) -> K:
+        """The last steps of making a consumer or reader but for `_keep`."""
         self._owner.adopt(member)
         member.start_listener()
+        return member
+
+    def _keep(self, member: K) -> K:
+        """Have a consumer or reader live as long as the client. In the caller's thread: one that a
+        signal handler took from its caller before this is collected, and gone. Behind the store
+        CPython calls no handler until the caller has it."""
         self._kept[id(member)] = member
-        if self._closing.begun:
-            self._kept.clear()  # another thread closes the client, and has closed this or will
+        if member.is_let_go:  # another thread has closed it
+            self._kept.pop(id(member), None)
         return member
 
     def _require_open(self) -> None:
@@ -902,6 +908,7 @@ class ClientOwner:
         return found
 
     def let_go(self, member: Consumer | Reader) -> None:
+        member.is_let_go = True
         client = self._client()
         if client is not None:
             client._kept.pop(id(member), None)

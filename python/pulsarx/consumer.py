@@ -53,6 +53,7 @@ class Consumer(Typed[T]):
     _work: SerialWork | None = None
     _unsubscribing = False
     _unsubscribed = False
+    is_let_go = False  # its client keeps it no more
     _unsubscribe_told = False  # a caller of unsubscribe knows it
 
     def _prepare(self, options: ConsumerOptions, name: str, pool: ListenerPool) -> None:

@@ -34,6 +34,7 @@ class Reader(Typed[T]):
     its client, until it is closed."""
 
     owner: MemberOwner | None = None
+    is_let_go = False  # its client keeps it no more
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ time, none; Ctrl-C is a KeyboardInterrupt.
 from __future__ import annotations
 
 import _thread
+import dis
 import os
 import queue
 import random
@@ -30,6 +31,9 @@ import pulsarx
 from pulsarx import errors
 
 PACKAGE = str(Path(pulsarx.__file__).parent)
+RETURN_VALUE = dis.opmap["RETURN_VALUE"]
+# Keeps what is returned, without an instruction at which CPython calls a handler behind that.
+KEEPS = ("client.py", "_keep")
 # What frees a call that waits for ever when no line is left to raise at.
 LAST_RESORT_SECONDS = 0.02
 
@@ -171,7 +175,10 @@ class LineInterrupts(Interrupts):
             raise self.error()
 
     def concerns(self, frame: FrameType) -> bool:
-        return frame.f_code.co_filename.startswith(PACKAGE)
+        code = frame.f_code
+        if (os.path.basename(code.co_filename), code.co_name) == KEEPS:
+            return False
+        return code.co_filename.startswith(PACKAGE)
 
     def trace(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
         if not self.armed or not self.concerns(frame):
@@ -183,6 +190,8 @@ class LineInterrupts(Interrupts):
 
     def step(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
         if self.armed and event == ("opcode" if self.opcodes else "line"):
+            if self.opcodes and frame.f_code.co_code[frame.f_lasti] == RETURN_VALUE:
+                return self.step  # CPython calls no handler before the caller has the value
             self.left -= 1
             if self.left <= 0:
                 self.armed = False

@@ -164,7 +164,7 @@ class Run:
             self.interrupts.disarm()
             if not is_interrupt(error):
                 raise
-            outcome = Outcome(True)
+            outcome.interrupted = True  # a value it has by now stays: the caller closes it
         if outcome.interrupted:
             self.total += 1
             self.counts[key[0]] += 1

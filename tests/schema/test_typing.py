@@ -46,8 +46,8 @@ def untyped(consumer: pulsarx.Consumer, message: pulsarx.Message, schema: Schema
     reveal_type(message.value())
 """
 EXPECTED = [
-    "Producer[bytes] | PartitionedProducer[bytes]",
-    "Producer[One] | PartitionedProducer[One]",
+    "Producer[bytes]",
+    "Producer[One]",
     "bytes",
     "str",
     "One",
