@@ -440,3 +440,30 @@ def test_progress_is_told_in_bytes(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "bytes" in capsys.readouterr().err
     with pytest.raises(ValueError, match="progress"):
         backup(tmp_path / "f", tmp_path / "c", progress="yes")
+
+
+KILLED = """
+import sys
+from pulsarx.backups import backup
+def wait(done, total):
+    print("copying")
+    sys.stdin.readline()
+backup(sys.argv[1], sys.argv[2], progress=wait)
+"""
+
+
+@pytest.mark.standard
+def test_a_killed_copy_leaves_what_can_be_removed(tmp_path: Path) -> None:
+    with opened(tmp_path / "f") as client:
+        publish(client, 0, 8)
+        with ChildProcess(KILLED, tmp_path / "f", tmp_path / "b") as child:
+            assert child.line() == "copying"
+            child.kill()
+        assert not (tmp_path / "b").exists() and len(left_over(tmp_path)) == 1
+        with pytest.raises(errors.FolderError):
+            pulsarx.Client(tmp_path / left_over(tmp_path)[0], read_only=True)
+        backup(tmp_path / "f", tmp_path / "b")
+        publish(client, 8, 9)
+        assert read(client) == numbers(0, 9)
+    restore(tmp_path / "b", tmp_path / "r")
+    assert contents(tmp_path / "r") == numbers(0, 8)
