@@ -87,8 +87,9 @@ def summary(group: Group, results: dict[str, Result]) -> str:
 
 HEADING = """# What was promised, and what was measured
 
-Written by `make bench` and `make bench-spark`, each its part; do not edit. Each value is the median
-of pairs: floor and path measured in turns in one process, so that noise slows both.
+Written by `make bench`, `make bench-official`, `make oracle` and `make bench-spark`, each its part;
+do not edit. Each value is the median of pairs: floor and path measured in turns, so that noise
+slows both.
 """
 
 
