@@ -1,7 +1,7 @@
 """`make bench` and its like: measure promises of reach.py, print each as met or missed.
 
     python benchmarks/run.py [--group core|official|real_pulsar|spark] [--quick] [-k EXPRESSION]
-                             [--results FILE] [--messages COUNT] [--pulsar-url URL]
+                             [--add] [--results FILE] [--messages COUNT] [--pulsar-url URL]
 
 Ends with 1 when a row has no figure, with 0 otherwise: a missed figure is a result, a missing one
 is not. When all rows are there, and the run was neither quick nor of another size, it writes the
@@ -11,6 +11,7 @@ Pulsar at --pulsar-url; or spark, which takes minutes, and is skipped with a wor
 PySpark or no Java.
 --quick: small sizes and few rounds, to see that everything runs; no 10 GB.
 -k: only some benchmarks, as for pytest; the other rows are missing then.
+--add: write the rows that were measured into the part that RESULTS.md has, with their date.
 --messages: for the group spark instead of 5 million, and 4 times as many instead of 20 million.
 """
 
@@ -29,9 +30,11 @@ from reach import GROUPS, REAL_PULSAR, SPARK, Group
 from report import (
     group_markdown,
     missing,
+    part_of,
     results_markdown,
     results_of,
     table_for_terminal,
+    with_rows,
 )
 from spark_process import spark_is_missing
 
@@ -44,6 +47,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--group", choices=GROUPS, default="core")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("-k", dest="only", default="")
+    parser.add_argument("--add", action="store_true")
     parser.add_argument("--results", type=Path, default=HERE / "RESULTS.md")
     parser.add_argument("--messages", type=int)
     parser.add_argument("--pulsar-url")
@@ -86,14 +90,17 @@ def main() -> int:
     if dict(machine)["build"] != "release":
         print(f"\nThe build is {dict(machine)['build']}, not release: these figures say nothing.")
     absent = missing(group, results)
-    if absent:
+    if absent and not (options.add and results):
         print(f"\nNo figure for: {', '.join(row.name for row in absent)}", file=sys.stderr)
         return 1
     if not options.quick and not options.messages:
         path: Path = options.results
         before = path.read_text() if path.exists() else ""
         date = datetime.now(UTC).strftime("%Y-%m-%d")
-        part = group_markdown(group, results, machine, date)
+        if options.add:
+            part = with_rows(part_of(before, group), group, results, machine, date)
+        else:
+            part = group_markdown(group, results, machine, date)
         path.write_text(results_markdown(before, group, part))
         print(f"\nwritten: {path}")
     return 0

@@ -139,6 +139,32 @@ def test_one_group_leaves_what_the_other_has_found(modules: tuple[ModuleType, Mo
     assert again == both.replace(core, later)
 
 
+def test_rows_measured_later_stand_among_the_others(
+    modules: tuple[ModuleType, ModuleType],
+) -> None:
+    reach, report = modules
+    machine = [("processor", "of old"), ("revision", "1a"), ("load before", "0 0 0")]
+    names = ("send", "receive", "latency")
+    left_out = [row.name for row in reach.CORE.rows if row.name not in names]
+    old = found_for(reach.CORE, report, *left_out)
+    old["receive"] = report.Result([99.0], "slow once")
+    before = report.group_markdown(reach.CORE, old, machine, "2026-01-01")
+    machine = [("processor", "new"), ("revision", "2b"), ("load before", "1 2 3")]
+    added = {"receive": report.Result([7.0], "n"), "idle": report.Result([5.0], "busy")}
+    part = report.with_rows(before, reach.CORE, added, machine, "2026-02-02")
+    lines = part.splitlines()
+    assert "- **receive** (bench_receive.py): n; measured on 2026-02-02, revision 2b, load " in part
+    assert "slow once" not in part and "| processor | of old |" in lines
+    assert next(line for line in before.splitlines() if line.startswith("| send |")) in lines
+    assert [line for line in lines if line.startswith("- **receive**: ")] == []
+    assert [line for line in lines if line.startswith("- **idle**: ")] != []
+    promised = sum(row.promised for row in reach.CORE.rows)
+    assert f"3 of {promised} met, 1 missed, without a figure: send_key, send_many, " in part
+    assert "by `make bench` on 2026-01-01; later rows say when." in part
+    again = report.with_rows(part, reach.CORE, {}, machine, "2026-03-03")
+    assert again == part
+
+
 def test_results_have_a_part_for_every_group(modules: tuple[ModuleType, ModuleType]) -> None:
     reach, report = modules
     text = (BENCHMARKS / "RESULTS.md").read_text()
