@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 class Producer(Typed[T]):
     """Publishes messages to one topic, or to the partitions of one. Any thread may call.
 
-    A producer that is garbage-collected sends what it holds and unregisters, as `close()` does.
+    A producer that is garbage-collected sends what it holds and unregisters, as `close()` does. One
+    that has its topic to itself lives as long as its client, until it is closed.
     """
 
     owner: MemberOwner | None = None
+    is_let_go = False  # its client keeps it no more
 
     def send(
         self,
@@ -159,6 +161,11 @@ class Producer(Typed[T]):
         """Send what is open, wait until it is durable and leave. A second call raises
         AlreadyClosed, unless the first was interrupted or the client closed it."""
         raise NotImplementedError
+
+    def let_go(self) -> None:
+        """Live no longer than its user wants: it was closed, or fenced."""
+        if self.owner is not None:
+            self.owner.let_go(self)
 
     def close_with_client(self) -> None:
         """As close, when the client does. A call of the control plane."""
