@@ -6,6 +6,7 @@ they share, with the type of what they send.
 
 from __future__ import annotations
 
+from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.schema.schema import T, Typed
 
 TYPE_CHECKING = False
@@ -177,3 +178,16 @@ class Producer(Typed[T]):
     def __exit__(self, *_: object) -> None:
         if self.is_connected():
             self.close()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        control_plane.load("pulsarx.tables.notebook")
+        from pulsarx.tables.notebook import facts_html
+
+        facts = {
+            "topic": self.topic(),
+            "name": self.producer_name(),
+            "last sequence id": self.last_sequence_id(),
+            "open": self.is_connected(),
+        }
+        return facts_html("Producer", facts)
