@@ -75,13 +75,16 @@ LAYERS = [
     # Pulsar's protocol, and its two ends; client and server do not know each other.
     Layer("wire", "wire wire.*", "ground values wire", "stdlib"),
     Layer(
-        "server", "server server.*", f"{ALL_PYCORE} ground values broker api wire server", "stdlib"
+        "server",
+        "server server.*",
+        f"{ALL_PYCORE} ground values broker api wire server",
+        "stdlib uvloop",
     ),
     Layer("remote", "remote remote.*", f"{ALL_PYCORE} ground values api wire remote", "stdlib"),
     Layer(
         "outside",
         "__main__ cli cli.* console.*",
-        "ground values broker api outside",
+        "ground values broker api server outside",
         "stdlib",
     ),
     Layer(

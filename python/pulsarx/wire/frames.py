@@ -28,6 +28,10 @@ def entry_size_max(message_size_max: int) -> int:
     return message_size_max + ENTRY_PADDING
 
 
+def frame_size_max(message_size_max: int) -> int:
+    return entry_size_max(message_size_max) + COMMAND_PADDING
+
+
 def frame_encode(name: str, values: dict[str, Any], entry: bytes | None = None) -> bytes:
     """One command, and the entry of SEND and MESSAGE. ValueError: see command_encode."""
     if (entry is not None) != (name in WITH_ENTRY):
@@ -42,7 +46,7 @@ class FrameReader:
     """Cuts what comes over one connection into commands. One thread at a time."""
 
     def __init__(self, message_size_max: int) -> None:
-        self.frame_size_max = entry_size_max(message_size_max) + COMMAND_PADDING
+        self.frame_size_max = frame_size_max(message_size_max)
         self._data = bytearray()
 
     def feed(self, data: bytes) -> Iterator[tuple[str, dict[str, Any], bytes]]:
