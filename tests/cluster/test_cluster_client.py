@@ -31,6 +31,7 @@ URL = "pulsar://127.0.0.1:1"  # where nobody listens
 # Calls of the bases that work by what the classes of a cluster give them.
 WORKING = {
     "attach",  # a client of folders alone calls it
+    "is_let_go",  # as well
     "keep",  # as well
     "close",
     "close_with_client",

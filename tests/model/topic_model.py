@@ -85,6 +85,7 @@ class SubscriptionModel:
         self.in_order = True  # of keys; False: allow_out_of_order_delivery
         self.owners: dict[str, str] = {}  # consumer of a key, as seen since members changed
         self.members_changed_step = 0
+        self.members_changed_ms = 0
         self.now_ms = 0
         self.step = 0
 
@@ -114,7 +115,11 @@ class SubscriptionModel:
         """Its delay or timeout is over. Where messages are in order, all behind it come again."""
         state.lowest_count += 1
         state.highest_count += 1
+        opened_ms = state.earliest_ms
         self.free(state)
+        if opened_ms <= self.members_changed_ms:
+            # It may have come due, and been given to somebody, before members changed.
+            state.free_since_step = min(state.free_since_step, self.members_changed_step)
         if self.type in ORDERED:
             for later in self.states[state.message.index + 1 :]:
                 if not later.acknowledged and later.waits_for in ("ack", "nack"):
@@ -183,6 +188,7 @@ class SubscriptionModel:
     def members_changed(self) -> None:
         self.owners.clear()
         self.members_changed_step = self.step
+        self.members_changed_ms = self.now_ms
 
     # -- what may be delivered --------------------------------------------------------------------
 

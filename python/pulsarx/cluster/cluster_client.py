@@ -83,11 +83,11 @@ class ClusterClient(Client):
 
     def _subscribe(self, options: ConsumerOptions) -> Any:
         consumer: Any = ClusterConsumer(self._native, self._state, options, self._pool)
-        return self._keep(consumer)
+        return self._take_over(consumer)
 
     def _create_reader(self, options: ReaderOptions) -> Any:
         reader: Any = ClusterReader(self._native, self._state, options)
-        return self._keep(reader)
+        return self._take_over(reader)
 
     def _create_table_view(self, options: TableViewOptions) -> Any:
         view: Any = ClusterTableView(self._native, self._state, options)

@@ -87,7 +87,7 @@ class RemoteClient(Client):
         name = options.consumer_name or f"{self._consumer_count:x}-{self._randomness.token(5)}"
         consumer = RemoteConsumer(self._connection, topic, options, name, self._pool, self._clock)
         consumer.attach()
-        return self._keep(consumer)
+        return self._take_over(consumer)
 
     def _create_reader(self, options: ReaderOptions) -> Reader:
         if options.is_read_compacted:
@@ -114,7 +114,7 @@ class RemoteClient(Client):
         cursor: Any = RemoteCursor(str(topic), receiver)
         core: Any = receiver
         reader = Reader(core, cursor, str(topic), options, self._pool)
-        return self._keep(reader)
+        return self._take_over(reader)
 
     def _topic(self, name: str) -> TopicName:
         """OperationNotSupported: it has partitions."""
