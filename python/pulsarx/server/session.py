@@ -12,6 +12,7 @@ import threading
 
 from pulsarx import errors
 from pulsarx._pycore.dispatch.connection_sink import ConnectionSink
+from pulsarx._pycore.wire.hot_commands import message_encode, receipt_encode
 from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.subscriptions.subscribe_request import ReceiverSettings, SubscribeRequest
 from pulsarx.broker.topics.partitioned_topic import PartitionedTopic, partition_count_of
@@ -223,6 +224,10 @@ class Session:
     def _deliver_to(self, consumer_id: int, consumer: SessionConsumer) -> None:
         try:
             for ledger_id, entry_id, entry, count, ack_set in consumer.deliveries(self._has_room):
+                if ack_set is None:
+                    place = ledger_id, entry_id, consumer.partition
+                    self._write(message_encode(consumer_id, *place, count, consumer.epoch, entry))
+                    continue
                 place = id_data(MessageId(consumer.partition, ledger_id, entry_id))
                 self._tell(
                     "MESSAGE",
@@ -582,24 +587,23 @@ class Session:
             self._tell("CLOSE_PRODUCER", producer_id=producer_id, request_id=commands.FROM_BROKER)
 
     def _send(self, values: Values, entry: bytes) -> None:
-        ids = {"producer_id": values["producer_id"], "sequence_id": values["sequence_id"]}
-        producer = self._producers.get(values["producer_id"])
-        if values["producer_id"] in self._shut:
+        producer_id, sequence_id = values["producer_id"], values["sequence_id"]
+        producer = self._producers.get(producer_id)
+        if producer_id in self._shut:
             return  # it was sent before its client had heard of it
         if producer is None:
-            raise WireError(f"a SEND of producer {values['producer_id']}, which there is not")
+            raise WireError(f"a SEND of producer {producer_id}, which there is not")
 
         size = len(entry)
 
         def told(error: Exception | None, message_id: MessageId | None) -> None:
             self._land(producer, size)
             if error is None and message_id is not None:
-                place = MessageId(
-                    message_id.partition(), message_id.ledger_id(), message_id.entry_id()
-                )
-                self._tell("SEND_RECEIPT", **ids, message_id=id_data(place))
+                place = message_id.ledger_id(), message_id.entry_id(), message_id.partition()
+                self._write(receipt_encode(producer_id, sequence_id, *place))
             elif error is not None:
                 code = self._code_of_refusal(producer, error)
+                ids = {"producer_id": producer_id, "sequence_id": sequence_id}
                 self._tell("SEND_ERROR", **ids, error=code, message=message_of(error))
 
         self._fly(producer, size)

@@ -11,6 +11,7 @@ u32 size | BrokerEntryMetadata may stand before it, which is passed over.
 
 from __future__ import annotations
 
+from pulsarx._pycore.wire.hot_commands import send_decode
 from pulsarx.wire.commands import WITH_ENTRY, command_decode, command_encode
 from pulsarx.wire.protobuf import WireError
 
@@ -72,6 +73,11 @@ class FrameReader:
 
 def _frame_decode(frame: bytes) -> tuple[str, dict[str, Any], bytes]:
     """frame: without its total size."""
+    hot = send_decode(frame)
+    if hot is not None:
+        producer_id, sequence_id, entry = hot
+        sent = {"producer_id": producer_id, "sequence_id": sequence_id, "transaction_most": None}
+        return "SEND", sent, entry
     size = int.from_bytes(frame[:4], "big")
     if size > len(frame) - 4:
         raise WireError(f"a command of {size} bytes in a frame of {len(frame)}")
