@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import os
 import random
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,8 +20,9 @@ from pulsarx import errors
 from pulsarx._pycore.ranges.entry_codec import encode_entry
 from pulsarx.clock import ManualClock
 from pulsarx.server import serve
-from pulsarx.server.served_connection import UNSENT_MAX
-from pulsarx.server.session import GREETING_SIZE_MAX
+from pulsarx.server.broker_service import KEEP_ALIVE_MS
+from pulsarx.server.served_connection import CAME_MAX, READ_SIZE, UNSENT_MAX
+from pulsarx.server.session import GREETING_SIZE_MAX, IN_FLIGHT_MAX
 from pulsarx.testing import inspect
 from pulsarx.wire.commands import EARLIEST, EXCLUSIVE, SHARED
 from pulsarx.wire.frames import FrameReader, frame_encode
@@ -81,25 +85,20 @@ def entry(payload: bytes) -> bytes:
     return encode_entry(payload, producer_name="p", sequence_id=1, publish_time_ms=1000)
 
 
-@contextmanager
-def short_of_time(peer: Peer) -> Iterator[None]:
-    peer.socket.settimeout(0.02)
-    try:
-        yield
-    finally:
-        peer.socket.settimeout(PATIENCE_SECONDS)
+def looks(served: Served, count: int) -> None:
+    """Let half a keep-alive interval pass, so many times, and the service look at its clients."""
+    assert served.clock is not None
+    for _ in range(count):
+        served.clock.advance(KEEP_ALIVE_MS / 2000)
+        for _ in range(3):  # the look, what it writes, and what that sends
+            asyncio.run_coroutine_threadsafe(asyncio.sleep(0), served.service.loop).result()
 
 
-def looks_until(clock: ManualClock, peer: Peer, found: Callable[[], bool]) -> bool:
-    """Let a keep-alive interval after the other pass until something is heard."""
-    with short_of_time(peer):
-        for _ in range(500):
-            clock.advance(15)
-            try:
-                return found()
-            except TimeoutError:
-                pass
-    return False
+def the_connection(served: Served) -> Any:
+    while not served.service._connections:
+        pass
+    (found,) = served.service._connections
+    return found
 
 
 @pytest.fixture
@@ -109,24 +108,32 @@ def clocked(open_served: Callable[..., Served]) -> Served:
 
 def test_a_client_that_is_silent_is_asked_whether_it_is_there(clocked: Served) -> None:
     peer = Peer(clocked)
-    assert clocked.clock is not None
     for _ in range(3):
-        assert looks_until(clocked.clock, peer, lambda: peer.hear()[0] == "PING")
+        looks(clocked, 3)
+        assert peer.hear()[0] == "PING"
         peer.say("PONG")
+        peer.say("PING")
+        assert peer.hear()[0] == "PONG"
 
 
 def test_a_client_that_does_not_answer_is_dropped(clocked: Served) -> None:
     peer = Peer(clocked)
-    peer.subscribe()
-    assert clocked.clock is not None
-    assert looks_until(clocked.clock, peer, lambda: peer.is_hung_up_on())
-    assert Peer(clocked).hear  # others are served
+    peer.subscribe(EXCLUSIVE)
+    peer.say("PING")
+    assert peer.hear()[0] == "PONG"
+    looks(clocked, 4)
+    assert peer.hear()[0] == "PING"
+    assert clocked.service._connections
+    looks(clocked, 1)
+    assert peer.is_hung_up_on()
+    Peer(clocked).subscribe(EXCLUSIVE)
 
 
 def test_a_client_that_does_not_greet_is_dropped(clocked: Served) -> None:
     peer = Peer(clocked, greet=False)
-    assert clocked.clock is not None
-    assert looks_until(clocked.clock, peer, lambda: peer.is_hung_up_on())
+    the_connection(clocked)
+    looks(clocked, 3)
+    assert peer.is_hung_up_on()
 
 
 def test_before_its_greeting_a_client_costs_little(served: Served) -> None:
@@ -181,7 +188,7 @@ def test_a_reader_that_does_not_read_holds_no_more_than_a_buffer(served: Served)
     peer = Peer(served)
     peer.subscribe(EXCLUSIVE, permits=count)
     peer.say("PING")
-    (connection,) = served.service._connections
+    connection = the_connection(served)
     while not connection._is_blocked:
         pass
     other = Peer(served)  # by when the other one has had its turns
@@ -204,12 +211,20 @@ def test_what_is_not_answered_yet_is_limited(open_served: Callable[..., Served])
     peer = Peer(served)
     peer.produce()
     frame = frame_encode("SEND", {"producer_id": 0, "sequence_id": 1}, entry(b"x" * 1_000_000))
-    with short_of_time(peer), pytest.raises(TimeoutError):
-        for _ in range(200):
-            peer.socket.sendall(frame)
-    (connection,) = served.service._connections
-    assert connection.session._in_flight < 32 << 20
-    assert connection.session.is_full
+    sender = threading.Thread(target=send_much, args=(peer.socket, frame * 100))
+    sender.start()
+    connection = the_connection(served)
+    while connection._reads or not connection.session.is_full:
+        pass
+    assert connection.session._in_flight < IN_FLIGHT_MAX + 2 * CAME_MAX
+    assert connection._came_size - connection._done_size < CAME_MAX + READ_SIZE
+    peer.socket.shutdown(socket.SHUT_RDWR)
+    sender.join()
+
+
+def send_much(to: socket.socket, data: bytes) -> None:
+    with contextlib.suppress(OSError):
+        to.sendall(data)
 
 
 def test_two_hundred_idle_connections_cost_no_thread(served: Served) -> None:
@@ -359,3 +374,24 @@ def test_before_it_hangs_up_the_service_answers(open_served: Callable[..., Serve
             found.append(peer.hear())
     receipts = [values["sequence_id"] for name, values, _ in found if name == "SEND_RECEIPT"]
     assert receipts == [*range(50)]
+
+
+def test_a_forked_child_keeps_no_connection_open(open_served: Callable[..., Served]) -> None:
+    served = open_served()
+    peer = Peer(served)
+    there, here = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(here)
+        served.service.close()  # which is its parent's to close
+        os.read(there, 1)
+        os._exit(0)
+    peer.say("PING")
+    assert peer.hear()[0] == "PONG"
+    served.service.close()
+    assert peer.is_hung_up_on()
+    with pytest.raises(ConnectionRefusedError):
+        Peer(served)
+    os.close(here)
+    assert os.waitpid(child, 0)[1] == 0
+    os.close(there)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import os
 import socket
 import threading
+from weakref import WeakSet
 
 from pulsarx import errors
 from pulsarx._pycore.ground.control_plane import control_plane
@@ -61,10 +63,11 @@ class BrokerService:
         allow_anonymous: bool = False,
     ) -> None:
         """See serve."""
-        broker: Any = getattr(client, "_broker", None)
         client._require_writable("serve")
+        broker: Any = client._broker
         if not isinstance(broker, Broker):
             raise errors.OperationNotSupported("serve: the client has no folder of its own")
+        self._process = os.getpid()
         self._client = client  # which is closed when it is forgotten
         self._broker = broker
         self._closing = Closing()
@@ -93,6 +96,7 @@ class BrokerService:
             self.loop.close()
             raise
         self._broker.on_close.append(self._close_with_broker)
+        _services.add(self)
 
     @property
     def service_url(self) -> str:
@@ -169,7 +173,9 @@ class BrokerService:
 
     def close(self) -> None:
         """Do what clients have asked for up to now, answer, and hang up. The folder stays open.
-        Idempotent."""
+        Idempotent; in a forked child, which serves nobody, nothing."""
+        if os.getpid() != self._process:
+            return
         self._closing.close(self._close, None)
 
     def _close_with_broker(self) -> None:
@@ -185,11 +191,29 @@ class BrokerService:
         if self._close_with_broker in self._broker.on_close:
             self._broker.on_close.remove(self._close_with_broker)
 
+    def abandon(self) -> None:
+        """In a forked child: its copies of the connections would keep them open. By number, as
+        nobody else may close them there: what waits for them is the parent's."""
+        descriptors = [each.descriptor() for each in self._connections]
+        for each in (self._listener.fileno(), *descriptors):
+            if each >= 0:
+                os.close(each)
+        self._listener.detach()
+
     def __enter__(self) -> BrokerService:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _abandon_services() -> None:
+    for each in list(_services):
+        each.abandon()
+
+
+_services: WeakSet[BrokerService] = WeakSet()  # those that were opened
+os.register_at_fork(after_in_child=_abandon_services)
 
 
 def _listener(host: str, port: int, allow_anonymous: bool) -> socket.socket:
@@ -201,7 +225,7 @@ def _listener(host: str, port: int, allow_anonymous: bool) -> socket.socket:
                 f"listen on {host}: anybody who reaches that address could read and write the "
                 "folder; use a loopback address, or allow anonymous clients"
             )
-        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+        return socket.create_server(address, family=family, backlog=_BACKLOG)
     except (OSError, OverflowError, UnicodeError) as error:
         raise errors.ConnectError(f"listen on {host}:{port}: {error}") from error
 

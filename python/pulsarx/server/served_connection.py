@@ -251,6 +251,11 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._settle_reading()
         self._work.due()
 
+    def descriptor(self) -> int:
+        """Of its socket; -1: it is closed."""
+        found: int = -1 if self._is_lost else self._transport.get_extra_info("socket").fileno()
+        return found
+
     def abort(self) -> None:
         """Hang up at once."""
         if self._transport is not None:

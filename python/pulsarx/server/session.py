@@ -225,8 +225,8 @@ class Session:
         try:
             for ledger_id, entry_id, entry, count, ack_set in consumer.deliveries(self._has_room):
                 if ack_set is None:
-                    place = ledger_id, entry_id, consumer.partition
-                    self._write(message_encode(consumer_id, *place, count, consumer.epoch, entry))
+                    ids = ledger_id, entry_id, consumer.partition
+                    self._write(message_encode(consumer_id, *ids, count, consumer.epoch, entry))
                     continue
                 place = id_data(MessageId(consumer.partition, ledger_id, entry_id))
                 self._tell(
