@@ -8,6 +8,7 @@ import sys
 COMMANDS = {
     "functions": ("pulsarx.cli.functions", "run a function of Pulsar Functions in this process"),
     "run": ("pulsarx.cli.run", "run a program written for pulsar-client, unchanged"),
+    "serve": ("pulsarx.cli.serve", "serve a folder to programs with any client of Pulsar"),
 }
 
 
