@@ -66,6 +66,8 @@ class Receiving:
             await _refuse_beside_listener()
         try:
             return await self._next()
+        except errors.ForkedError:
+            raise
         except errors.AlreadyClosed:
             raise StopAsyncIteration from None
 
@@ -115,6 +117,8 @@ class Listening:
                 message = await owner._next()
             except errors.AlreadyClosed:
                 return
+            except errors.InterruptedByKeyboard:
+                raise  # out of the loop, as any KeyboardInterrupt
             except errors.CorruptDataError as error:
                 if not getattr(error, "logged", False):
                     log_exception("%s: damaged messages were skipped", owner.topic())
@@ -134,6 +138,8 @@ class Listening:
             answer = self._listener(owner, message)
             if isawaitable(answer):
                 await answer
+        except errors.InterruptedByKeyboard:
+            raise  # as above
         except Exception as raised:
             if not owner._source.is_open and isinstance(raised, errors.AlreadyClosed):
                 return  # closed meanwhile, by itself or by others: the message comes again

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from inspect import isawaitable
 
+from pulsarx import errors
 from pulsarx.aio.control_call import perform
 from pulsarx.listening.listener_pool import log_exception
 
@@ -72,12 +73,17 @@ class TableView:
     async def for_each_and_listen(self, callback: Listener) -> None:
         """Call callback(key, value), which may be a coroutine function, with what the table holds
         now, then with each update, in this loop and one after another. Returns when it was called
-        with what there was. What it raises is logged."""
+        with what there was. What it raises is logged. Cancelled, it is called no more."""
         _check_is_callable(callback)
         updates = _Updates(callback, self.topic())
         self._listeners.append(updates)
-        await perform(self._view.for_each_and_listen, updates.add)
-        await updates.reached()
+        try:
+            await perform(self._view.for_each_and_listen, updates.add)
+            await updates.reached()
+        except BaseException:
+            self._listeners.remove(updates)
+            updates.cancel()
+            raise
 
     async def close(self) -> None:
         """Stop following; what was read stays readable."""
@@ -110,7 +116,7 @@ class _Updates:
 
     def add(self, key: str, value: Any) -> None:
         """In a thread of the client."""
-        if not self._loop.is_closed():
+        if not self._task.done() and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._waiting.put_nowait, (key, value))
 
     async def reached(self) -> None:
@@ -126,6 +132,10 @@ class _Updates:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._waiting.put_nowait, None)
 
+    def cancel(self) -> None:
+        """Call the listener no more, and forget what was added."""
+        self._task.cancel()
+
     async def _run(self) -> None:
         while (update := await self._waiting.get()) is not None:
             if isinstance(update, asyncio.Future):
@@ -136,6 +146,8 @@ class _Updates:
                 answer = self._callback(*update)
                 if isawaitable(answer):
                     await answer
+            except errors.InterruptedByKeyboard:
+                raise  # out of the loop, as any KeyboardInterrupt
             except Exception:
                 log_exception(
                     "%s: a listener of a table view raised at key %r", self._topic, update[0]

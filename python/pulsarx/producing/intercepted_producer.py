@@ -178,7 +178,7 @@ class _Intercepting(_Kind):  # type: ignore[misc]  # what is behind it is not kn
 def _error_of(result: Any) -> Exception:
     """The exception of which a callback is told the result."""
     kind = getattr(errors, result.name, errors.UnknownError)
-    made: Exception = kind("the message was not stored; the callback was told so")
+    made: Exception = kind("the message was not confirmed; the callback was told so")
     return made
 
 

@@ -25,9 +25,15 @@ def drain(client: Client, *topics: str, timeout_seconds: float = 10.0) -> None:
     what waits for it (a delay, a negative acknowledgement) does not come. Any thread may call but
     that of a listener or callback; in asyncio: `await asyncio.to_thread(drain, client)`.
     timeout_seconds: of real time. Timeout: names what is not acknowledged by then.
-    TopicNotFound: there is no topic of this name.
+    TopicNotFound: there is no topic of this name. OperationNotSupported: the client is read_only,
+    and no other client of this process has the folder open.
     """
     deadline = Deadline(timeout_seconds * 1000)
+    if inspect(client).broker.read_only:
+        raise errors.OperationNotSupported(
+            "drain with a client opened read_only: the folder is not open in this process, so what "
+            "is going on in the background of its owner is not known"
+        )
     runtime = inspect(client).runtime
     while True:
         if isinstance(runtime.clock, ManualClock):

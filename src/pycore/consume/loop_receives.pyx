@@ -48,12 +48,16 @@ cdef class LoopReceives(LoopItem):
         """A future that is completed when `taken` has a message for its coroutine."""
         turn = self.queue.make_future()
         self.turns.append(turn)
-        self.watch()
-        if len(self.turns) == 1:             # for what came before the watch began
-            if self.given or self.at_once >= AT_ONCE_MAX:
-                self()           # when the loop has run those whose turn has come, and others
-            else:
-                self.serve()
+        try:
+            self.watch()
+            if len(self.turns) == 1:         # for what came before the watch began
+                if self.given or self.at_once >= AT_ONCE_MAX:
+                    self()       # when the loop has run those whose turn has come, and others
+                else:
+                    self.serve()
+        except BaseException:                # of a signal handler: no coroutine has this turn
+            self.leave(turn)
+            raise
         self.at_once = 0
         return turn
 
@@ -78,8 +82,8 @@ cdef class LoopReceives(LoopItem):
         """Be told of messages as long as a turn waits."""
         wanted = len(self.turns) > 0
         if wanted and not self.watching:
-            self.watching = True
             self.consumer.watch(self)
+            self.watching = True
         elif self.watching and not wanted:
             self.watching = False
             self.consumer.unwatch(self)
@@ -93,7 +97,11 @@ cdef class LoopReceives(LoopItem):
 
     cdef int settle(self) except -1:
         self.queued = False
-        return self.serve()
+        try:
+            return self.serve()
+        except BaseException:                # of a signal handler: when the loop goes on
+            self()
+            raise
 
     cdef int serve(self) except -1:
         """Give turns to those that wait, as long as there are messages."""

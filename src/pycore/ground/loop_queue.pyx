@@ -139,6 +139,7 @@ cdef class LoopCall(LoopItem):
             return 0                         # left, or about to be
         if self.error is not None:
             error, self.error = self.error, None
+            self.give_back = None            # nothing was made
             self.future.set_exception(error)
         else:
             self.future.set_result(self.result)
@@ -149,7 +150,7 @@ cdef class LoopCall(LoopItem):
         if self.left:
             return
         self.left = True
-        if self.done:
+        if self.done and self.give_back is not None:
             control_plane.post(self.give_back_now)
 
     def give_back_now(self) -> None:

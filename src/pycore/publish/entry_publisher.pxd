@@ -78,6 +78,10 @@ cdef class EntryPublisher:
     cdef int wait(self, Receipt receipt) except -1
     """Return when the entry is as durable as its publisher promises. Mutex not held."""
 
+    cdef bint is_confirmed(self, Receipt receipt) noexcept
+    """Whether an entry that was published, or is a duplicate, is as durable as its publisher
+    promises."""
+
     cdef int nobody_waits(self) except -1
     """A caller for which entries were published as awaited does not wait: it failed, or was
     interrupted. They become durable all the same, and their callbacks run."""

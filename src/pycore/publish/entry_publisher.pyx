@@ -101,6 +101,9 @@ cdef class EntryPublisher:
     cdef int wait(self, Receipt receipt) except -1:
         raise NotImplementedError
 
+    cdef bint is_confirmed(self, Receipt receipt) noexcept:
+        return True
+
     cdef int nobody_waits(self) except -1:
         return 0
 
@@ -313,6 +316,10 @@ cdef class LedgerPublisher(EntryPublisher):
         if not durable:
             raise self.timeout()
         return 0
+
+    cdef bint is_confirmed(self, Receipt receipt) noexcept:
+        return self.durability != DURABILITY_SYNC or receipt.writer is None or (
+            atomic_load_u64(&receipt.writer.c_ledger.durable_count) > receipt.entry_id)
 
     cdef int nobody_waits(self) except -1:
         if self.pending_count:

@@ -35,7 +35,7 @@ cdef class LoopSend(SendTold):
             self.told(message_id, None)
             return
         kind = getattr(errors, result.name, errors.UnknownError)
-        self.told(None, kind("the message was not stored"))
+        self.told(None, kind("the message was not confirmed"))
 
 
 def begin_send(send_async, content, properties, partition_key, ordering_key, sequence_id,

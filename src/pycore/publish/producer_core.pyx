@@ -286,6 +286,9 @@ cdef class ProducerCore(Batcher):
             error = self.held_too_long()
             if error is None:
                 break
+            # Making the error runs Python: another thread may have it in hand by now, or sent it.
+            if self.resuming or not self.queued or self.queued[0] is not first:
+                break
             self.queued.popleft()
             if self.queued:
                 (<QueuedSend>self.queued[0]).held = True
@@ -465,6 +468,7 @@ cdef class ProducerCore(Batcher):
         cdef uint32_t message_count
         cdef uint32_t index
         cdef bint in_order
+        cdef bint some_lost
         for name, column in (("keys", keys), ("properties", properties), ("event_timestamps",
                 event_timestamps)):
             if isinstance(column, str):
@@ -483,8 +487,12 @@ cdef class ProducerCore(Batcher):
                 self.send_by_key(contents, keys, properties, event_timestamps, receipts)
         except BaseException as error:
             refused = error
+        # Of a flush that failed, or did not end in time: what it was for is not published.
+        some_lost = isinstance(refused, (errors.StorageError, errors.Timeout))
         if in_order:
             for receipt in receipts:
+                if some_lost and not self.publisher.is_confirmed(receipt):
+                    continue
                 if receipt.message_count == 1 or receipt.ledger_id == 0:
                     for index in range(receipt.message_count):
                         ids.append(self.id_of(receipt, 0))
@@ -496,6 +504,8 @@ cdef class ProducerCore(Batcher):
                                               <int>message_count))
         else:
             for receipt, index in receipts:
+                if some_lost and not self.publisher.is_confirmed(receipt):
+                    continue
                 if receipt.message_count or receipt.is_duplicate:
                     ids.append(self.id_of(receipt, index))
         if refused is not None:

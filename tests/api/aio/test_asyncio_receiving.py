@@ -16,6 +16,7 @@ from topic_reading import numbers
 
 import pulsarx
 from pulsarx import ConsumerType, InitialPosition, MessageId, aio, errors
+from pulsarx._pycore.consume.loop_receives import LoopReceives
 
 TYPES = [ConsumerType.Exclusive, ConsumerType.Shared, ConsumerType.KeyShared]
 
@@ -277,11 +278,17 @@ def test_a_child_is_told_and_its_parent_goes_on(run: Run) -> None:
                 asyncio._set_running_loop(None)
 
                 async def try_it() -> int:
+                    found = 1
                     try:
                         await consumer.receive()
                     except errors.ForkedError:
-                        return 7
-                    return 1
+                        found += 2
+                    try:
+                        async for _ in consumer:
+                            return 0
+                    except errors.ForkedError:
+                        found += 4
+                    return found
 
                 os._exit(asyncio.new_event_loop().run_until_complete(try_it()))
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
@@ -497,6 +504,82 @@ def test_a_listener_that_is_called_no_more_is_waited_for_no_more(run: Run) -> No
     run(main())
 
 
+@pytest.mark.parametrize("ticks", range(4))
+def test_a_listener_whose_call_was_cancelled_is_called_no_more(run: Run, ticks: int) -> None:
+    """It was called with every update that came."""
+
+    async def main() -> None:
+        async with opened("table-cancelled") as client:
+            producer = await client.create_producer("t", batching_enabled=False)
+            await producer.send(b"1", partition_key="a")
+            view = await client.create_table_view("t")
+            told: list[str] = []
+            entered = asyncio.Event()
+
+            async def listener(key: str, value: Any) -> None:
+                told.append(key)
+                entered.set()
+                await asyncio.Event().wait()
+
+            listening = asyncio.create_task(view.for_each_and_listen(listener))
+            if ticks == 3:
+                await entered.wait()
+            else:
+                await turns(ticks)
+            listening.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await listening
+            before = len(told)
+            await producer.send(b"2", partition_key="b")
+            await until(lambda: "b" in view)
+            await turns()
+            assert len(told) == before
+            assert len(asyncio.all_tasks()) == 1
+
+    run(main())
+
+
+def test_a_listener_of_a_closed_table_view_leaves_no_task(run: Run) -> None:
+    """The task that would have called it waited for ever."""
+
+    async def main() -> None:
+        async with opened("table-closed") as client:
+            view = await client.create_table_view("t")
+            await view.close()
+            with pytest.raises(errors.AlreadyClosed):
+                await view.for_each_and_listen(print)
+            await turns()
+            assert len(asyncio.all_tasks()) == 1
+
+    run(main())
+
+
+@pytest.mark.parametrize("kind", ["consumer", "reader", "table view"])
+def test_ctrl_c_in_a_call_of_a_listener_ends_the_loop(kind: str) -> None:
+    """It was logged as an error of the listener, and the loop ran on."""
+
+    def listener(*_: Any) -> None:
+        raise errors.InterruptedByKeyboard("stats")
+
+    client = aio.Client("memory:listener-ctrl-c", durability="os")
+
+    async def main() -> None:
+        producer = await client.create_producer("t", batching_enabled=False)
+        if kind == "consumer":
+            await client.subscribe("t", "s", message_listener=listener)
+        elif kind == "reader":
+            await client.create_reader("t", MessageId.earliest, reader_listener=listener)
+        else:
+            await (await client.create_table_view("t")).for_each_and_listen(listener)
+        await producer.send(b"x", partition_key="k")
+        await asyncio.sleep(20)
+        raise AssertionError("the loop ran on")
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    client.shutdown()
+
+
 def test_a_batch_is_given_back_though_one_of_its_topics_was_deleted(run: Run) -> None:
     """A KeyError: what came from the other topics was held until the consumer closed."""
 
@@ -599,6 +682,104 @@ def test_without_a_receiver_queue_messages_come_one_by_one(run: Run) -> None:
             assert [(await other.receive()).data() for _ in range(4)] == numbers(4)
             await other.close()
             assert [(await consumer.receive()).data() for _ in range(4)] == numbers(4)
+
+    run(main())
+
+
+@pytest.mark.parametrize("call", ["open", "subscribe", "create_reader", "create_producer"])
+def test_a_refused_call_logs_nothing(run: Run, caplog: Any, tmp_path: Any, call: str) -> None:
+    """What was never made was given back: an AttributeError with its traceback in the log."""
+
+    async def main() -> None:
+        async with await aio.Client.open(tmp_path / "data", durability="os") as client:
+            await client.subscribe("t", "s")
+            there = await client.create_producer("t", "p")
+            refused = {
+                "open": (errors.InvalidConfiguration, aio.Client.open, (tmp_path / "data",)),
+                "subscribe": (errors.ConsumerBusy, client.subscribe, ("t", "s")),
+                "create_reader": (
+                    errors.TopicNotFound,
+                    client.create_reader,
+                    ("persistent://no/such/topic", MessageId.earliest),
+                ),
+                "create_producer": (errors.ProducerBusy, client.create_producer, ("t", "p")),
+            }
+            kind, made, arguments = refused[call]
+            with pytest.raises(kind):
+                await made(*arguments)
+            await turns()
+            assert there.is_connected()
+        assert not caplog.records
+
+    run(main())
+
+
+class Alarm(BaseException):
+    """What a signal handler raises."""
+
+
+class Interrupted:
+    """A source of messages in which a signal handler raises, once in each place."""
+
+    def __init__(self, source: Any, *places: str) -> None:
+        self._source = source
+        self.places = list(places)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    def _pass(self, place: str) -> None:
+        if place in self.places:
+            self.places.remove(place)
+            raise Alarm
+
+    def take_now(self) -> Any:
+        self._pass("take_now")
+        return self._source.take_now()
+
+    def watch(self, notify: Any) -> None:
+        self._pass("watch")
+        self._source.watch(notify)
+
+
+@pytest.mark.parametrize("place", ["take_now", "watch"])
+def test_a_receive_whose_beginning_a_signal_ended_keeps_no_message(run: Run, place: str) -> None:
+    """Its turn stayed behind: the next message was kept for it, and later ones came too late, or
+    nobody was told of them."""
+
+    async def main() -> None:
+        async with opened("alarm") as client:
+            producer = await client.create_producer("t", batching_enabled=False)
+            consumer = await client.subscribe("t", "s")
+            consumer._receives.append(LoopReceives(Interrupted(consumer._source, place)))
+            receives = consumer._here()
+            with pytest.raises(Alarm):
+                receives.wait()
+            for content in numbers(3):
+                await producer.send(content)
+                message = await asyncio.wait_for(consumer.receive(), 20)
+                assert message.data() == content
+
+    run(main())
+
+
+def test_a_signal_while_a_message_comes_leaves_no_receive_waiting(run: Run) -> None:
+    """The coroutine slept on until another message came."""
+
+    async def main() -> None:
+        async with opened("alarm") as client:
+            producer = await client.create_producer("t", batching_enabled=False)
+            consumer = await client.subscribe("t", "s")
+            source = Interrupted(consumer._source)
+            consumer._receives.append(LoopReceives(source))
+            waiting = asyncio.create_task(consumer.receive())
+            await turns()
+            source.places.append("take_now")
+            loop = asyncio.get_running_loop()
+            loop.set_exception_handler(lambda *_: None)
+            await producer.send(b"x")
+            assert (await asyncio.wait_for(waiting, 20)).data() == b"x"
+            assert not source.places
 
     run(main())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from datetime import timedelta
 from typing import Any
 
@@ -21,6 +22,7 @@ from pulsarx import (
     aio,
     errors,
 )
+from pulsarx.testing import fault_plan, inspect
 
 
 def opened(name: str, **options: Any) -> aio.Client:
@@ -186,6 +188,51 @@ def test_a_held_send_times_out_on_the_clock(run: Run, manual_clock: pulsarx.Manu
             assert [type(each) for each in outcomes] == 3 * [MessageId] + 2 * [errors.Timeout]
             assert whole_topic(client._client) == numbers(3)
             await producer.send(b"later")
+
+    run(main())
+
+
+def test_a_send_that_goes_while_the_one_before_it_times_out_is_not_lost(
+    tmp_path: Any, run: Run, manual_clock: pulsarx.ManualClock, monkeypatch: Any
+) -> None:
+    """Room came while the error of the first was made, and another thread sent the first: the
+    second was dropped from the queue instead, so nobody told its coroutine anything, and the first
+    was told that nothing of it was stored."""
+
+    async def main() -> None:
+        async with await aio.Client.open(tmp_path / "data", clock=manual_clock) as client:
+            producer = await client.create_producer(
+                "t",
+                batching_enabled=False,
+                send_timeout_millis=1000,
+                max_pending_messages=1,
+                block_if_queue_full=True,
+            )
+            await producer.send(b"0")
+            core, told = producer._producer, threading.Event()
+            with fault_plan() as plan:
+                plan.stall("flush")
+
+                def timeout(detail: str) -> Exception:
+                    monkeypatch.undo()
+                    core.release()
+                    while not plan.stalled():  # the first is stored; the second waits for room
+                        pass
+                    told.set()
+                    return errors.Timeout(detail)
+
+                core.hold("a quota")
+                tasks = sending(producer, [b"1", b"2"])
+                await turns()
+                inspect(client._client).runtime.completions.wait()  # both were tried
+                monkeypatch.setattr(errors, "Timeout", timeout)
+                advancing = asyncio.create_task(asyncio.to_thread(manual_clock.advance, 1))
+                await until(told.is_set)
+                await turns(2000)  # for what is done then with the queue
+                plan.release()
+                await advancing
+            await asyncio.wait_for(asyncio.gather(*tasks), 20)
+            assert whole_topic(client._client) == numbers(3)
 
     run(main())
 

@@ -149,6 +149,18 @@ def test_drain_waits_for_a_worker_that_receives(pulsar_client):
     worker.join()
 
 
+def test_drain_beside_the_owner_of_a_folder_is_refused(tmp_path: Path):
+    """It raised an AttributeError about a part of the broker."""
+    with pulsarx.Client(tmp_path / "data", durability="os") as client:
+        client.create_producer("orders").send(b"one")
+    with (
+        pulsarx.Client(tmp_path / "data", read_only=True) as client,
+        pytest.raises(pulsarx.OperationNotSupported) as refused,
+    ):
+        testing.drain(client, "orders")
+    assert "read_only" in refused.value.detail
+
+
 def test_drain_names_what_is_not_acknowledged_and_when_more_would_come(pulsar_client):
     consumer = pulsar_client.subscribe(
         "orders", "billing", SHARED, negative_ack_redelivery_delay_ms=1500

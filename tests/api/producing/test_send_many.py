@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from topic_reading import numbers, read_all, whole_topic
 
 import pulsarx
-from pulsarx import errors
+from pulsarx import BatchingType, errors
+from pulsarx.testing import fault_plan
 
 
 @pytest.mark.parametrize("batching", [False, True])
@@ -72,6 +74,24 @@ def test_send_many_publishes_what_came_before_an_error_and_says_how_many(
         producer.send(b"10")
         assert whole_topic(client) == numbers(11)
         assert [message.sequence_id() for message in read_all(client)] == list(range(11))
+
+
+@pytest.mark.parametrize("batching", [BatchingType.Default, BatchingType.KeyBased])
+def test_send_many_says_of_a_failed_flush_what_it_left_unconfirmed(
+    tmp_path: Path, batching: BatchingType
+) -> None:
+    """It said that all were published, of which no reader ever saw one."""
+    client = pulsarx.Client(tmp_path / "data")
+    producer = client.create_producer("t", batching_enabled=True, batching_type=batching)
+    producer.send(b"0")
+    with fault_plan() as plan:
+        plan.fail("flush")
+        with pytest.raises(errors.LedgerPoisonedError) as caught:
+            producer.send_many(numbers(3))
+    assert caught.value.__notes__ == ["0 of 3 messages were published"]
+    assert whole_topic(client) == [b"0"]
+    with pytest.raises(errors.LedgerPoisonedError):
+        client.close()
 
 
 @pytest.mark.parametrize("column", ["keys", "properties", "event_timestamps"])
