@@ -143,9 +143,11 @@ class Client:
             flush_interval_ms;
             a power cut may lose that much), `os` (left to the operating system). None loses
             anything when the process is killed. In memory without effect.
-        read_only: beside an owner in another process: readers and statistics only.
+        read_only: beside an owner in another process: readers and statistics only. durability and
+            flush_interval_ms have no effect then, as it writes nothing.
         clock, randomness, broker_options: clients of one process that have a folder or memory open
-            share them: one that gives none takes over what the others have.
+            share them: one that gives none takes over what the others have. One that asks for
+            others, or for any read_only beside another process, raises InvalidConfiguration.
         memory_limit_bytes: of contents that the producers of this client have on their way, 0 for
             no limit. Beyond it a send waits with block_if_queue_full, and else raises
             MemoryBufferIsFull; one message may go over it. send_arrow and send_columns do not
@@ -227,24 +229,30 @@ class Client:
         folder, name = self._url.folder, self._url.memory_name
         clock = options.clock
         self._key = f"memory:{name}" if folder is None else os.path.realpath(folder)
+        settings = BrokerSettings(
+            options.clock,
+            options.randomness,
+            options.durability,
+            options.flush_interval_ms,
+            options.broker_options,
+        )
         if not options.read_only:
-            settings = BrokerSettings(
-                options.clock,
-                options.randomness,
-                options.durability,
-                options.flush_interval_ms,
-                options.broker_options,
-            )
             self._broker = registry.acquire(self._key, folder, settings)
             clock = self._broker.runtime.clock
         else:
-            existing = registry.lend(self._key)
+            existing = registry.lend(self._key, settings)
             if existing is not None:
                 self._broker = existing
                 clock = existing.runtime.clock
             elif folder is not None:
                 from pulsarx.broker.read_only_broker import ReadOnlyBroker
 
+                for given in ("clock", "randomness", "broker_options"):
+                    if getattr(options, given) is not None:
+                        raise errors.InvalidConfiguration(
+                            f"open {folder} read_only with {given}: it is the owner's, which is "
+                            "no client of this process; leave it out"
+                        )
                 self._broker = ReadOnlyBroker(folder)
             else:
                 raise errors.InvalidConfiguration(

@@ -38,18 +38,26 @@ def acquire(key: str, location: str | None, settings: BrokerSettings) -> Broker:
         found = _registry.get(key)
         if found is None:
             found = _registry[key] = _opened(location, settings)
-        elif conflicts := settings.differences(found.settings, in_memory=location is None):
-            values = ", ".join(
-                f"{name}={errors.shown(used)}, not {errors.shown(asked)}"
-                for name, (asked, used) in conflicts.items()
-            )
-            raise errors.InvalidConfiguration(
-                f"{key} is open in this process with {values}; clients of one folder share one "
-                "broker and must agree",
-                conflicts=conflicts,
-            )
+        else:
+            _check_agrees(key, settings, found, is_durable=location is not None)
         found.reference_count += 1
         return found
+
+
+def _check_agrees(key: str, settings: BrokerSettings, found: Broker, is_durable: bool) -> None:
+    """InvalidConfiguration: the settings ask for others than a broker has. is_durable: how durable
+    it is, is asked for, too."""
+    conflicts = settings.differences(found.settings, in_memory=not is_durable)
+    if conflicts:
+        values = ", ".join(
+            f"{name}={errors.shown(used)}, not {errors.shown(asked)}"
+            for name, (asked, used) in conflicts.items()
+        )
+        raise errors.InvalidConfiguration(
+            f"{key} is open in this process with {values}; clients of one folder share one "
+            "broker and must agree",
+            conflicts=conflicts,
+        )
 
 
 def _opened(location: str | None, settings: BrokerSettings) -> Broker:
@@ -100,14 +108,17 @@ def _close(key: str, broker: Broker) -> None:
             control_plane.let_go()
 
 
-def lend(key: str) -> Broker | None:
-    """The broker of this process for a key, if it is open, to be given back with `release`."""
+def lend(key: str, settings: BrokerSettings | None = None) -> Broker | None:
+    """The broker of this process for a key, if it is open, to be given back with `release`.
+    settings: what its user asks for, who writes nothing; as of acquire."""
     if key not in _registry:
         return None
     with _lock:
         found = _registry.get(key)
         if found is None or not found.state.is_open:
             return None
+        if settings is not None:
+            _check_agrees(key, settings, found, is_durable=False)
         found.reference_count += 1
         return found
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import copy
 import pickle
+from pathlib import Path
 
 import pytest
 
+import pulsarx
+from pulsarx import errors
 from pulsarx.broker_options import BROKER_OPTIONS, BrokerOptions
 
 
@@ -80,3 +83,18 @@ def test_options_compare_by_value_and_never_change() -> None:
 def test_options_can_be_pickled_and_copied() -> None:
     options = BrokerOptions(max_message_size=7)
     assert pickle.loads(pickle.dumps(options)) == copy.deepcopy(options) == options
+
+
+def test_a_read_only_client_agrees_with_the_owner_or_gives_none(tmp_path: Path) -> None:
+    """They were passed over."""
+    options = pulsarx.BrokerOptions(max_message_size=5000)
+    with pulsarx.Client(tmp_path / "f", broker_options=options):
+        pulsarx.Client(tmp_path / "f", read_only=True, broker_options=options).close()
+        with pytest.raises(errors.InvalidConfiguration) as raised:
+            other = pulsarx.BrokerOptions(max_message_size=6000)
+            pulsarx.Client(tmp_path / "f", read_only=True, broker_options=other)
+        assert raised.value.conflicts == {"max_message_size": (6000, 5000)}
+    for given in ({"clock": pulsarx.ManualClock()}, {"broker_options": options}):
+        with pytest.raises(errors.InvalidConfiguration, match=f"{next(iter(given))}: it is the"):
+            pulsarx.Client(tmp_path / "f", read_only=True, **given)  # type: ignore[arg-type]
+    pulsarx.Client(tmp_path / "f", read_only=True, durability="os").close()

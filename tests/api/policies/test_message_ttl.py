@@ -389,7 +389,7 @@ def test_beside_the_owner_nobody_knows_how_many_expired(
         assert_counts(owner, topic, 0)
     owner.close()
     for topic in ("t", "p"):
-        assert_counts(open_client(read_only=True, clock=manual_clock), topic, None)
+        assert_counts(open_client(read_only=True), topic, None)
 
 
 def assert_counts(client: pulsarx.Client, topic: str, expected: int | None) -> None:
