@@ -107,7 +107,7 @@ class _Copying:
                     return self._contents(snapshot)
         finally:
             if self._is_leased:
-                self._view.release(self._job)
+                control_plane.perform(self._view.release, (self._job,))
         raise errors.StorageError(
             f"copy {self._view.path}: topics or ledgers went {_TRIES} times while they were "
             "copied. Nothing was kept; try again when less is deleted"
@@ -139,7 +139,7 @@ class _Copying:
     def _lease(self, snapshot: Snapshot) -> bool:
         wanted = snapshot.leased() if self.leases else {}
         if wanted or self._is_leased:
-            if not self._view.lease(self._job, wanted, _LEASE_MS):
+            if not control_plane.perform(self._view.lease, (self._job, wanted, _LEASE_MS)):
                 return False
             self._is_leased = True
             self._renewed = monotonic_ms()
@@ -202,7 +202,7 @@ class _Copying:
         self._done += size
         self._show(self._done, max(self._total, self._done + 1))
         if self._is_leased and monotonic_ms() - self._renewed > _RENEW_MS:
-            self._view.renew(self._job, _LEASE_MS)
+            control_plane.perform(self._view.renew, (self._job, _LEASE_MS))
             self._renewed = monotonic_ms()
 
     def _contents(self, snapshot: Snapshot) -> Contents:

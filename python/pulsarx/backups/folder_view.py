@@ -1,5 +1,5 @@
 """What a folder holds, as another process than its owner sees it: for copies. Calls of the control
-plane, but for those that ask the owner.
+plane.
 """
 
 from __future__ import annotations
