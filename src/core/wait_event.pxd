@@ -33,3 +33,6 @@ no futex_waitv it sleeps on the first, for WAIT_EVENTS_POLL_NS."""
 
 cdef void wait_event_wake(WaitEvent* self) noexcept nogil
 """Wake all waiters. Without one it costs a fence and a load."""
+
+cdef void wait_event_wake_one(WaitEvent* self) noexcept nogil
+"""As wait_event_wake, of one waiter that sleeps: where each of them does for the change."""

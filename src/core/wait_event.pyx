@@ -2,6 +2,7 @@
 processes."""
 
 from libc.errno cimport EAGAIN, EINTR, ETIMEDOUT, errno
+from libc.limits cimport INT_MAX
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
 
@@ -10,7 +11,6 @@ from pulsarx._core.status cimport STATUS_INTERRUPTED, STATUS_OK, STATUS_TIMEOUT
 
 cdef extern from *:
     """
-    #include <limits.h>
     #include <linux/futex.h>
     #include <sys/syscall.h>
     #include <time.h>
@@ -18,8 +18,8 @@ cdef extern from *:
     static long futex_wait(uint32_t *word, uint32_t seen, const struct timespec *timeout) {
         return syscall(SYS_futex, word, FUTEX_WAIT, seen, timeout, NULL, 0);
     }
-    static long futex_wake_all(uint32_t *word) {
-        return syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    static long futex_wake(uint32_t *word, int count) {
+        return syscall(SYS_futex, word, FUTEX_WAKE, count, NULL, NULL, 0);
     }
     /* Of Linux 5.16: headers may be older than the kernel. */
     struct futex_wait_one { uint64_t seen; uint64_t word; uint32_t flags; uint32_t unused; };
@@ -39,7 +39,7 @@ cdef extern from *:
         long tv_sec
         long tv_nsec
     long futex_wait(uint32_t* word, uint32_t seen, const timespec* timeout) nogil
-    long futex_wake_all(uint32_t* word) nogil
+    long futex_wake(uint32_t* word, int count) nogil
 
 
 cdef enum:
@@ -93,10 +93,18 @@ cdef int wait_events_sleep(WaitEvent** events, const uint32_t* seen, uint32_t co
 
 
 cdef void wait_event_wake(WaitEvent* self) noexcept nogil:
+    wake(self, INT_MAX)
+
+
+cdef void wait_event_wake_one(WaitEvent* self) noexcept nogil:
+    wake(self, 1)
+
+
+cdef inline void wake(WaitEvent* self, int count) noexcept nogil:
     # The fence orders the caller's change before the look at waiters; enter's increment is one as
     # well.
     atomic_fence()
     if atomic_load_u32(&self.waiters) == 0:
         return
     atomic_add_u32(&self.event, 1)
-    futex_wake_all(&self.event)
+    futex_wake(&self.event, count)

@@ -58,6 +58,49 @@ def test_no_wake_is_missed():
     assert EVENT.waiters == 0
 
 
+cdef WaitEvent TAKERS
+cdef uint32_t THERE = 0
+cdef uint32_t TAKEN = 0
+cdef uint32_t SLEPT = 0
+
+
+def take_until(last):
+    """Take what is there, one at a time, as others do."""
+    cdef uint32_t end = last
+    cdef uint32_t seen
+    cdef uint32_t at = 0
+    with nogil:
+        while at < end:
+            seen = wait_event_enter(&TAKERS)
+            at = atomic_load_u32(&TAKEN)
+            if at < end and at == atomic_load_u32(&THERE):
+                wait_event_sleep(&TAKERS, seen, -1)
+                atomic_add_u32(&SLEPT, 1)
+            elif at < end:
+                atomic_swap_if_u32(&TAKEN, at, at + 1)
+            wait_event_leave(&TAKERS)
+
+
+def test_one_of_those_that_sleep_is_woken_and_no_wake_is_missed():
+    """All were woken for each: a call to the control plane cost as much as it had threads."""
+    cdef uint32_t number
+    threads = [threading.Thread(target=take_until, args=(300,)) for _ in range(32)]
+    for thread in threads:
+        thread.start()
+    with nogil:
+        for number in range(300):
+            atomic_add_u32(&THERE, 1)
+            wait_event_wake_one(&TAKERS)
+            while atomic_load_u32(&TAKEN) <= number:
+                pass
+        wait_event_wake(&TAKERS)
+    for thread in threads:
+        thread.join(20)
+        assert not thread.is_alive()
+    assert TAKERS.waiters == 0
+    assert SLEPT < 16 * 300
+
+
 def test_any_of_several_ends_the_sleep():
     cdef WaitEvent events[3]
     cdef WaitEvent* all[3]

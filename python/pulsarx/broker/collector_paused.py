@@ -20,8 +20,8 @@ class CollectorPaused:
 
     def __exit__(self, *_: object) -> None:
         if self._was_on:
+            gc.enable()  # first: a child that is forked between the two has it
             _paused.discard(self)
-            gc.enable()
 
 
 _paused: set[CollectorPaused] = set()  # those that turn it on again

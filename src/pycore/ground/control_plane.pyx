@@ -6,6 +6,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from pulsarx._core.wait_event cimport (
     WaitEvent, wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
+    wait_event_wake_one,
 )
 from pulsarx._pycore.ground.deadline cimport Deadline
 from pulsarx._pycore.ground.signals cimport (
@@ -37,7 +38,7 @@ cdef class ControlCall:
             sleep_ns = signals_sleep_ns(-1)
             with nogil:
                 if came != NULL:
-                    wait_event_wake(came)    # now it finds the GIL free
+                    wait_event_wake_one(came)    # now it finds the GIL free
                 wait_event_sleep(&self.ended, seen, sleep_ns)
             came = NULL
             wait_event_leave(&self.ended)
@@ -53,7 +54,7 @@ cdef class ControlCall:
             seen = wait_event_enter(&self.ended)
             with nogil:
                 if came != NULL:
-                    wait_event_wake(came)
+                    wait_event_wake_one(came)
                 wait_event_sleep(&self.ended, seen, -1)
             came = NULL
             wait_event_leave(&self.ended)
@@ -95,10 +96,11 @@ cdef class ControlCall:
     def return_result(self) -> None:
         """Undo what was made for the caller alone, because it has left."""
         result, self.result = self.result, None
-        if self.error is not None or self.give_back is None:
+        give_back, self.give_back = self.give_back, None
+        if self.error is not None or give_back is None:
             return
         try:
-            self.give_back(result)
+            give_back(result)
         except BaseException as error:
             log_failure(error)
 
@@ -213,7 +215,7 @@ cdef class ControlPlane:
     cdef int submit(self, ControlCall call) except -1:
         """As enqueue, of a call that nobody waits for."""
         self.enqueue(call)
-        wait_event_wake(&self.came)
+        wait_event_wake_one(&self.came)
         return 0
 
     cpdef int post(self, object job) except -1:

@@ -6,6 +6,7 @@ import random
 import threading
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chunk_entries import ChunkWriter
@@ -26,6 +27,8 @@ from topic_reading import OpenClient, whole_topic
 import pulsarx
 from pulsarx import BrokerOptions, CompressionType, InitialPosition, MessageId, errors
 from pulsarx._pycore.ranges.entry_codec import crc32c
+from pulsarx.broker.topics.compaction import TopicCompaction
+from pulsarx.broker.topics.trimming import Trimming
 from pulsarx.testing import inspect
 
 BATCHED = {"batching_enabled": True}
@@ -267,6 +270,72 @@ def test_trimming_waits_for_compaction(open_client: OpenClient) -> None:
     inspect(client).settle()
     assert ledgers() == 1
     assert survivors(client) == [(f"k{n}", b"2") for n in range(9)]
+
+
+@pytest.mark.parametrize("how", ["truncated", "trimmed"])
+def test_a_compaction_waits_for_what_is_just_being_removed(
+    open_client: OpenClient,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
+) -> None:
+    """It read messages that were gone when it read them again, and an error was logged."""
+    client = open_client(broker_options=BrokerOptions(managed_ledger_max_entries_per_ledger=2))
+    topics = client.admin.topics
+    publish(client, [(f"k{n}", b"1") for n in range(5)])
+    topics.create_subscription("t", "s", MessageId.earliest)
+    inspect(client).settle()
+    decided, go_on, began = threading.Event(), threading.Event(), threading.Event()
+    remove, passes = Trimming.remove, TopicCompaction._passes
+
+    def remove_later(self: Trimming, ledger_ids: list[int]) -> list[int]:
+        decided.set()
+        go_on.wait()
+        return remove(self, ledger_ids)
+
+    def begin(self: TopicCompaction, end: Any) -> Any:
+        began.set()
+        return passes(self, end)
+
+    monkeypatch.setattr(Trimming, "remove", remove_later)
+    monkeypatch.setattr(TopicCompaction, "_passes", begin)
+    arguments = ("t",) if how == "truncated" else ("t", "s")
+    verb = topics.truncate if how == "truncated" else topics.skip_all_messages
+    thread = threading.Thread(target=verb, args=arguments)
+    thread.start()
+    decided.wait()
+    topics.trigger_compaction("t")
+    too_early = began.wait(0.2)
+    go_on.set()
+    thread.join()
+    inspect(client).settle()
+    assert topics.compaction_status("t") == {"status": "SUCCESS", "last_error": ""}
+    assert not too_early
+    assert caplog.records == []
+
+
+def test_a_topic_that_is_deleted_ends_its_compaction_without_an_error(
+    open_client: OpenClient, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second reading came to no messages, and that was logged as an error."""
+    client = open_client()
+    publish(client, [("a", b"1"), ("b", b"1")])
+    state, create = inspect(client).catalogue.state, TopicCompaction._create
+    name = "persistent://public/default/t"
+    thread = threading.Thread(target=client.admin.topics.delete, args=("t",))
+
+    def create_later(self: TopicCompaction, *arguments: Any) -> Any:
+        thread.start()
+        while name in state.topics:
+            pass
+        return create(self, *arguments)
+
+    monkeypatch.setattr(TopicCompaction, "_create", create_later)
+    client.admin.topics.trigger_compaction("t")
+    inspect(client).settle()
+    thread.join()
+    inspect(client).settle()
+    assert caplog.records == []
 
 
 def expected_of(sent: Pairs, compacted_count: int) -> Pairs:

@@ -13,12 +13,14 @@ from pathlib import Path
 
 import pytest
 from damaged_ledgers import data_of, receive_all
+from staged_ledgers import stage
 from topic_reading import OpenClient
 from type_steps import publish
 
 import pulsarx
 from pulsarx import InitialPosition, MessageId, errors
 from pulsarx._pycore.ground import file_system
+from pulsarx.broker.requests.attach import Transaction, attach
 from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
 
@@ -109,6 +111,25 @@ def test_a_refused_cursor_file_refuses_the_first_message_and_not_the_next(
     producer.send(b"0")
     assert len(cursor_files(folder)) == 1
     assert data_of(receive_all(consumer)[0]) == ["0"]
+
+
+def test_an_attach_that_a_refused_cursor_file_ends_is_expected_no_more(
+    open_client: OpenClient, folder: Path
+) -> None:
+    """Subscriptions that had their files already waited for its ledgers."""
+    client = open_client()
+    consumers = [client.subscribe(topic, "s") for topic in "ab"]
+    files = [stage(folder, topic, [b"0"]) for topic in "ab"]
+    with fault_plan() as plan:
+        plan.fail("rename", 2, error=errno.ENOSPC)
+        with pytest.raises(errors.StorageFullError):
+            attach(folder, Transaction("app", 1), files)
+    tracker = inspect(client).subscription("a", "s").tracker
+    for ledger_id in tracker.ledger_ids:
+        with pytest.raises(pulsarx.PulsarException):
+            tracker.acknowledge_messages(ledger_id, 0)
+    attach(folder, Transaction("app", 1), files)
+    assert [data_of(receive_all(each)[0]) for each in consumers] == [["0"], ["0"]]
 
 
 @pytest.mark.parametrize("first", ["subscription", "ledger"])

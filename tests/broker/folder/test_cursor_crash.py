@@ -68,6 +68,32 @@ def test_a_crash_at_every_call_leaves_all_cursors_or_no_subscription(
 
 
 @pytest.mark.standard
+@pytest.mark.parametrize("seed", [None, -1, *seeds(2)])
+def test_a_crash_at_every_call_leaves_no_ledger_before_the_cursors_of_its_topic(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, seed: int | None
+) -> None:
+    """Which have no files until then."""
+    subscribe(folder)
+    assert not have_files(folder, cursor_ids(folder)[:1])
+    shutil.copytree(folder, tmp_path / "before")
+    outcomes = set()
+    for call in range(1000):
+        shutil.rmtree(folder)
+        shutil.copytree(tmp_path / "before", folder)
+        lived = not dies_at(call, seed, folder, lambda: publish(folder, PARTITIONS[0]))
+        has_ledger = bool(catalogue(folder).state.topics[PARTITIONS[0]].ledgers)
+        outcomes.add((has_ledger, have_files(folder, cursor_ids(folder)[:1])))
+        with pulsarx.Client(folder) as client:  # the ledger's own file may be lost
+            client.subscribe("p", "s")
+        assert not [each for each in caplog.records if "cursor" in each.getMessage()], call
+        if lived:
+            break
+    else:
+        raise AssertionError("the sweep did not end")
+    assert outcomes == {(False, False), (False, True), (True, True)}
+
+
+@pytest.mark.standard
 def test_the_sweep_finds_a_missing_flush(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

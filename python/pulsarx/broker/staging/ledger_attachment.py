@@ -194,10 +194,10 @@ class _Attachment:
                     file.first_publish_ms, file.last_publish_ms,
                 ]
             )  # fmt: skip
-        for topic in self.topics:
-            topic.expect_ledgers(by_topic[topic.name])
         came = False
         try:
+            for topic in self.topics:
+                topic.expect_ledgers(by_topic[topic.name])
             self._link(ids)
             self.broker.catalogue.commit(lambda state: [self._operation(state, rows)])
             came = True

@@ -186,11 +186,13 @@ class TopicCompaction:
         with self._run_lock:
             try:
                 self._compact()
-            except CompactionStopped:
-                error = "it was stopped: the topic was closed, emptied or deleted"
             except Exception as failure:
-                error = errors.detail_of(failure)
-                logger().error("%s: a compaction failed: %s", self._topic, error)
+                # A topic is deleted beside it, and the messages it reads go: nothing has failed.
+                if isinstance(failure, CompactionStopped) or self._ledger.record() is None:
+                    error = "it was stopped: the topic was closed, emptied or deleted"
+                else:
+                    error = errors.detail_of(failure)
+                    logger().error("%s: a compaction failed: %s", self._topic, error)
         with self._lock:
             self._status = ERROR if error else SUCCESS
             self._last_error = error
@@ -201,6 +203,10 @@ class TopicCompaction:
 
     def _compact(self) -> None:
         self._check_goes_on()
+        # Trimming and truncating hold it from when they look whether a run goes on. So what they
+        # found none for is removed by now.
+        self._lock_topic()
+        self._topic_lock.release()
         end = self._ledger.end_position()
         before = self._ledger.compaction()
         if not end[0] or (before is not None and end <= before.horizon):
@@ -350,7 +356,7 @@ class TopicCompaction:
         return checked
 
     def _lock_topic(self) -> None:
-        # Who stops a run may hold it, and waits for the end of the run.
+        """Who stops a run may hold it, and waits for the end of the run."""
         while not self._topic_lock.acquire(timeout=_LOCK_SECONDS):
             self._check_goes_on()
 

@@ -392,8 +392,6 @@ class Topic:
         self.touch()
         # A ledger that came since the tracker was made was told to the others only.
         made.ledger_changed()
-        if self.ledger.has_begun:
-            made.keep()
         return made
 
     def _keep_cursors(self) -> None:
