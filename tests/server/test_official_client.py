@@ -7,6 +7,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -389,6 +390,40 @@ def test_text_has_a_schema(client: Any) -> None:
     consumer = subscribed(client, schema=pulsar.schema.StringSchema())
     client.create_producer("t", schema=pulsar.schema.StringSchema()).send("ä")
     assert receive(consumer, 1)[0].value() == "ä"
+
+
+@pytest.mark.parametrize("batching", [False, True])
+def test_what_is_encrypted_passes_unread(client: Any, tmp_path: Path, batching: bool) -> None:
+    write_keys(tmp_path)
+    keys = pulsar.CryptoKeyReader(f"{tmp_path}/public", f"{tmp_path}/private")
+    with_key = subscribed(client, crypto_key_reader=keys)
+    options = {"encryption_key": "k", "crypto_key_reader": keys, "batching_enabled": batching}
+    producer = client.create_producer("t", **options)
+    for text in (b"secret", b"more"):
+        producer.send_async(text, None)
+    producer.flush()
+    assert payloads(receive(with_key, 2)) == [b"secret", b"more"]
+    with_key.close()
+    raw = client.create_reader(
+        "t",
+        pulsar.MessageId.earliest,
+        crypto_failure_action=pulsar.ConsumerCryptoFailureAction.CONSUME,
+    )
+    assert b"secret" not in raw.read_next(PATIENCE_MS).data()
+
+
+def write_keys(folder: Path) -> None:
+    """A pair of keys, as files `public` and `private`."""
+    rsa = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.rsa")
+    from cryptography.hazmat.primitives import serialization as form
+
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    private = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+    public = key.public_key().public_bytes(
+        form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo
+    )
+    (folder / "private").write_bytes(private)
+    (folder / "public").write_bytes(public)
 
 
 def test_a_large_message_travels_in_chunks(client: Any) -> None:
