@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 import time
@@ -466,6 +467,31 @@ def test_a_subscription_that_is_deleted_is_not_there(served: Served, client: Any
     assert served.client.admin.topics.get_subscriptions("t") == ["s"]
     consumer.unsubscribe()
     assert served.client.admin.topics.get_subscriptions("t") == []
+
+
+def test_a_subscription_that_others_use_is_not_deleted(client: Any) -> None:
+    kind = {"consumer_type": pulsar.ConsumerType.Shared}
+    first, other = subscribed(client, **kind), subscribed(client, **kind)
+    with pytest.raises(pulsar.PulsarException):
+        first.unsubscribe()
+    other.close()
+    first.unsubscribe()
+
+
+def test_two_clients_share_a_subscription(served: Served, client: Any) -> None:
+    other = opened(served)
+    kind = {"consumer_type": pulsar.ConsumerType.Shared, "receiver_queue_size": 1}
+    consumers = [subscribed(each, **kind) for each in (client, other)]
+    sent(client, *(b"%d" % number for number in range(4)))
+    found = []
+    while len(found) < 4:
+        for each in consumers:
+            with contextlib.suppress(pulsar.Timeout):
+                message = each.receive(20)
+                each.acknowledge(message)
+                found.append(message.data())
+    assert sorted(found) == [b"0", b"1", b"2", b"3"]
+    other.close()
 
 
 def test_messages_are_received_in_batches(client: Any) -> None:
