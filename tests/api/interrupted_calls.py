@@ -932,6 +932,18 @@ def back_up(w: World) -> Steps:
     shutil.rmtree(restored)
 
 
+def serve_a_folder(w: World) -> Steps:
+    from pulsarx.server import serve
+
+    outcome = yield lambda: serve(w.client, port=0)
+    service = outcome.value or serve(w.client, port=0)
+    port = service.port
+    outcome = yield service.close
+    if outcome.interrupted:
+        service.close()
+    serve(w.client, port=port).close()
+
+
 # Clocks ------------------------------------------------------------------------------------------
 
 
@@ -1031,5 +1043,6 @@ CALLS: dict[str, Callable[[World], Steps]] = {
     "administer": administer,
     "administer_without_a_client": administer_without_a_client,
     "back_up": back_up,
+    "serve_a_folder": serve_a_folder,
     "advance_a_clock": advance_a_clock,
 }

@@ -16,11 +16,12 @@ class Served:
         self.clock = clock
         self.client = pulsarx.Client("memory:", durability="os", clock=clock, **options)
         self.service: BrokerService = serve(self.client, port=0)
+        self.network = self.service._network
 
     def cut(self) -> None:
         """End all connections, as a broken network would."""
-        for each in list(self.service._connections):
-            self.service.loop.call_soon_threadsafe(each.abort)
+        for each in list(self.network.connections):
+            self.network.loop.call_soon_threadsafe(each.abort)
 
     def close(self) -> None:
         self.service.close()

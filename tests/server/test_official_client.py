@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -391,6 +393,40 @@ def test_text_has_a_schema(client: Any) -> None:
     assert receive(consumer, 1)[0].value() == "ä"
 
 
+@pytest.mark.parametrize("batching", [False, True])
+def test_what_is_encrypted_passes_unread(client: Any, tmp_path: Path, batching: bool) -> None:
+    write_keys(tmp_path)
+    keys = pulsar.CryptoKeyReader(f"{tmp_path}/public", f"{tmp_path}/private")
+    with_key = subscribed(client, crypto_key_reader=keys)
+    options = {"encryption_key": "k", "crypto_key_reader": keys, "batching_enabled": batching}
+    producer = client.create_producer("t", **options)
+    for text in (b"secret", b"more"):
+        producer.send_async(text, None)
+    producer.flush()
+    assert payloads(receive(with_key, 2)) == [b"secret", b"more"]
+    with_key.close()
+    raw = client.create_reader(
+        "t",
+        pulsar.MessageId.earliest,
+        crypto_failure_action=pulsar.ConsumerCryptoFailureAction.CONSUME,
+    )
+    assert b"secret" not in raw.read_next(PATIENCE_MS).data()
+
+
+def write_keys(folder: Path) -> None:
+    """A pair of keys, as files `public` and `private`."""
+    rsa = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.rsa")
+    from cryptography.hazmat.primitives import serialization as form
+
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    private = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+    public = key.public_key().public_bytes(
+        form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo
+    )
+    (folder / "private").write_bytes(private)
+    (folder / "public").write_bytes(public)
+
+
 def test_a_large_message_travels_in_chunks(client: Any) -> None:
     consumer = subscribed(client)
     producer = client.create_producer("t", chunking_enabled=True)
@@ -431,6 +467,31 @@ def test_a_subscription_that_is_deleted_is_not_there(served: Served, client: Any
     assert served.client.admin.topics.get_subscriptions("t") == ["s"]
     consumer.unsubscribe()
     assert served.client.admin.topics.get_subscriptions("t") == []
+
+
+def test_a_subscription_that_others_use_is_not_deleted(client: Any) -> None:
+    kind = {"consumer_type": pulsar.ConsumerType.Shared}
+    first, other = subscribed(client, **kind), subscribed(client, **kind)
+    with pytest.raises(pulsar.PulsarException):
+        first.unsubscribe()
+    other.close()
+    first.unsubscribe()
+
+
+def test_two_clients_share_a_subscription(served: Served, client: Any) -> None:
+    other = opened(served)
+    kind = {"consumer_type": pulsar.ConsumerType.Shared, "receiver_queue_size": 1}
+    consumers = [subscribed(each, **kind) for each in (client, other)]
+    sent(client, *(b"%d" % number for number in range(4)))
+    found = []
+    while len(found) < 4:
+        for each in consumers:
+            with contextlib.suppress(pulsar.Timeout):
+                message = each.receive(20)
+                each.acknowledge(message)
+                found.append(message.data())
+    assert sorted(found) == [b"0", b"1", b"2", b"3"]
+    other.close()
 
 
 def test_messages_are_received_in_batches(client: Any) -> None:

@@ -80,6 +80,34 @@ def test_a_folder_is_served_until_a_signal_comes(tmp_path: Path, run: Any, numbe
         assert [again.receive(60_000).data() for _ in range(2)] == [b"b", b"c"]
 
 
+def test_what_was_confirmed_outlives_a_kill(tmp_path: Path, run: Any) -> None:
+    """Clients come back to the next owner by themselves, and send again what was not confirmed."""
+    pulsar: Any = pytest.importorskip("pulsar")
+    command = run(str(tmp_path), "--port=0")
+    url = command.url()
+    client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    consumer = client.subscribe("t", "s")
+    producer = client.create_producer("t")
+    confirmed = 0
+    received = set()
+    for _ in range(3):
+        for _ in range(20):
+            producer.send(b"%d" % confirmed)
+            confirmed += 1
+        producer.send_async(b"on its way", None)
+        command.process.kill()
+        command.ended()
+        command = run(str(tmp_path), f"--port={url.rpartition(':')[2]}")
+        command.url()
+    producer.send(b"last")
+    while b"last" not in received:
+        message = consumer.receive(60_000)
+        received.add(message.data())
+        consumer.acknowledge(message)
+    assert received == {*(b"%d" % number for number in range(confirmed)), b"on its way", b"last"}
+    client.close()
+
+
 def test_it_owns_the_folder(tmp_path: Path, run: Any) -> None:
     command = run(str(tmp_path), "--port", "0")
     command.url()

@@ -7,6 +7,7 @@ import contextlib
 import os
 import random
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +21,7 @@ from pulsarx import errors
 from pulsarx._pycore.ranges.entry_codec import encode_entry
 from pulsarx.clock import ManualClock
 from pulsarx.server import serve
-from pulsarx.server.broker_service import KEEP_ALIVE_MS
+from pulsarx.server.network_service import KEEP_ALIVE_MS
 from pulsarx.server.served_connection import CAME_MAX, READ_SIZE, UNSENT_MAX
 from pulsarx.server.session import GREETING_SIZE_MAX, IN_FLIGHT_MAX
 from pulsarx.testing import inspect
@@ -91,13 +92,13 @@ def looks(served: Served, count: int) -> None:
     for _ in range(count):
         served.clock.advance(KEEP_ALIVE_MS / 2000)
         for _ in range(3):  # the look, what it writes, and what that sends
-            asyncio.run_coroutine_threadsafe(asyncio.sleep(0), served.service.loop).result()
+            asyncio.run_coroutine_threadsafe(asyncio.sleep(0), served.network.loop).result()
 
 
 def the_connection(served: Served) -> Any:
-    while not served.service._connections:
+    while not served.network.connections:
         pass
-    (found,) = served.service._connections
+    (found,) = served.network.connections
     return found
 
 
@@ -123,7 +124,7 @@ def test_a_client_that_does_not_answer_is_dropped(clocked: Served) -> None:
     assert peer.hear()[0] == "PONG"
     looks(clocked, 4)
     assert peer.hear()[0] == "PING"
-    assert clocked.service._connections
+    assert clocked.network.connections
     looks(clocked, 1)
     assert peer.is_hung_up_on()
     Peer(clocked).subscribe(EXCLUSIVE)
@@ -229,7 +230,7 @@ def send_much(to: socket.socket, data: bytes) -> None:
 
 def test_two_hundred_idle_connections_cost_no_thread(served: Served) -> None:
     peers = [Peer(served) for _ in range(200)]
-    assert served.service.pool.started <= 16
+    assert served.network.pool.started <= 16
     for each in peers:
         each.say("PING")
     for each in peers:
@@ -359,21 +360,45 @@ def test_a_client_that_is_closed_or_only_reads_is_not_served(tmp_path: Any) -> N
 
 
 def test_before_it_hangs_up_the_service_answers(open_served: Callable[..., Served]) -> None:
+    """What was stored and not confirmed would be sent again, to the next owner of the folder."""
     served = open_served()
     peer = Peer(served)
     peer.produce()
+    connection = the_connection(served)
+    free = threading.Event()
+    served.network.server.completions.jobs.post(lambda: free.wait(PATIENCE_SECONDS))
     for number in range(50):
         peer.say("SEND", entry(b"x"), producer_id=0, sequence_id=number)
     peer.say("PING")
+    assert peer.hear()[0] == "PONG"  # all of it came, and nothing is confirmed
+    closing = threading.Thread(target=served.service.close)
+    closing.start()
+    while not connection._is_ending:
+        pass
+    free.set()
     found = []
-    while not found or found[-1][0] != "PONG":
-        found.append(peer.hear())
-    served.service.close()
     with pytest.raises(ConnectionError):
         while True:
             found.append(peer.hear())
+    closing.join()
     receipts = [values["sequence_id"] for name, values, _ in found if name == "SEND_RECEIPT"]
     assert receipts == [*range(50)]
+
+
+def test_it_works_without_uvloop(
+    open_served: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    served = open_served()
+    assert isinstance(served.network.loop, asyncio.SelectorEventLoop)
+    peer = Peer(served)
+    peer.produce()
+    peer.say("SEND", entry(b"x" * 4_000_000), producer_id=0, sequence_id=1)
+    assert peer.hear()[0] == "SEND_RECEIPT"
+    peer.subscribe()
+    assert peer.hear()[2].endswith(b"x" * 4_000_000)
+    served.service.close()
+    assert peer.is_hung_up_on()
 
 
 def test_a_forked_child_keeps_no_connection_open(open_served: Callable[..., Served]) -> None:
@@ -395,3 +420,15 @@ def test_a_forked_child_keeps_no_connection_open(open_served: Callable[..., Serv
     os.close(here)
     assert os.waitpid(child, 0)[1] == 0
     os.close(there)
+
+
+def test_a_service_that_is_forgotten_is_closed() -> None:
+    with pulsarx.Client("memory:") as client:
+        port = serve(client, port=0).port
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS).close()
+            except ConnectionRefusedError:
+                break
+        with serve(client, port=port) as service:
+            assert service.port == port

@@ -734,7 +734,11 @@ class Session:
             if values["transaction_most"] is not None:
                 raise _no_transactions()
             consumer = self._consumer(values)
-            consumer.acknowledge_all(values["ack_type"], values["message_ids"])
+            places = values.get("places")
+            if places is not None:
+                consumer.acknowledge_entries(places)
+            else:
+                consumer.acknowledge_all(values["ack_type"], values["message_ids"])
         except Exception as error:
             failure = {"error": code_of(error), "message": message_of(error)}
         if values["request_id"] is not None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
     from pulsarx.broker.subscriptions.subscription import Subscription
 
+_PLACES_MAX = 10_000  # entries whose place is remembered; others are looked up
 _NO_ENTRY = -1  # what is before the first entry of a ledger
 
 
@@ -34,6 +35,8 @@ class SessionConsumer(EntryConsumer):
         self.to_close = False  # the subscription was moved
         self.epoch = 0
         self._wake: Callable[[], object] = _nothing
+        # Of entries that were sent: first message, messages. To find them when they come back.
+        self._places: dict[tuple[int, int], tuple[int, int]] = {}
 
     def begin(self, epoch: int, wake: Callable[[], object]) -> None:
         """Call wake() whenever there may be something to send."""
@@ -87,7 +90,24 @@ class SessionConsumer(EntryConsumer):
                 continue  # the subscription has said in the log what is lost
             if found is None:
                 return
-            yield from found
+            for ledger_id, entry_id, entry, count, ack_set, first, messages in found:
+                if messages:
+                    if len(self._places) == _PLACES_MAX:
+                        self._places.clear()
+                    self._places[ledger_id, entry_id] = first, messages
+                yield ledger_id, entry_id, entry, count, ack_set
+
+    def acknowledge_entries(self, places: list[tuple[int, int]]) -> None:
+        """Whole entries, by (ledger id, entry id). NotAllowedError: see acknowledge_all."""
+        runs = []
+        for place in places:
+            found = self._places.pop(place, None)
+            if found is None:
+                target = MessageId(self.partition, *place)
+                runs.append(self.ledger.locate_for_acknowledgement(target))
+            else:
+                runs.append((place[0], *found))
+        self.acknowledge_many(_Runs(runs))
 
     def acknowledge_all(self, kind: int, ids: list[dict[str, Any]]) -> None:
         """NotAllowedError: the topic never had such a message."""

@@ -11,8 +11,8 @@ u32 size | BrokerEntryMetadata may stand before it, which is passed over.
 
 from __future__ import annotations
 
-from pulsarx._pycore.wire.hot_commands import send_decode
-from pulsarx.wire.commands import WITH_ENTRY, command_decode, command_encode
+from pulsarx._pycore.wire.hot_commands import ack_decode, send_decode
+from pulsarx.wire.commands import INDIVIDUAL, WITH_ENTRY, command_decode, command_encode
 from pulsarx.wire.protobuf import WireError
 
 TYPE_CHECKING = False
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 ENTRY_PADDING = 10240  # bytes that an entry may have above max_message_size, for its metadata
 COMMAND_PADDING = 10240  # bytes that a frame may have above its entry
+# An ACK of whole entries: their `places` stand for its message_ids.
+_PLAIN_ACK = {"ack_type": INDIVIDUAL, "message_ids": (), "request_id": None}
+_PLAIN_ACK |= {"transaction_most": None}
 _BROKER_METADATA = b"\x0e\x02"
 
 
@@ -78,6 +81,10 @@ def _frame_decode(frame: bytes) -> tuple[str, dict[str, Any], bytes]:
         producer_id, sequence_id, entry = hot
         sent = {"producer_id": producer_id, "sequence_id": sequence_id, "transaction_most": None}
         return "SEND", sent, entry
+    acknowledged = ack_decode(frame)
+    if acknowledged is not None:
+        consumer_id, places = acknowledged
+        return "ACK", {**_PLAIN_ACK, "consumer_id": consumer_id, "places": places}, b""
     size = int.from_bytes(frame[:4], "big")
     if size > len(frame) - 4:
         raise WireError(f"a command of {size} bytes in a frame of {len(frame)}")

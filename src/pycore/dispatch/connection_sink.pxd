@@ -10,8 +10,8 @@ from pulsarx._pycore.dispatch.entry_sink cimport EntrySink
 cdef class ConnectionSink(EntrySink):
     cdef list take_entry(self)
     """What there is to send of the next entry, as (ledger id, entry id, bytes of the entry,
-    redelivery count, ack set) for each redelivery count among its messages; None: nothing, or no
-    permit.
+    redelivery count, ack set, ordinal of its first message, messages) for each redelivery count
+    among its messages; None: nothing, or no permit. messages 0: it is a chunk.
 
     ack set: words of 64 bits (signed), a bit for each message that is meant; None: all of them.
     """

@@ -72,14 +72,15 @@ cdef list deliveries(EntryView view, list claimed):
             chunk = &view.chunked.chunks[number]
             found.append((chunk.ledger_id, chunk.entry_id,
                           PyBytes_FromStringAndSize(<const char*>chunk.entry, chunk.entry_size),
-                          claimed[0][1], None))
+                          claimed[0][1], None, 0, 0))
         return found
     for index, count in claimed:
         by_count.setdefault(count, []).append(index)
     for count, indexes in by_count.items():
         found.append((view.ledger_id, view.entry_id, entry, count,
                       None if len(indexes) == view.message_count
-                      else ack_set_of(indexes, view.message_count)))
+                      else ack_set_of(indexes, view.message_count),
+                      view.first_message, view.message_count))
     return found
 
 

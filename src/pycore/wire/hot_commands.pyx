@@ -10,6 +10,8 @@ cdef enum:
     SEND = 6
     SEND_RECEIPT = 7
     MESSAGE = 9
+    ACK = 10
+    INDIVIDUAL = 0
     VARINT_SIZE_MAX = 10
     SIZES = 8                    # of a frame and its command
     HEAD_SIZE_MAX = 128          # sizes and command: less than ten varints with their tags
@@ -81,6 +83,65 @@ def send_decode(bytes frame not None):
         return None
     return (producer_id, sequence_id,
             PyBytes_FromStringAndSize(<const char*>data.end, size - 4 - command_size))
+
+
+def ack_decode(bytes frame not None):
+    """(consumer id, [(ledger id, entry id)]) of an ACK of whole entries, one by one, that wants no
+    answer; frame: without its total size. None: it is none, or says more than that."""
+    cdef const uint8_t* begin = <const uint8_t*>PyBytes_AS_STRING(frame)
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(frame)
+    cdef Varints data
+    cdef const uint8_t* id_end
+    cdef uint64_t consumer_id = 0
+    cdef uint64_t ledger_id
+    cdef uint64_t entry_id
+    cdef uint64_t tag
+    cdef uint64_t value
+    cdef uint32_t given = 0
+    cdef uint32_t given_of_id
+    cdef list found = []
+    if size < 4 or <Py_ssize_t>size_at(begin) != size - 4:
+        return None
+    data.at = begin + 4
+    data.end = begin + size
+    data.failed = False
+    if next_varint(&data) != (1 << 3) or next_varint(&data) != ACK:
+        return None
+    if next_varint(&data) != (ACK << 3 | 2):
+        return None
+    if next_varint(&data) != <uint64_t>(data.end - data.at):
+        return None
+    while data.at < data.end and not data.failed:
+        tag = next_varint(&data)
+        value = next_varint(&data)
+        if tag == (1 << 3):
+            consumer_id = value
+            given |= 1
+        elif tag == (2 << 3) and value == INDIVIDUAL:
+            given |= 2
+        elif tag == (3 << 3 | 2) and value <= <uint64_t>(data.end - data.at):
+            id_end = data.at + value
+            ledger_id = entry_id = 0
+            given_of_id = 0
+            while data.at < id_end and not data.failed:
+                tag = next_varint(&data)
+                value = next_varint(&data)
+                if tag == (1 << 3):
+                    ledger_id = value
+                    given_of_id |= 1
+                elif tag == (2 << 3):
+                    entry_id = value
+                    given_of_id |= 2
+                elif tag not in (3 << 3, 4 << 3, 6 << 3):    # partition, batch index, batch size
+                    return None
+            if data.at != id_end or given_of_id != 3 or (ledger_id | entry_id) >> 63:
+                return None
+            found.append((ledger_id, entry_id))
+        else:
+            return None
+    if data.failed or given != 3:
+        return None
+    return consumer_id, found
 
 
 cdef inline uint8_t* put_varint(uint8_t* at, uint64_t value) noexcept nogil:

@@ -9,7 +9,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsarx._pycore.wire.hot_commands import message_encode, receipt_encode, send_decode
+from pulsarx._pycore.wire.hot_commands import (
+    ack_decode,
+    message_encode,
+    receipt_encode,
+    send_decode,
+)
 from pulsarx.wire.commands import command_decode
 from pulsarx.wire.frames import frame_encode
 from pulsarx.wire.protobuf import WireError
@@ -63,6 +68,57 @@ def test_a_send_is_read_as_the_table_reads_it(
     values = {"producer_id": producer_id, "sequence_id": sequence_id, "num_messages": count}
     frame = frame_encode("SEND", values, entry)
     assert send_decode(frame[4:]) == (producer_id, sequence_id, entry)
+
+
+PLACES = st.lists(st.tuples(st.integers(0, (1 << 63) - 1), st.integers(0, (1 << 63) - 1)))
+
+
+@given(U64, PLACES, st.none() | PARTITION)
+def test_an_acknowledgement_of_entries_is_read_as_the_table_reads_it(
+    consumer_id: int, places: list[tuple[int, int]], partition: int | None
+) -> None:
+    frame = ack(consumer_id, [{**place(*each, -1), "partition": partition} for each in places])
+    assert ack_decode(frame) == (consumer_id, places)
+    assert send_decode(frame) is None
+
+
+def ack(consumer_id: int, ids: list[dict[str, Any]], **values: Any) -> bytes:
+    given = {"ack_type": 0, "consumer_id": consumer_id, "message_ids": ids, **values}
+    return frame_encode("ACK", given)[4:]
+
+
+def test_an_acknowledgement_that_says_more_is_left_to_the_tables() -> None:
+    plain = place(1, 2, -1)
+    assert ack_decode(ack(1, [plain])) == (1, [(1, 2)])
+    assert ack_decode(ack(1, [{**plain, "batch_index": 3, "batch_size": 4}])) == (1, [(1, 2)])
+    assert ack_decode(ack(1, [{**plain, "ack_set": [5]}])) is None
+    assert ack_decode(ack(1, [plain], ack_type=1)) is None
+    assert ack_decode(ack(1, [plain], request_id=0)) is None
+    assert ack_decode(ack(1, [plain], transaction_most=0)) is None
+    assert ack_decode(ack(1, [plain], validation_error=2)) is None
+    assert ack_decode(ack(1, [place(1, -1, -1)])) is None
+    assert ack_decode(ack(1, [plain]) + b"x") is None
+    assert ack_decode(b"") is None
+
+
+def test_lies_about_acknowledgements_are_read_as_the_tables_read_them() -> None:
+    chance = random.Random(8)
+    true = ack(300, [place(5, 70_000, 3), place(5, 70_001, -1)])
+    read = 0
+    for _ in range(20_000):
+        lie = bytearray(true)
+        for _ in range(chance.randint(1, 3)):
+            lie[chance.randrange(len(lie))] = chance.randrange(256)
+        found = ack_decode(bytes(lie))
+        if found is None:
+            continue
+        read += 1
+        name, values = command_decode(bytes(lie[4:]))
+        ids = [(each["ledger_id"], each["entry_id"]) for each in values["message_ids"]]
+        assert (name, values["consumer_id"], ids) == ("ACK", *found)
+        assert values["ack_type"] == 0 and values["request_id"] is None
+        assert not any(each["ack_set"] for each in values["message_ids"])
+    assert read > 100
 
 
 def test_other_commands_and_other_fields_are_left_to_the_tables() -> None:
