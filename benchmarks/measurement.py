@@ -43,7 +43,7 @@ class Sizes:
     idle_topics: int = 10_000
     idle_subscriptions: int = 400
     client_bytes: int = 40_000_000  # a turn, but no more than `messages`
-    client_sends: int = 2_000
+    client_sends: int = 1_000
     client_rounds: int = 7
     spark_rounds: int = 5
     spark_warmups: int = 2
