@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import Callable, Coroutine
 from importlib.util import find_spec
 from typing import Any
@@ -35,7 +36,18 @@ async def turns(count: int = 10) -> None:
         await asyncio.sleep(0)
 
 
-async def until(condition: Callable[[], object]) -> None:
-    """Let others run until it holds."""
+async def until(condition: Callable[[], object], patience_seconds: float = 120) -> None:
+    """Let others run until it holds. AssertionError: a hang; it says where the tasks are."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + patience_seconds
     while not condition():
+        if loop.time() >= end:
+            raise AssertionError(f"nothing came within {patience_seconds} s\n{_where_tasks_are()}")
         await asyncio.sleep(0)
+
+
+def _where_tasks_are() -> str:
+    told = io.StringIO()
+    for task in asyncio.all_tasks():
+        task.print_stack(file=told)
+    return told.getvalue()

@@ -87,7 +87,7 @@ class SessionProducer:
             timer.cancel()
             timer = None
         if timer is None:
-            self._timer = self._topic.runtime.clock.call_at(until_ms, self._period_begins)
+            self._timer = self._topic.runtime.clock.call_monotonic(until_ms, self._period_begins)
         return True
 
     def _period_begins(self) -> None:

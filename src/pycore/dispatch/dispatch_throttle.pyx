@@ -100,7 +100,7 @@ cdef class DispatchThrottle:
         if self.timer is not None and self.timer.due_ms <= due_ms:
             return 0                         # it looks again then
         self.rest()
-        self.timer = self.clock.arm(due_ms, self.on_period)
+        self.timer = self.clock.arm_monotonic(due_ms, self.on_period)
         return 0
 
     def period_begins(self) -> None:

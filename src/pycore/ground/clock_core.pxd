@@ -47,6 +47,13 @@ cdef class ClockCore:
     cdef Timer arm(self, int64_t due_ms, object callback)
     """call_at of Cython callers."""
 
+    cdef int64_t monotonic(self) noexcept
+    """Milliseconds from an arbitrary start: setting the time of day does not change them. What a
+    wait is measured by."""
+
+    cdef Timer arm_monotonic(self, int64_t due_ms, object callback)
+    """As arm, at a time of `monotonic`."""
+
     cdef Timer timer(self, int64_t due_ms, object callback)
 
     cdef int push(self, Timer timer, int64_t wheel_ms) except -1

@@ -33,6 +33,9 @@ class ClockCore:
     def call_after(self, delay_ms: int, callback: Callable[[], object]) -> Timer:
         """Call back after a while."""
 
+    def call_monotonic(self, due_ms: int, callback: Callable[[], object]) -> Timer:
+        """As call_at, at a time that a publish rate says."""
+
     def deliver_at_ms(self, deliver_after: timedelta) -> int:
         """The time that lies deliver_after ahead. ValueError: no timedelta."""
 

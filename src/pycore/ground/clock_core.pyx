@@ -96,6 +96,16 @@ cdef class ClockCore:
     cdef Timer arm(self, int64_t due_ms, object callback):
         raise NotImplementedError
 
+    cdef int64_t monotonic(self) noexcept:
+        return self.now()
+
+    cdef Timer arm_monotonic(self, int64_t due_ms, object callback):
+        return self.arm(due_ms, callback)
+
+    def call_monotonic(self, due_ms, callback) -> Timer:
+        """As call_at, at a time that a publish rate says."""
+        return self.arm_monotonic(clamped_ms(due_ms), callback)
+
     cdef Timer timer(self, int64_t due_ms, object callback):
         cdef Timer made = Timer.__new__(Timer)
         made.clock = self
@@ -198,6 +208,15 @@ cdef class SystemClockCore(ClockCore):
         cdef int64_t delay_ms = due_ms - now_ms if due_ms > now_ms else 0
         timer.by_wall = True
         return self.armed_after(timer, delay_ms)
+
+    cdef int64_t monotonic(self) noexcept:
+        return monotonic_ns() // NS_IN_MS
+
+    cdef Timer arm_monotonic(self, int64_t due_ms, object callback):
+        cdef Timer timer = self.timer(due_ms, callback)
+        self.push(timer, due_ms)
+        self.armed(due_ms)
+        return timer
 
     cpdef Timer call_after(self, delay_ms, callback):
         cdef int64_t clamped = max(clamped_ms(delay_ms), <int64_t>0)

@@ -33,10 +33,10 @@ cdef class RateLimit:
     cdef int64_t byte_permits
     cdef int64_t used_messages           # with what is to be paid
     cdef int64_t used_bytes
-    cdef int64_t begun_ms                # when the period began
+    cdef int64_t begun_ms                # when the period began, in monotonic time
 
     cdef int64_t waits_until(self) except -1
-    """When the next entry may pass; 0: now."""
+    """When the next entry may pass, in monotonic time; 0: now."""
 
     cdef int take(self, int64_t messages, int64_t size) except -1
     """An entry passes."""

@@ -30,13 +30,13 @@ cdef class RateLimit:
         """Without a limit until `limit` is called."""
         self.clock = clock
         self.period_ms = 1000
-        self.begun_ms = clock.now()
+        self.begun_ms = clock.monotonic()
 
     def limit(self, int64_t messages, int64_t size, int64_t period_ms,
               PublishMeter meter=None) -> None:
         """From now on so many messages and bytes a period; 0: no limit. What was used of this
         period stays used. meter: what is published on the topic in a period is allowed besides."""
-        self.renew(self.clock.now())
+        self.renew(self.clock.monotonic())
         self.message_limit = messages
         self.byte_limit = size
         self.period_ms = period_ms
@@ -60,8 +60,6 @@ cdef class RateLimit:
         cdef int64_t periods
         if self.used_messages == 0 and self.used_bytes == 0:
             return self.begin(now_ms)
-        if now_ms < self.begun_ms:
-            self.begun_ms = now_ms           # a clock that was set back is believed
         if now_ms - self.begun_ms < self.period_ms:
             return 0
         periods = (now_ms - self.begun_ms) // self.period_ms
@@ -73,7 +71,7 @@ cdef class RateLimit:
 
     cdef int64_t waits_until(self) except -1:
         cdef int64_t periods = 0
-        self.renew(self.clock.now())
+        self.renew(self.clock.monotonic())
         if self.message_permits and self.used_messages >= self.message_permits:
             periods = self.used_messages // self.message_permits
         if self.byte_permits and self.used_bytes >= self.byte_permits:
@@ -90,7 +88,7 @@ cdef class RateLimit:
         return self.message_permits != 0 and self.used_messages >= self.message_permits
 
     cdef int take(self, int64_t messages, int64_t size) except -1:
-        self.renew(self.clock.now())
+        self.renew(self.clock.monotonic())
         if self.message_limit and self.used_messages < INT64_MAX - messages:
             self.used_messages += messages
         if self.byte_limit and self.used_bytes < INT64_MAX - size:

@@ -62,7 +62,7 @@ cdef class Batcher:
     cdef uint64_t next_sequence_id
     cdef int64_t published_sequence_id   # of what is published, -1 before the first
     cdef int64_t batch_delay_ms
-    cdef int64_t begun_ms                # when the oldest open batch got its first message
+    cdef int64_t begun_ms                # monotonic: when the oldest open batch began
     cdef uint32_t batch_messages_max
     cdef uint32_t batch_bytes_max
     cdef uint32_t message_size_max

@@ -55,7 +55,7 @@ class MustWait(BaseException):
 
     def __init__(self, held=False, look_ms=0):
         """held: by a quota or the publish rate, which send_timeout_millis bounds. look_ms: when it
-        may be otherwise, if that is known."""
+        may be otherwise in monotonic time, if that is known."""
         super().__init__(held, look_ms)
         self.held = held
         self.look_ms = look_ms
@@ -218,12 +218,13 @@ cdef class Batcher:
         return False
 
     cdef int begin(self, OpenBatch batch) except -1:
+        cdef int64_t now_ms = self.clock.monotonic()
         batch.publish_ms = self.clock.now()
         if self.open_count() == 0:
-            self.begun_ms = batch.publish_ms
+            self.begun_ms = now_ms
         if self.timer is None:
-            self.timer = self.clock.arm(batch.publish_ms + self.batch_delay_ms,
-                                        self.batch_due_call)
+            self.timer = self.clock.arm_monotonic(now_ms + self.batch_delay_ms,
+                                                  self.batch_due_call)
         return 0
 
     def batch_due(self) -> None:
@@ -235,9 +236,9 @@ cdef class Batcher:
             self.timer = None
             if self.open_count() == 0:
                 return
-            if self.clock.now() - self.begun_ms < self.batch_delay_ms:
-                self.timer = self.clock.arm(self.begun_ms + self.batch_delay_ms,
-                                            self.batch_due_call)
+            if self.clock.monotonic() - self.begun_ms < self.batch_delay_ms:
+                self.timer = self.clock.arm_monotonic(self.begun_ms + self.batch_delay_ms,
+                                                      self.batch_due_call)
                 return
             try:
                 self.close_open()
@@ -245,8 +246,8 @@ cdef class Batcher:
                 self.failure = error
                 if self.open_count():
                     # Not given up, as when memory was out: tried again after the same delay.
-                    self.timer = self.clock.arm(
-                        self.clock.now() + max(self.batch_delay_ms, <int64_t>1),
+                    self.timer = self.clock.arm_monotonic(
+                        self.clock.monotonic() + max(self.batch_delay_ms, <int64_t>1),
                         self.batch_due_call)
         finally:
             mutex_unlock(&self.publisher.mutex)
@@ -658,7 +659,7 @@ cdef class Batcher:
                     break                    # it is counted all the same
                 self.rate.limited_times += 1
             if timeout_ms == 0 and self.send_timeout_ms > 0:
-                timeout_ms = self.clock.now() + self.send_timeout_ms
+                timeout_ms = self.clock.monotonic() + self.send_timeout_ms
             self.wait_while_held(look_ms, timeout_ms)
         if self.state == PRODUCER_OPEN or self.state == PRODUCER_HELD:
             return self.publisher.check_fenced()
@@ -684,9 +685,9 @@ cdef class Batcher:
         mutex_unlock(&self.publisher.mutex)
         try:
             if look_ms:
-                look = self.clock.arm(look_ms, room.set)
+                look = self.clock.arm_monotonic(look_ms, room.set)
             if timeout_ms:
-                timeout = self.clock.arm(timeout_ms, room.set)
+                timeout = self.clock.arm_monotonic(timeout_ms, room.set)
             room.wait()
         finally:
             if look is not None:
@@ -697,7 +698,7 @@ cdef class Batcher:
             self.caller_waits = awaited
             if room in self.held:
                 self.held.remove(room)
-        if self.state != PRODUCER_HELD or not timeout_ms or self.clock.now() < timeout_ms:
+        if self.state != PRODUCER_HELD or not timeout_ms or self.clock.monotonic() < timeout_ms:
             return 0
         error = self.held_too_long()
         if error is not None:

@@ -12,7 +12,7 @@ from pulsarx._core.batch_encode cimport batch_encode_single
 from pulsarx._core.entry_frame cimport (
     ENTRY_BATCH, ENTRY_CHUNK, ENTRY_MIXED_KEYS, EntryFrame,
 )
-from pulsarx._core.limits cimport ENTRY_FRAME_SIZE
+from pulsarx._core.limits cimport ENTRY_FRAME_SIZE, ENTRY_MESSAGE_SIZE_MIN
 from pulsarx._core.message_metadata cimport EntryParts, MessageMetadata
 from pulsarx._core.single_metadata cimport (
     METADATA_ENCRYPTED, METADATA_HIGHEST_SEQUENCE, METADATA_ORDERING_KEY,
@@ -32,6 +32,26 @@ from pulsarx._pycore.publish.producer_sequences cimport ProducerSequences
 cdef enum:
     HEADROOM = 1024              # of a batch that is written anew; it grows
     ROOM_BEHIND = 8              # bytes a publisher may overwrite behind an entry
+    TAG_SIZE = 16                # of an encrypted payload
+    # bytes that a compressed byte stands for at most
+    LZ4_RATIO = 255              # one of a length
+    ZLIB_RATIO = 1032            # 258 bytes take two bits
+    ZSTD_RATIO = 16384           # a block of 128 KiB takes 8 where not all its bytes are the same
+    SNAPPY_RATIO = 22            # 64 bytes take three
+
+
+cdef uint64_t messages_held_at_most(const EntryParts* parts) noexcept:
+    """How many messages an encrypted batch may hold, by its size and how it is compressed."""
+    cdef uint64_t size = parts.payload_size - min(parts.payload_size, <uint32_t>TAG_SIZE)
+    if parts.metadata.compression == 1:
+        size *= LZ4_RATIO
+    elif parts.metadata.compression == 2:
+        size *= ZLIB_RATIO
+    elif parts.metadata.compression == 4:
+        size *= SNAPPY_RATIO
+    elif parts.metadata.compression:
+        size *= ZSTD_RATIO
+    return size // ENTRY_MESSAGE_SIZE_MIN
 
 
 cdef class EntryIntake:
@@ -266,6 +286,7 @@ cdef class EntryIntake:
         dispatched by their key."""
         cdef int64_t first = <int64_t>parts.metadata.sequence_id
         cdef int64_t highest = <int64_t>parts.metadata.highest_sequence_id
+        cdef uint64_t held = messages_held_at_most(parts)
         # Nobody could read it, and it may claim as many messages as would fit in there.
         if parts.metadata.compression and (
                 parts.metadata.uncompressed_size > self.decompressed_size_max):
@@ -273,6 +294,10 @@ cdef class EntryIntake:
                 f"an encrypted batch that came over a connection claims "
                 f"{parts.metadata.uncompressed_size} bytes before compression; at most "
                 f"{self.decompressed_size_max} are taken")
+        if parts.metadata.message_count > held:
+            raise errors.UnreadableEntryError(
+                f"an encrypted batch of {parts.payload_size} bytes that came over a connection "
+                f"claims {parts.metadata.message_count} messages; at most {held} fit in there")
         self.plain = None
         self.ids = [max(first, highest)]
         # As in read_sequences: without the highest one nothing is known of those before it.

@@ -30,7 +30,7 @@ cdef class Receipt:
     cdef uint64_t ledger_id
     cdef uint64_t entry_id
     cdef int64_t reserved                # of the memory limit, until it is confirmed or fails
-    cdef int64_t expires_ms              # when its send has timed out; 0: never
+    cdef int64_t expires_ms              # monotonic: its send has timed out then; 0: never
     cdef uint32_t message_count
     cdef bint is_duplicate               # of something that was stored before it
     cdef bint awaited                    # a send waits for it

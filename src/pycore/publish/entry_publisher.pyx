@@ -187,7 +187,7 @@ cdef class LedgerPublisher(EntryPublisher):
         if self.durability == DURABILITY_SYNC:
             receipt.awaited = awaited
             if self.send_timeout_ms:
-                receipt.expires_ms = self.clock.now() + self.send_timeout_ms
+                receipt.expires_ms = self.clock.monotonic() + self.send_timeout_ms
             self.pending.append((receipt, callbacks))
             self.pending_count += frame.message_count
             if not awaited:
@@ -217,7 +217,7 @@ cdef class LedgerPublisher(EntryPublisher):
             receipt.writer = newest.writer
             receipt.entry_id = newest.entry_id
             if self.send_timeout_ms:
-                receipt.expires_ms = self.clock.now() + self.send_timeout_ms
+                receipt.expires_ms = self.clock.monotonic() + self.send_timeout_ms
             self.pending.append((receipt, callbacks))
             if callbacks:
                 self.completions.expect(self)
@@ -358,7 +358,7 @@ cdef class LedgerPublisher(EntryPublisher):
             if status != STATUS_INTERRUPTED:
                 break
             signals_check()
-            if expires_ms and self.clock.now() >= expires_ms:
+            if expires_ms and self.clock.monotonic() >= expires_ms:
                 return False
         if status == STATUS_OK:
             # Whoever asked for the flush: it made messages of all producers visible.
@@ -380,7 +380,7 @@ cdef class LedgerPublisher(EntryPublisher):
         cdef Receipt oldest
         if self.timer is None and self.send_timeout_ms and self.pending:
             oldest = self.pending[0][0]
-            self.timer = self.clock.arm(oldest.expires_ms, self.timeout_due_call)
+            self.timer = self.clock.arm_monotonic(oldest.expires_ms, self.timeout_due_call)
         return 0
 
     def timeout_due(self) -> None:
@@ -391,7 +391,7 @@ cdef class LedgerPublisher(EntryPublisher):
         if self.forked or not self.pending:
             return
         oldest = self.pending[0][0]
-        if self.clock.now() < oldest.expires_ms:
+        if self.clock.monotonic() < oldest.expires_ms:
             self.arm_timeout()
         else:
             # The thread of the callbacks may be the one that waits for the disk.
@@ -409,7 +409,7 @@ cdef class LedgerPublisher(EntryPublisher):
     cdef int expire(self) except -1:
         cdef Receipt receipt
         cdef uint32_t told
-        cdef int64_t now_ms = self.clock.now()
+        cdef int64_t now_ms = self.clock.monotonic()
         self.settle()
         while self.pending:
             receipt, callbacks = self.pending[0]

@@ -13,7 +13,7 @@ cdef class QueuedSend:
     cdef object content
     cdef object callback
     cdef tuple rest                      # the other arguments of send_async_described
-    cdef int64_t expires_ms              # when it has waited for too long; 0: never
+    cdef int64_t expires_ms              # monotonic: it has waited for too long; 0: never
     cdef bint held                       # by a quota or a rate, when it was last tried
 
 

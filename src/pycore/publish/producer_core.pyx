@@ -200,7 +200,7 @@ cdef class ProducerCore(Batcher):
         send.callback = callback
         send.rest = rest
         if self.send_timeout_ms > 0:
-            send.expires_ms = self.clock.now() + self.send_timeout_ms
+            send.expires_ms = self.clock.monotonic() + self.send_timeout_ms
         if self.queued is None:
             self.queued = deque()
         self.has_queued = True               # what comes now goes behind it
@@ -231,7 +231,8 @@ cdef class ProducerCore(Batcher):
                                         rest[3], rest[4], rest[5], rest[6], rest[7], rest[8])
                 except MustWait as wait:
                     send.held = wait.held
-                    if wait.held and send.expires_ms and self.clock.now() >= send.expires_ms:
+                    if wait.held and send.expires_ms and (
+                            self.clock.monotonic() >= send.expires_ms):
                         error = self.held_too_long()
                         if error is not None:
                             self.tell(send.callback, error)
@@ -263,7 +264,7 @@ cdef class ProducerCore(Batcher):
         if timer is not None:
             (<Timer>timer).cancel()
         if due_ms:
-            self.wait_timer = self.clock.arm(due_ms, self.queue_due)
+            self.wait_timer = self.clock.arm_monotonic(due_ms, self.queue_due)
         return 0
 
     def queue_due(self) -> None:
@@ -275,7 +276,7 @@ cdef class ProducerCore(Batcher):
     def expire_queued(self) -> None:
         """Give up what was held for too long; a job."""
         cdef QueuedSend first
-        cdef int64_t now_ms = self.clock.now()
+        cdef int64_t now_ms = self.clock.monotonic()
         if self.resuming:
             self.resume_call()
             return

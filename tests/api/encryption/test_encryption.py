@@ -35,6 +35,7 @@ from pulsarx import (
     encryption,
     errors,
 )
+from pulsarx.compression import compress
 from pulsarx.encryption import PayloadDecryption
 from pulsarx.testing import inspect
 
@@ -650,6 +651,30 @@ def test_an_encrypted_batch_that_nobody_could_decompress_is_refused(
     with pytest.raises(errors.UnreadableEntryError, match="claims 1073741825 bytes"):
         entry.store(client)
     assert client.admin.topics.stats("t")["entries"] == 1
+
+
+@pytest.mark.parametrize(
+    ("compression", "ratio"), [(0, 1), (1, 255), (2, 1032), (3, 16384), (4, 22)]
+)
+def test_an_encrypted_batch_that_claims_more_than_fits_in_its_bytes_is_refused(
+    client: pulsarx.Client, keys: CryptoKeyReader, compression: int, ratio: int
+) -> None:
+    """In 330 bytes it claimed 22 million messages, for which 2.4 GB were taken where it was
+    delivered. As many as compress best are there."""
+    count = 100_000
+    plain = b"\x00\x00\x00\x02\x18\x00" * count  # the smallest message
+    packed = compress(compression, plain) if compression else plain
+    entry = Forged(keys, packed)
+    entry.fields = number(8, compression) + number(9, len(plain)) + number(11, count)
+    entry.store(client)
+    consumer = subscribe(client, keys)
+    assert len(consumer.receive_many(2 * count, 10_000)) == count
+    most = len(packed) * ratio // 6
+    entry.fields = number(8, compression) + number(9, 1 << 30) + number(11, most)
+    entry.store(client)
+    entry.fields = number(8, compression) + number(9, 1 << 30) + number(11, most + 1)
+    with pytest.raises(errors.UnreadableEntryError, match=f"at most {most} fit in there"):
+        entry.store(client)
 
 
 def test_the_second_key_of_an_entry_may_be_this_consumers(
