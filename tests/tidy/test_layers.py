@@ -82,7 +82,7 @@ LAYERS = [
         "outside",
         "__main__ cli cli.* console.*",
         "ground values broker api outside",
-        "stdlib",
+        "stdlib click rich",
     ),
     Layer(
         "values",
