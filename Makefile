@@ -9,7 +9,7 @@ ROWS ?=
 COMPARE_ARGS ?=
 
 .PHONY: help build quickstart spark-demo test test-quick test-long lint format sanitize \
-	bench bench-spark oracle compare wheel clean distclean
+	bench bench-official bench-spark oracle compare wheel clean distclean
 
 help:
 	@echo "make quickstart  replay 336,776 flights through a durable topic"
@@ -21,8 +21,10 @@ help:
 	@echo "make format      what lint asks for and ruff can do itself"
 	@echo "make sanitize    tests of the compiled parts under address and undefined-behaviour sanitizers"
 	@echo "make bench       every claim about the speed of the library, as a table"
-	@echo "make bench-spark every claim about Spark, some minutes; both write benchmarks/RESULTS.md"
-	@echo "make oracle      the same programs on a real Apache Pulsar and on PulsarX; needs Java and Maven"
+	@echo "make bench-official  what a call costs beside the official client, minutes"
+	@echo "make bench-spark every claim about Spark, some minutes; each writes its part of benchmarks/RESULTS.md"
+	@echo "make oracle      the same programs on a real Apache Pulsar and on PulsarX, and what a call costs there;"
+	@echo "                 needs Java and Maven"
 	@echo "make compare     is anything slower? BASE=main or a folder; ROWS=send,receive for some"
 	@echo "make wheel       a wheel in dist/, tried in a fresh environment"
 	@echo "make build       only build, in place; PULSARX_DEBUG=1 and others: CONTRIBUTING.md"
@@ -76,6 +78,10 @@ sanitize:
 bench:
 	@tools/bootstrap bench
 	$(VENV_PYTHON) benchmarks/run.py
+
+bench-official:
+	@tools/bootstrap test bench
+	$(VENV_PYTHON) benchmarks/run.py --group official
 
 bench-spark:
 	@tools/bootstrap spark bench

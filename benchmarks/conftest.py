@@ -20,6 +20,7 @@ SCRATCH = Path(__file__).resolve().parent / "scratch"
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="a few small rounds: figures mean little")
     parser.addoption("--spark-messages", type=int, help="other than 5 million; 4 times it for 20")
+    parser.addoption("--pulsar-url", help="of a real Pulsar")
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = {
     "core": ("pulsarx", "lmdb", "pyarrow", "pytest-benchmark", "Cython"),
+    "official": ("pulsarx", "pulsar-client", "pytest-benchmark", "Cython"),
+    "real_pulsar": ("pulsarx", "pulsar-client", "pytest-benchmark", "Cython"),
     "spark": ("pulsarx", "pyspark", "pyarrow", "numpy", "pytest-benchmark", "Cython"),
 }
 

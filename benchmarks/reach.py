@@ -51,6 +51,10 @@ def _at_least(*values: str | float, **others: str | float | bool) -> Row:
     return Row(*values, at_most=False, **others)  # type: ignore[arg-type, misc]
 
 
+def _official(name: str, file: str, claim: str, limit: float, *, promised: bool = True) -> Row:
+    return _at_least(name, file, claim, "times the CPU", limit, promised=promised, needs="pulsar")
+
+
 # fmt: off
 ROWS = (
     # name, file, claim, unit, limit
@@ -178,6 +182,63 @@ ROWS = (
              "encoding it as Avro", "of the time", 1, needs="pulsar"),
     _at_most("schema_avro_decode", "bench_schema.py",
              "decoding that", "of the time", 1, needs="pulsar"),
+    # CPU time of a call of the official client, against that of PulsarX: at least what was measured
+    # before they were rows. `send` is there for those who ask: one waits for a broker, one for the
+    # device.
+    _official("official_send_100_os", "bench_official.py",
+              "`send`, 100 bytes, durability `os`", 1, promised=False),
+    _official("official_send_100", "bench_official.py",
+              "`send`, 100 bytes, durability `sync`", 1, promised=False),
+    _official("official_send_1024_os", "bench_official.py",
+              "`send`, 1 KiB, durability `os`", 1, promised=False),
+    _official("official_send_1024", "bench_official.py",
+              "`send`, 1 KiB, durability `sync`", 1, promised=False),
+    _official("official_send_10240_os", "bench_official.py",
+              "`send`, 10 KiB, durability `os`", 1, promised=False),
+    _official("official_send_10240", "bench_official.py",
+              "`send`, 10 KiB, durability `sync`", 1, promised=False),
+    _official("official_send_async_100_os", "bench_official.py",
+              "`send_async` with a callback, and `flush`, 100 bytes, durability `os`", 13),
+    _official("official_send_async_100", "bench_official.py",
+              "`send_async` with a callback, and `flush`, 100 bytes, durability `sync`", 13),
+    _official("official_send_async_1024_os", "bench_official.py",
+              "`send_async` with a callback, and `flush`, 1 KiB, durability `os`", 13),
+    _official("official_send_async_1024", "bench_official.py",
+              "`send_async` with a callback, and `flush`, 1 KiB, durability `sync`", 13),
+    _official("official_send_async_10240_os", "bench_official.py",
+              "`send_async` with a callback, and `flush`, 10 KiB, durability `os`", 13),
+    _official("official_send_async_10240", "bench_official.py",
+              "`send_async` with a callback, and `flush`, 10 KiB, durability `sync`", 13),
+    _official("official_receive_100_os", "bench_official.py",
+              "`receive` + `data` + `acknowledge`, 100 bytes, durability `os`", 16),
+    _official("official_receive_100", "bench_official.py",
+              "`receive` + `data` + `acknowledge`, 100 bytes, durability `sync`", 16),
+    _official("official_receive_1024_os", "bench_official.py",
+              "`receive` + `data` + `acknowledge`, 1 KiB, durability `os`", 16),
+    _official("official_receive_1024", "bench_official.py",
+              "`receive` + `data` + `acknowledge`, 1 KiB, durability `sync`", 16),
+    _official("official_receive_10240_os", "bench_official.py",
+              "`receive` + `data` + `acknowledge`, 10 KiB, durability `os`", 16),
+    _official("official_receive_10240", "bench_official.py",
+              "`receive` + `data` + `acknowledge`, 10 KiB, durability `sync`", 16),
+    _official("real_pulsar_send_100", "bench_real_pulsar.py",
+              "`send`, 100 bytes", 1, promised=False),
+    _official("real_pulsar_send_1024", "bench_real_pulsar.py",
+              "`send`, 1 KiB", 1, promised=False),
+    _official("real_pulsar_send_10240", "bench_real_pulsar.py",
+              "`send`, 10 KiB", 1, promised=False),
+    _official("real_pulsar_send_async_100", "bench_real_pulsar.py",
+              "`send_async` with a callback, and `flush`, 100 bytes", 13),
+    _official("real_pulsar_send_async_1024", "bench_real_pulsar.py",
+              "`send_async` with a callback, and `flush`, 1 KiB", 13),
+    _official("real_pulsar_send_async_10240", "bench_real_pulsar.py",
+              "`send_async` with a callback, and `flush`, 10 KiB", 13),
+    _official("real_pulsar_receive_100", "bench_real_pulsar.py",
+              "`receive` + `data` + `acknowledge`, 100 bytes", 16),
+    _official("real_pulsar_receive_1024", "bench_real_pulsar.py",
+              "`receive` + `data` + `acknowledge`, 1 KiB", 16),
+    _official("real_pulsar_receive_10240", "bench_real_pulsar.py",
+              "`receive` + `data` + `acknowledge`, 10 KiB", 16),
     # On Spark, one session with TCP and one with Unix domain sockets; 5 million messages.
     _at_least("spark_source_tcp", "bench_spark.py",
               "`format(\"pulsarx\")`, value only, against a source that yields one prebuilt batch",
@@ -293,4 +354,21 @@ SPARK = Group("spark", "On Spark", "make bench-spark", SPARK_FILES, (
     "local[2], 8 tasks on both sides, files in the page cache; each side ran twice before it was",
     "measured. What planning, leases, flushes and commits take is counted.",
 ))  # fmt: skip
-GROUPS = {group.name: group for group in (CORE, SPARK)}
+_SCRIPT = (
+    "CPU time of a call of the official client, against that of the same script with PulsarX on a",
+    "folder. The time is that of the whole process, user and system: threads of either library",
+    "count, its broker and what the kernel does later (writing pages, loopback) do not.",
+)
+OFFICIAL = Group("official", "Beside the official client", "make bench-official",
+                 ("bench_official.py",), (
+    *_SCRIPT,
+    "The broker of the official client does nothing: it confirms each message at once, and gives",
+    "out a batch in memory again and again.",
+))  # fmt: skip
+REAL_PULSAR = Group("real_pulsar", "Beside the official client on a real Pulsar", "make oracle",
+                    ("bench_real_pulsar.py",), (
+    *_SCRIPT,
+    "The broker is Apache Pulsar standalone on the same machine, which does not flush its journal",
+    "to the device; the folder has the default durability, `sync`, which flushes.",
+))  # fmt: skip
+GROUPS = {group.name: group for group in (CORE, OFFICIAL, REAL_PULSAR, SPARK)}

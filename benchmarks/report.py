@@ -6,7 +6,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Any
 
-from reach import GROUPS, Group, Row
+from reach import BY_NAME, GROUPS, Group, Row
 from reasons import REASONS
 
 
@@ -78,17 +78,22 @@ def table_for_terminal(group: Group, results: dict[str, Result]) -> str:
 
 
 def summary(group: Group, results: dict[str, Result]) -> str:
-    found = [verdict(row, results.get(row.name)) for row in group.rows if row.promised]
+    return _summed(group, {row.name: verdict(row, results.get(row.name)) for row in group.rows})
+
+
+def _summed(group: Group, verdicts: dict[str, str]) -> str:
+    found = [verdicts.get(row.name, "") for row in group.rows if row.promised]
     met = sum(text.startswith("met") for text in found)
     text = f"{met} of {len(found)} met, {found.count('MISSED')} missed"
-    absent = [row.name for row in missing(group, results)]
+    absent = [row.name for row in group.rows if verdicts.get(row.name) == "MISSING"]
     return f"{text}, without a figure: {', '.join(absent)}" if absent else text
 
 
 HEADING = """# What was promised, and what was measured
 
-Written by `make bench` and `make bench-spark`, each its part; do not edit. Each value is the median
-of pairs: floor and path measured in turns in one process, so that noise slows both.
+Written by `make bench`, `make bench-official`, `make oracle` and `make bench-spark`, each its part;
+do not edit. Each value is the median of pairs: floor and path measured in turns, so that noise
+slows both.
 """
 
 
@@ -125,26 +130,90 @@ def group_markdown(
     group: Group, results: dict[str, Result], machine: list[tuple[str, str]], date: str
 ) -> str:
     """What RESULTS.md says about a group that was measured."""
-    lines = [
-        f"## {group.title}",
-        "",
-        *group.text,
-        "",
-        f"{summary(group, results)}, by `{group.command}` on {date}.",
-        "",
-        "| row | " + " | ".join([*HEAD, "prototype"]) + " |",
-        "|---" * (len(HEAD) + 2) + "|",
-    ]
+    summed = f"{summary(group, results)}, by `{group.command}` on {date}."
+    table = {row.name: _table_line(row, results.get(row.name)) for row in group.rows}
+    reasons = {name: _reason(name) for name in table if _verdict_of(table[name]) == "MISSED"}
+    notes = {row.name: _note(row, results[row.name]) for row in group.rows if row.name in results}
+    described = [f"| {name} | {value} |" for name, value in machine]
+    return _markdown(group, summed, table, reasons, notes, described)
+
+
+def with_rows(
+    before: str, group: Group, results: dict[str, Result], machine: list[tuple[str, str]], date: str
+) -> str:
+    """What RESULTS.md said about a group, with the rows that were measured since; their notes say
+    when, and how busy the machine was."""
+    sections = [text.splitlines() for text in before.split("\n### ")]
+    lines = {lines[0]: lines[1:] for lines in sections[1:]}
+    table = _by_name(sections[0], "| ", " |")
+    if not table:
+        return group_markdown(group, results, machine, date)
+    reasons = _by_name(lines.get(MISSED_TITLE, []), "- **", "**")
+    notes = _by_name(lines.get(NOTES_TITLE, []), "- **", "**")
+    about = dict(machine)
+    added = f"measured on {date}, revision {about['revision']}, load before {about['load before']}"
     for row in group.rows:
-        texts = [row.name, *cells(row, results.get(row.name)), row.prototype or "-"]
-        lines.append("| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |")
-    failed = [row for row in group.rows if verdict(row, results.get(row.name)) == "MISSED"]
-    if failed:
-        lines += ["", "### Where a figure is missed: why, and what would reach it", ""]
-        lines += [f"- **{row.name}**: {REASONS.get(row.name, 'not looked into')}" for row in failed]
-    lines += ["", "### Floors and details", ""]
-    lines += [f"- **{row.name}** ({row.file}): {results[row.name].note}" for row in group.rows
-              if row.name in results]  # fmt: skip
-    lines += ["", "### Machine", "", "| | |", "|---|---|"]
-    lines += [f"| {name} | {value} |" for name, value in machine]
+        if row.name in results:
+            table[row.name] = _table_line(row, results[row.name])
+            notes[row.name] = f"{_note(row, results[row.name])}; {added}"
+            reasons.pop(row.name, None)
+            if _verdict_of(table[row.name]) == "MISSED":
+                reasons[row.name] = _reason(row.name)
+    found = {row.name: "MISSING" for row in group.rows if not row.is_skipped}
+    found |= {name: _verdict_of(line) for name, line in table.items()}
+    by = next((line for line in sections[0] if f"by `{group.command}` on " in line), "")
+    by = by.rpartition(f"by `{group.command}` on ")[2].partition(".")[0].partition(";")[0]
+    summed = f"{_summed(group, found)}, by `{group.command}` on {by}; later rows say when."
+    described = [line for line in lines.get("Machine", []) if line.startswith("| ")][1:]
+    return _markdown(group, summed, table, reasons, notes, described)
+
+
+MISSED_TITLE = "Where a figure is missed: why, and what would reach it"
+NOTES_TITLE = "Floors and details"
+
+
+def _markdown(
+    group: Group,
+    summed: str,
+    table: dict[str, str],
+    reasons: dict[str, str],
+    notes: dict[str, str],
+    machine: list[str],
+) -> str:
+    order = [row.name for row in group.rows]
+    lines = [f"## {group.title}", "", *group.text, "", summed, ""]
+    lines += ["| row | " + " | ".join([*HEAD, "prototype"]) + " |", "|---" * (len(HEAD) + 2) + "|"]
+    lines += [table[name] for name in order if name in table]
+    if reasons:
+        lines += ["", f"### {MISSED_TITLE}", ""]
+        lines += [reasons[name] for name in order if name in reasons]
+    lines += ["", f"### {NOTES_TITLE}", "", *(notes[name] for name in order if name in notes)]
+    lines += ["", "### Machine", "", "| | |", "|---|---|", *machine]
     return "\n".join(lines) + "\n"
+
+
+def _table_line(row: Row, result: Result | None) -> str:
+    texts = [row.name, *cells(row, result), row.prototype or "-"]
+    return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
+
+
+def _verdict_of(table_line: str) -> str:
+    return table_line.rsplit(" | ", 2)[1]
+
+
+def _reason(name: str) -> str:
+    return f"- **{name}**: {REASONS.get(name, 'not looked into')}"
+
+
+def _note(row: Row, result: Result) -> str:
+    return f"- **{row.name}** ({row.file}): {result.note}"
+
+
+def _by_name(lines: list[str], begin: str, end: str) -> dict[str, str]:
+    """Lines by the row they begin with."""
+    found = {}
+    for line in lines:
+        name = line.removeprefix(begin).partition(end)[0]
+        if line.startswith(begin) and name in BY_NAME:
+            found[name] = line
+    return found

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
 
     Member = Producer | ProducerCreation | Consumer | Reader | TableView
     K = TypeVar("K", bound="Consumer | Reader")
+    Kept = TypeVar("Kept", bound="Consumer | Producer | Reader")
     T = TypeVar("T", default=bytes)  # what values are when no schema is given
 
 _BYTES = BytesSchema()
@@ -197,7 +198,9 @@ class Client:
         self._pool = ListenerPool(options.message_listener_threads)
         self._memory_limit_bytes = options.memory_limit_bytes
         self._memory: MemoryLimit | None = None  # made with the first producer
-        self._kept: dict[int, Consumer | Reader] = {}  # id: it lives as long as the client
+        self._kept: dict[
+            int, Consumer | Reader | Producer
+        ] = {}  # id: it lives as long as the client
         self._consumer_count = 0
         self._closing = Closing()
         authenticated = options.authentication
@@ -345,7 +348,9 @@ class Client:
         while isinstance(made, tuple):
             made = self._wait_for_turn(*made)
         producer: Producer[T] = made
-        return producer
+        if options.access_mode == ProducerAccessMode.Shared:
+            return producer
+        return self._keep(producer)  # it has its topic to itself until it is closed
 
     def _create_producer(self, options: ProducerOptions) -> Any:
         """The producer, or (its creation,) where it waits for its turn."""
@@ -734,8 +739,8 @@ class Client:
         member.start_listener()
         return member
 
-    def _keep(self, member: K) -> K:
-        """Have a consumer or reader live as long as the client. In the caller's thread: one that a
+    def _keep(self, member: Kept) -> Kept:
+        """Have what it made live as long as the client. In the caller's thread: one that a
         signal handler took from its caller before this is collected, and gone. Behind the store
         CPython calls no handler until the caller has it."""
         self._kept[id(member)] = member
@@ -849,7 +854,7 @@ class Leave:
 
 class ClientOwner:
     """A MemberOwner: the part of a client that what it made refers to. It keeps the broker open,
-    and refers to the client weakly, which keeps consumers and readers: so there is no circle."""
+    and refers to the client weakly, which keeps some of them: so there is no circle."""
 
     __slots__ = ("_broker", "_client", "_closing", "_members", "forgotten", "lock")
 
@@ -907,7 +912,7 @@ class ClientOwner:
             found: list[Member] = self._members.members()
         return found
 
-    def let_go(self, member: Consumer | Reader) -> None:
+    def let_go(self, member: Consumer | Reader | Producer) -> None:
         member.is_let_go = True
         client = self._client()
         if client is not None:

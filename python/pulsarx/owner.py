@@ -20,7 +20,7 @@ if TYPE_CHECKING:
             """Whether the calling thread is the one that callbacks of its producers run in."""
 
         def let_go(self, member: Any) -> None:
-            """A consumer or reader was closed: it lives as long as its user wants."""
+            """A member was closed: it lives as long as its user wants."""
 
         def create_letter_producer(
             self, topic: str, producer_name: str | None, initial_subscription_name: str

@@ -6,6 +6,7 @@ they share, with the type of what they send.
 
 from __future__ import annotations
 
+from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx.schema.schema import T, Typed
 
 TYPE_CHECKING = False
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
 class Producer(Typed[T]):
     """Publishes messages to one topic, or to the partitions of one. Any thread may call.
 
-    A producer that is garbage-collected sends what it holds and unregisters, as `close()` does.
+    A producer that is garbage-collected sends what it holds and unregisters, as `close()` does. One
+    that has its topic to itself lives as long as its client, until it is closed.
     """
 
     owner: MemberOwner | None = None
+    is_let_go = False  # its client keeps it no more
 
     def send(
         self,
@@ -160,6 +163,11 @@ class Producer(Typed[T]):
         AlreadyClosed, unless the first was interrupted or the client closed it."""
         raise NotImplementedError
 
+    def let_go(self) -> None:
+        """Live no longer than its user wants: it was closed, or fenced."""
+        if self.owner is not None:
+            self.owner.let_go(self)
+
     def close_with_client(self) -> None:
         """As close, when the client does. A call of the control plane."""
         raise NotImplementedError
@@ -170,3 +178,16 @@ class Producer(Typed[T]):
     def __exit__(self, *_: object) -> None:
         if self.is_connected():
             self.close()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        control_plane.load("pulsarx.tables.notebook")
+        from pulsarx.tables.notebook import facts_html
+
+        facts = {
+            "topic": self.topic(),
+            "name": self.producer_name(),
+            "last sequence id": self.last_sequence_id(),
+            "open": self.is_connected(),
+        }
+        return facts_html("Producer", facts)

@@ -267,6 +267,20 @@ class TableView:
         if not self._closing.begun:
             self.close()
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        control_plane.load("pulsarx.tables.notebook")
+        from pulsarx.tables.notebook import facts_html
+
+        is_open = True
+        keys: int | None = None
+        try:
+            keys = len(self)  # a cluster tells it as long as the view is open
+            self._require_open()
+        except errors.PulsarException:
+            is_open = False
+        return facts_html("TableView", {"topic": self._name, "keys": keys, "open": is_open})
+
     def __repr__(self) -> str:
         name = self._options.subscription_name
         return f"TableView(topic={self._name!r}, subscription_name={name!r}, keys={len(self)})"

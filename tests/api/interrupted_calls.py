@@ -912,6 +912,26 @@ def administer_without_a_client(w: World) -> Steps:
     pulsarx.Client(folder, durability="interval").close()
 
 
+def back_up(w: World) -> Steps:
+    from pulsarx.backups import backup, restore
+
+    w.sent()
+    copy, restored = w.path / "copy", w.path / "restored"
+    yield lambda: backup(w.main, copy)
+    if not copy.exists():
+        backup(w.main, copy)
+    yield lambda: restore(copy, restored)
+    if not restored.exists():
+        restore(copy, restored)
+    with pulsarx.Client(restored, read_only=True) as client:
+        found = {each.data() for each in client.create_reader("t", MessageId.earliest)}
+    assert found >= w.confirmed
+    for each in w.path.iterdir():
+        assert not each.name.endswith(".unfinished"), each
+    shutil.rmtree(copy)
+    shutil.rmtree(restored)
+
+
 # Clocks ------------------------------------------------------------------------------------------
 
 
@@ -1010,5 +1030,6 @@ CALLS: dict[str, Callable[[World], Steps]] = {
     "move_subscriptions": move_subscriptions,
     "administer": administer,
     "administer_without_a_client": administer_without_a_client,
+    "back_up": back_up,
     "advance_a_clock": advance_a_clock,
 }

@@ -44,7 +44,9 @@ def run_quick(*arguments: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
-@pytest.mark.parametrize("group", ["core", pytest.param("spark", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "group", ["core", "official", pytest.param("spark", marks=pytest.mark.long)]
+)
 def test_every_row_gets_a_figure(group: str) -> None:
     done = run_quick("--group", group)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
@@ -57,6 +59,32 @@ def test_some_rows_of_spark_get_a_figure() -> None:
     for row in SAMPLED:
         assert not lines[row].endswith("MISSING"), f"{done.stdout}\n{done.stderr}"
     assert done.returncode == 1  # the others are missing, and that is said
+
+
+def test_a_real_pulsar_is_measured_where_its_url_is_given() -> None:
+    """The oracle gives it; here a broker that does nothing has its place."""
+    paths = [str(ROOT / "build" / "tree"), os.environ.get("PYTHONPATH", "")]
+    with subprocess.Popen(
+        [sys.executable, str(BENCHMARKS / "idle_broker.py")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        text=True,
+    ) as broker:
+        assert broker.stdin is not None and broker.stdout is not None
+        try:
+            url = broker.stdout.readline().strip()
+            done = run_quick("--group", "real_pulsar", "--pulsar-url", url)
+        finally:
+            broker.stdin.close()  # which ends it
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert "MISSING" not in done.stdout
+    assert broker.returncode == 0
+
+
+def test_a_real_pulsar_is_not_measured_without_its_url() -> None:
+    done = run_quick("--group", "real_pulsar")
+    assert done.returncode == 2 and "make oracle" in done.stderr
 
 
 def found_for(group: Any, report: ModuleType, *left_out: str) -> dict[str, object]:
@@ -106,9 +134,35 @@ def test_one_group_leaves_what_the_other_has_found(modules: tuple[ModuleType, Mo
     alone = report.results_markdown("", reach.CORE, core)
     assert core in alone and "Not measured yet: `make bench-spark`" in alone
     both = report.results_markdown(alone, reach.SPARK, spark)
-    assert core in both and spark in both and "Not measured yet" not in both
+    assert core in both and spark in both and "Not measured yet: `make bench-spark`" not in both
     again = report.results_markdown(both, reach.CORE, later)
     assert again == both.replace(core, later)
+
+
+def test_rows_measured_later_stand_among_the_others(
+    modules: tuple[ModuleType, ModuleType],
+) -> None:
+    reach, report = modules
+    machine = [("processor", "of old"), ("revision", "1a"), ("load before", "0 0 0")]
+    names = ("send", "receive", "latency")
+    left_out = [row.name for row in reach.CORE.rows if row.name not in names]
+    old = found_for(reach.CORE, report, *left_out)
+    old["receive"] = report.Result([99.0], "slow once")
+    before = report.group_markdown(reach.CORE, old, machine, "2026-01-01")
+    machine = [("processor", "new"), ("revision", "2b"), ("load before", "1 2 3")]
+    added = {"receive": report.Result([7.0], "n"), "idle": report.Result([5.0], "busy")}
+    part = report.with_rows(before, reach.CORE, added, machine, "2026-02-02")
+    lines = part.splitlines()
+    assert "- **receive** (bench_receive.py): n; measured on 2026-02-02, revision 2b, load " in part
+    assert "slow once" not in part and "| processor | of old |" in lines
+    assert next(line for line in before.splitlines() if line.startswith("| send |")) in lines
+    assert [line for line in lines if line.startswith("- **receive**: ")] == []
+    assert [line for line in lines if line.startswith("- **idle**: ")] != []
+    promised = sum(row.promised for row in reach.CORE.rows)
+    assert f"3 of {promised} met, 1 missed, without a figure: send_key, send_many, " in part
+    assert "by `make bench` on 2026-01-01; later rows say when." in part
+    again = report.with_rows(part, reach.CORE, {}, machine, "2026-03-03")
+    assert again == part
 
 
 def test_results_have_a_part_for_every_group(modules: tuple[ModuleType, ModuleType]) -> None:

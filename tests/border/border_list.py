@@ -71,6 +71,7 @@ LEFT_OUT: dict[str, list[str]] = {
         "test_schemas__a_malformed_definition_makes_no_topic*",
     ],
     "a consumer that is forgotten is closed by a command, some time later": [
+        "test_access_modes__one_that_nobody_refers_to_goes_with_a_client_that_nobody_refers_to",
         "test_consumer__a_forgotten_consumer_leaves_its_subscription",
         "test_exclusive__a_forgotten_consumer_leaves*",
         "test_exclusive__a_non_durable_subscription_is_made_anew_when_its_consumer_was_*",
@@ -121,6 +122,7 @@ LEFT_OUT: dict[str, list[str]] = {
         "test_deletion__letters_go_to_the_next_topic_of_their_name",
     ],
     "the client learns that its producer was fenced or closed when it sends": [
+        "test_access_modes__closed_and_fenced_ones_are_not_kept",
         "test_access_modes__it_is_not_connected_from_then_on",
         "test_deletion__what_waits_in_a_batch_is_told",
         "test_ending__an_open_batch_is_refused_with_its_topic",

@@ -194,6 +194,9 @@ def test_arguments_are_checked_as_for_folders(client: Any) -> None:
         client.create_producer("topic", batching_max_messages=1)
     with pytest.raises(ValueError, match="io_threads"):
         pulsarx.Client(URL, io_threads="1")  # type: ignore[arg-type]
+    for topics in (["a", "b"], re.compile("persistent://public/default/.*")):
+        with pytest.raises(errors.InvalidConfiguration, match="InvalidConfiguration"):
+            client.subscribe(topics, "s", receiver_queue_size=0)  # nobody is asked
 
 
 def test_coroutines_and_functions_are_for_folders() -> None:

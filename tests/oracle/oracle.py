@@ -5,9 +5,11 @@
 Then it runs tests/cluster/both_sides.py with the client that PulsarX makes for a cluster: it must
 see on the real Pulsar what it sees in a folder. And tests/programs on the real Pulsar, with the
 official client: they must print what is stored beside them, which is what they print under PulsarX
-in `make test`.
+in `make test`. While the broker is there, it also measures what a call costs beside the official
+client, and writes that part of benchmarks/RESULTS.md.
 
-NAME: scenarios that begin so; the script is called cluster.both_sides, programs programs.NAME.
+NAME: scenarios that begin so; the script is called cluster.both_sides, programs programs.NAME, what
+is measured benchmark.
 --own-only: no broker; fails where a scenario ends with an error.
 Every difference stands in differences.md with its reason. An unlisted one fails, and so does a
 listed one that is not there any more. Ends with 0 when all is as listed, and when there is no
@@ -35,6 +37,7 @@ import program_runs  # noqa: E402
 DIFFERENCES = HERE / "differences.md"
 PROGRAMS = "programs."
 BOTH_SIDES = "cluster.both_sides"
+BENCHMARK = "benchmark"
 RUN = f"{int(time.time()):x}"
 _ROW = re.compile(r"^\| `([^`]+)` \| (.+) \|$")
 
@@ -114,6 +117,17 @@ def both_sides(broker: RealPulsar, names: list[str]) -> list[str]:
     return []
 
 
+def benchmark(broker: RealPulsar, names: list[str]) -> list[str]:
+    """A line when a row of what a call costs has no figure."""
+    if names and not BENCHMARK.startswith(tuple(names)):
+        return []
+    script = str(HERE.parent.parent / "benchmarks" / "run.py")
+    command = [sys.executable, script, "--group", "real_pulsar", "--pulsar-url", broker.url]
+    if subprocess.run(command).returncode:
+        return [f"{BENCHMARK}: a row has no figure"]
+    return []
+
+
 def failed(found: dict[str, Any]) -> list[str]:
     """Scenarios that an error ended: they say nothing about the packages."""
     return [
@@ -126,9 +140,10 @@ def failed(found: dict[str, Any]) -> list[str]:
 def main(arguments: list[str]) -> int:
     own_only = "--own-only" in arguments
     names = [each for each in arguments if each != "--own-only"]
-    only_programs = bool(names) and all(each.startswith((PROGRAMS, BOTH_SIDES)) for each in names)
+    others = (PROGRAMS, BOTH_SIDES, BENCHMARK)
+    only_others = bool(names) and all(each.startswith(others) for each in names)
     own: dict[str, Any] = {}
-    if not only_programs:
+    if not only_others:
         with tempfile.TemporaryDirectory() as folder:
             own = run("pulsarx", f"{folder}/own", names)
     if own_only:
@@ -138,8 +153,9 @@ def main(arguments: list[str]) -> int:
             with RealPulsar() as broker:
                 told = programs(broker, names) + both_sides(broker, names)
                 real: dict[str, Any] = {}
-                if not only_programs:
+                if not only_others:
                     real = run("pulsar", f"{broker.url},{broker.web_url}", names)
+                told += benchmark(broker, names)
         except Missing as error:
             print(f"skipped: {error}")
             return 0

@@ -27,6 +27,7 @@ from pulsarx.schema import (
     String,
     StringSchema,
 )
+from pulsarx.server import session as session_module
 from pulsarx.server.server import Server
 from pulsarx.testing import inspect
 from pulsarx.testing.faults import fault_plan
@@ -50,12 +51,12 @@ Told = tuple[str, dict[str, Any], bytes]
 class Peer:
     """A client that speaks in commands, and keeps what it is told."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, **options: Any) -> None:
         self.server = server
         self._reader = FrameReader(5 << 20)
         self.told: list[Told] = []
         self.woken = threading.Event()
-        self.session = self.server.open_session(self._hear, self.woken.set)
+        self.session = self.server.open_session(self._hear, self.woken.set, **options)
 
     def another(self) -> Peer:
         """One more, on a connection of its own."""
@@ -364,10 +365,186 @@ def test_a_refusal_names_its_code(peer: Peer) -> None:
     assert [(each[0], each[1]["error"]) for each in busy] == [("ERROR", 5)]
 
 
-def test_a_compacted_topic_is_not_read_over_a_connection(peer: Peer) -> None:
+def test_what_compaction_left_is_read_over_a_connection(peer: Peer) -> None:
     peer.say("PRODUCER", topic="t", producer_id=0, request_id=0)
-    [(name, values)] = [told[:2] for told in peer.subscribe(type=0, read_compacted=True)]
-    assert name == "ERROR" and "is not supported yet" in values["message"]
+    for number in range(4):
+        keyed = (b"%d" % number, {"key": f"k{number % 2}"})
+        peer.send(encode_batch([keyed], producer_name="p", publish_time_ms=1000))
+    topic = peer.server.broker.topic(TopicName.of("t"))
+    topic.compaction.trigger()
+    topic.runtime.compactions.wait()
+    peer.subscribe(type=EXCLUSIVE, read_compacted=True)
+    told = peer.say("FLOW", consumer_id=0, permits=10)
+    assert names(told) == ["MESSAGE"] * 2
+    assert [each[1]["message_id"]["entry_id"] for each in told] == [2, 3]
+    (last,) = peer.say("GET_LAST_MESSAGE_ID", consumer_id=0, request_id=3)
+    assert last[1]["message_id"]["entry_id"] == 3
+
+
+# What clients of Pulsar ask for besides -----------------------------------------------------------
+
+
+def test_a_lookup_leads_to_the_address_of_the_connection(peer: Peer) -> None:
+    (told,) = peer.say("LOOKUP", topic="t", request_id=4)
+    assert (told[1]["response"], told[1]["error"]) == (2, 22)  # this one has none
+    other = Peer(peer.server, service_url="pulsar://there:1")
+    other.connect()
+    (told,) = other.say("LOOKUP", topic="t", request_id=4)
+    assert told[1]["service_url"] == "pulsar://there:1"
+    assert (told[1]["response"], told[1]["authoritative"]) == (1, True)
+    (told,) = other.say("LOOKUP", topic="t", request_id=4, listener="x")
+    assert (told[1]["response"], told[1]["error"]) == (2, 6)
+    assert told[1]["message"] == "the broker do not have x listener"
+    (told,) = other.say("LOOKUP", topic="a://b", request_id=4)
+    assert (told[1]["response"], told[1]["error"]) == (2, 22)
+
+
+def test_the_topics_of_a_namespace_are_told(peer: Peer) -> None:
+    for name in ("b", "a"):
+        peer.say("PRODUCER", topic=name, producer_id=ord(name), request_id=0)
+    (told,) = peer.say("GET_TOPICS_OF_NAMESPACE", namespace="public/default", request_id=4)
+    assert told[1]["topics"] == [f"persistent://public/default/{name}" for name in "ab"]
+    (told,) = peer.say("GET_TOPICS_OF_NAMESPACE", namespace="public/default", request_id=4, mode=1)
+    assert told[1]["topics"] == []
+    (told,) = peer.say("GET_TOPICS_OF_NAMESPACE", namespace="no/such", request_id=4)
+    assert told[1]["topics"] == []
+    (told,) = peer.say("GET_TOPICS_OF_NAMESPACE", namespace="public/default", request_id=4, mode=9)
+    assert told[:1] == ("ERROR",) and told[1]["error"] == 22
+
+
+def test_a_consumer_s_statistics_are_told(peer: Peer) -> None:
+    peer.produce(entry(b"a"), entry(b"b"))
+    peer.subscribe(consumer_name="me")
+    peer.say("FLOW", consumer_id=0, permits=5)
+    (told,) = peer.say("CONSUMER_STATS", consumer_id=0, request_id=4)
+    values = {key: told[1][key] for key in ("consumer_name", "type", "backlog", "blocked")}
+    assert values == {"consumer_name": "me", "type": "Shared", "backlog": 2, "blocked": False}
+    assert (told[1]["available_permits"], told[1]["unacked_messages"]) == (3, 2)
+    (told,) = peer.say("CONSUMER_STATS", consumer_id=9, request_id=4)
+    assert told[1]["error"] == code_of(errors.AlreadyClosed("x"))
+
+
+def test_with_the_last_id_comes_the_mark_delete_position(peer: Peer) -> None:
+    told = peer.produce(entry(b"a"), batch(b"b", b"c"))
+    first = told[0][1]["message_id"]
+    peer.subscribe()
+    peer.say("FLOW", consumer_id=0, permits=5)
+    peer.say("ACK", consumer_id=0, ack_type=INDIVIDUAL, message_ids=[first])
+    (told,) = peer.say("GET_LAST_MESSAGE_ID", consumer_id=0, request_id=4)
+    assert (told[1]["message_id"]["entry_id"], told[1]["message_id"]["batch_index"]) == (1, 1)
+    assert told[1]["mark_delete"]["entry_id"] == 0
+
+
+def test_a_producer_may_bring_the_first_subscription_of_its_topic(peer: Peer) -> None:
+    peer.say("PRODUCER", topic="t", producer_id=0, request_id=0, initial_subscription="first")
+    topic = peer.server.broker.topic(TopicName.of("t"))
+    assert [each.name for each in topic.durable_subscriptions()] == ["first"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "NEW_TXN",
+        "ADD_PARTITION_TO_TXN",
+        "ADD_SUBSCRIPTION_TO_TXN",
+        "END_TXN",
+        "TC_CLIENT_CONNECT_REQUEST",
+    ],
+)
+def test_transactions_are_refused(peer: Peer, name: str) -> None:
+    (told,) = peer.say(name, request_id=4)
+    assert told[0] == name.removesuffix("_REQUEST") + "_RESPONSE"
+    assert (told[1]["request_id"], told[1]["error"]) == (4, 22)
+
+
+def test_what_belongs_to_a_transaction_is_neither_stored_nor_acknowledged(peer: Peer) -> None:
+    (stored,) = peer.produce(entry(b"a"))
+    (told,) = peer.say("SEND", entry(b"b"), producer_id=0, sequence_id=2, transaction_most=1)
+    assert (told[0], told[1]["error"]) == ("SEND_ERROR", 22)
+    peer.subscribe()
+    told = peer.say("FLOW", consumer_id=0, permits=5)
+    assert names(told) == ["MESSAGE"]
+    ack = {"consumer_id": 0, "ack_type": INDIVIDUAL, "message_ids": [stored[1]["message_id"]]}
+    (told,) = peer.say("ACK", **ack, request_id=5, transaction_most=1)
+    assert (told[0], told[1]["error"]) == ("ACK_RESPONSE", 22)
+    topic = peer.server.broker.topic(TopicName.of("t"))
+    assert topic.subscriptions["s"].backlog()[1] == 1
+    (told,) = peer.say("PRODUCER", topic="t", producer_id=7, request_id=5, transactional=True)
+    assert (told[0], told[1]["error"]) == ("ERROR", 22)
+    coordinators = "persistent://pulsar/system/transaction_coordinator_assign"
+    (told,) = peer.say("PARTITIONED_METADATA", topic=coordinators, request_id=6)
+    assert (told[1]["response"], told[1]["error"]) == (1, 22)
+
+
+def test_topics_are_not_watched(peer: Peer) -> None:
+    (told,) = peer.say("WATCH_TOPIC_LIST", request_id=4)
+    assert (told[0], told[1]["error"]) == ("ERROR", 22)
+
+
+def test_a_producer_that_comes_again_takes_the_place_of_the_one_before(peer: Peer) -> None:
+    """A connection that was cut may be missed by the broker later than its client is back."""
+    (told,) = peer.say("PRODUCER", topic="t", producer_id=0, request_id=0, user_provided_name=False)
+    generated = told[1]["producer_name"]
+    again = {"topic": "t", "producer_id": 0, "request_id": 1, "producer_name": generated}
+    other = peer.another()
+    (told,) = other.say("PRODUCER", **again, user_provided_name=False, epoch=0)
+    assert (told[0], told[1]["error"]) == ("ERROR", 16)  # it is not that one, come again
+    (told,) = other.say("PRODUCER", **again, user_provided_name=False, epoch=1)
+    assert told[0] == "PRODUCER_SUCCESS"
+    assert names(other.send(entry(b"x"))) == ["SEND_RECEIPT"]
+    assert names(peer.say("PING")) == ["CLOSE_PRODUCER", "PONG"]
+
+    named = {"topic": "u", "producer_id": 1, "request_id": 1, "producer_name": "mine"}
+    assert names(peer.say("PRODUCER", **named)) == ["PRODUCER_SUCCESS"]
+    (told,) = other.say("PRODUCER", **named, epoch=1)
+    assert (told[0], told[1]["error"]) == ("ERROR", 16)  # anybody may choose that name
+    assert names(peer.say("PRODUCER", **named, epoch=1)) == ["PRODUCER_SUCCESS"]
+    peer.session.is_lost = True
+    assert names(other.say("PRODUCER", **named, epoch=2)) == ["PRODUCER_SUCCESS"]
+
+
+def test_what_is_refused_for_good_is_a_checksum_error_to_clients_in_cpp() -> None:
+    """For any other code they connect anew and send the message again, for ever."""
+    with pulsarx.Client("memory:", durability="os") as client:
+        client.admin.namespaces.set_delayed_delivery_policies("public/default", True, 1000, 1000)
+        server = serving(client)
+        late = encode_entry(
+            b"x", producer_name="p", sequence_id=1, publish_time_ms=1000, deliver_at_ms=9000
+        )
+        for version, code in (("Pulsar-CPP-v4.2.0", 9), ("Pulsar-Java-v4.0", 22)):
+            peer = Peer(server)
+            peer.say("CONNECT", client_version=version, protocol_version=20)
+            (told,) = peer.produce(late)
+            assert (told[0], told[1]["error"]) == ("SEND_ERROR", code)
+        server.close()
+
+
+def test_delivering_waits_for_room(peer: Peer) -> None:
+    peer.produce(entry(b"a"), entry(b"b"), entry(b"c"))
+    room: list[bool] = []
+    other = Peer(peer.server, has_room=lambda: room.pop(0) if room else False)
+    other.connect()
+    other.subscribe()
+    room[:] = [True, False]
+    assert names(other.say("FLOW", consumer_id=0, permits=5)) == ["MESSAGE"]
+    assert names(other.say("PING")) == ["PONG"]
+    room[:] = [True] * 9
+    other.session.deliver()
+    assert [told[0] for told in other.told] == ["MESSAGE"] * 2
+
+
+def test_so_much_may_be_on_its_way_to_the_disk(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "IN_FLIGHT_MAX", 250)
+    peer.say("PRODUCER", topic="t", producer_id=0, request_id=0)
+    with peer.holding_callbacks():
+        for number in range(3):
+            frame = {"producer_id": 0, "sequence_id": number}
+            assert not peer.session.is_full
+            peer.session.received(frame_encode("SEND", frame, entry(b"x" * 100)))
+        assert peer.session.is_full
+        peer.woken.clear()
+    assert not peer.session.is_full
+    assert peer.woken.is_set()
 
 
 def test_a_verb_answers_what_it_answers_in_process(peer: Peer) -> None:

@@ -47,6 +47,7 @@ PYCORE = {  # folder: what it stands on, besides the core
     "dispatch": f"{_LEDGERS} pycore.message pycore.cursor",
     "consume": f"{_LEDGERS} pycore.message pycore.cursor pycore.dispatch pycore.arrow",
     "ranges": f"{_LEDGERS} pycore.message pycore.arrow pycore.publish",
+    "wire": "",
 }
 ALL_PYCORE = " ".join(["pycore", *(f"pycore.{folder}" for folder in PYCORE)])
 
@@ -73,15 +74,18 @@ LAYERS = [
         "spark", "spark spark.*", "ground values broker api spark", "stdlib pyspark pyarrow numpy"
     ),
     # Pulsar's protocol, and its two ends; client and server do not know each other.
-    Layer("wire", "wire wire.*", "ground values wire", "stdlib"),
+    Layer("wire", "wire wire.*", "ground values pycore.wire wire", "stdlib"),
     Layer(
-        "server", "server server.*", f"{ALL_PYCORE} ground values broker api wire server", "stdlib"
+        "server",
+        "server server.*",
+        f"{ALL_PYCORE} ground values broker api wire server",
+        "stdlib uvloop",
     ),
     Layer("remote", "remote remote.*", f"{ALL_PYCORE} ground values api wire remote", "stdlib"),
     Layer(
         "outside",
         "__main__ cli cli.* console.*",
-        "ground values broker api outside",
+        "ground values broker api server outside",
         "stdlib click rich",
     ),
     Layer(

@@ -105,6 +105,8 @@ class Client:
             (creation,) = made
             await wait_until_told(creation.tell, lambda: ours.give_back(creation))  # noqa: B023
             made = await perform(client._owner.advance, creation, give_back=ours.give_back)
+        if access_mode != ProducerAccessMode.Shared:
+            client._keep(made)
         return Producer(made)
 
     def _begin_producer(self, arguments: dict[str, Any]) -> Any:

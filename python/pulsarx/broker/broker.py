@@ -177,7 +177,7 @@ class Broker:
             self._topics.close_checks()
             topics = self._topics.open_topics()
         failure: Exception | None = None
-        for step in self.on_close:
+        for step in list(self.on_close):
             # The control socket finishes what it is doing, with the topics still open.
             failure = attempt(step) or failure
         for producer in [each for topic in topics for each in topic.producers.open_producers()]:

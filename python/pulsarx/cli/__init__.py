@@ -39,6 +39,7 @@ COMMANDS = {
     "schemas": ("pulsarx.cli.schemas:schemas", "administer the schemas of topics"),
     "functions": ("pulsarx.cli.functions", "run a function of Pulsar Functions in this process"),
     "run": ("pulsarx.cli.run", "run a program written for pulsar-client, unchanged"),
+    "serve": ("pulsarx.cli.serve", "serve a folder to programs with any client of Pulsar"),
 }
 
 

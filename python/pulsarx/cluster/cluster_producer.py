@@ -307,6 +307,7 @@ class ClusterProducer(Handle, Producer[T]):
         self._closing.finish(self._take_leave, self.owner)
 
     def _take_leave(self) -> None:
+        self.let_go()
         failure = attempt(partial(self._call, self._native.flush))
         failure = attempt(partial(self._call, self._native.close)) or failure
         if failure is not None:

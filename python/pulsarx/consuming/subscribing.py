@@ -220,10 +220,10 @@ def _consumer_of_several(
 ) -> MultiTopicsConsumer:
     """A consumer that has no topic yet."""
     if options.receiver_queue_size == 0:
-        raise errors.InvalidConfiguration(
-            "a consumer of several topics or partitions needs a receiver queue; "
-            "receiver_queue_size is 0"
-        )
+        from pulsarx.options.members import queue_missing
+
+        several = "partitions" if not options.retry_enable else "a topic and its retry letters"
+        raise errors.InvalidConfiguration(queue_missing(several))
     if options.interceptors is None:
         whole = MultiTopicsConsumer(title, options, name, pool)
     else:

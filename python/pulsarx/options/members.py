@@ -204,6 +204,12 @@ class ProducerOptions(Options):
         self.properties = dict(self.properties) if self.properties else None
 
 
+def queue_missing(what: str) -> str:
+    """Why a receiver_queue_size of 0 is refused for a consumer of what."""
+    return (f"receiver_queue_size=0: a consumer of {what} needs a receiver queue; give it 1 or "
+            "more, or subscribe to each topic or partition by its own name")
+
+
 class ConsumerOptions(Options):
     """Arguments of `Client.subscribe`. The official client has none of these:
 
@@ -326,6 +332,9 @@ class ConsumerOptions(Options):
         if self.is_read_compacted:
             self._check_compacted()
         self._check_redelivery()
+        if self.receiver_queue_size == 0 and not isinstance(self.topic, str):
+            # The official client would take one message of each topic, and hand out none.
+            raise InvalidConfiguration(queue_missing("several topics"))
         self._at_least_0("receiver_queue_size", "max_total_receiver_queue_size_across_partitions",
                          "pattern_auto_discovery_period", "priority_level",
                          "expire_time_of_incomplete_chunked_message_ms")

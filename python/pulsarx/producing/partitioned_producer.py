@@ -395,6 +395,7 @@ class PartitionedProducer(PartitionRouter, Producer[T]):
         self._closing.finish(self._take_leave, self.owner)
 
     def _take_leave(self) -> None:
+        self.let_go()
         with self._making:
             self.is_open = False  # no producer is made from now on
         failure: Exception | None = None

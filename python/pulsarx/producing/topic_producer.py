@@ -100,7 +100,13 @@ class TopicProducer(ProducerCore, Producer[T]):
         """As close, in the background."""
         self._closing.finish(self._take_leave, self.owner)
 
+    def fence(self, reason: str, kind: type[Exception] = errors.ProducerFenced) -> None:
+        """As the core's. It has its topic no longer."""
+        super().fence(reason, kind)
+        self.let_go()
+
     def _take_leave(self) -> None:
+        self.let_go()
         try:
             self.shut()
         except errors.AlreadyClosed:

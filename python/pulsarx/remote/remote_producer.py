@@ -86,6 +86,7 @@ class RemoteProducer(TopicProducer):
         return ProducerCore.is_open.__get__(self) and self._entry.is_there()
 
     def _take_leave(self) -> None:
+        self.let_go()
         try:
             self.shut()
         except errors.AlreadyClosed:

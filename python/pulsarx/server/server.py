@@ -16,13 +16,19 @@ if TYPE_CHECKING:
     from pulsarx.broker.subscriptions.subscription import Subscription
 
 
+def _always() -> bool:
+    return True
+
+
 class Server:
     """The shared part of the sessions of one broker. Any thread may call but the main one, which
     runs no function of the broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        """broker: open as long as the server is."""
+    def __init__(self, broker: Broker, *, verbs: bool = True) -> None:
+        """broker: open as long as the server is. verbs: whether clients may ask for any verb, as
+        the user of the broker's process may."""
         self.broker = broker
+        self.verbs = verbs
         # Callbacks are told the error itself: its code and its text go to the client.
         self.completions = CompletionQueue(None, lambda error: error)
         self._lock = threading.Lock()  # of what follows
@@ -30,9 +36,16 @@ class Server:
         # Where non-durable subscriptions were moved, and the sessions that have not heard of it.
         self._sought: dict[tuple[str, str], tuple[Position, set[Session]]] = {}
 
-    def open_session(self, write: Callable[[bytes], object], wake: Callable[[], object]) -> Session:
+    def open_session(
+        self,
+        write: Callable[[bytes], object],
+        wake: Callable[[], object],
+        *,
+        has_room: Callable[[], bool] = _always,
+        service_url: str | None = None,
+    ) -> Session:
         """The session of a new connection. See Session."""
-        session = Session(self, write, wake)
+        session = Session(self, write, wake, has_room, service_url)
         with self._lock:
             self._sessions.add(session)
         return session

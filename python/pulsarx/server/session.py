@@ -12,12 +12,15 @@ import threading
 
 from pulsarx import errors
 from pulsarx._pycore.dispatch.connection_sink import ConnectionSink
+from pulsarx._pycore.wire.hot_commands import message_encode, receipt_encode
+from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.subscriptions.subscribe_request import ReceiverSettings, SubscribeRequest
 from pulsarx.broker.topics.partitioned_topic import PartitionedTopic, partition_count_of
 from pulsarx.broker.topics.waiting_producer import WaitingProducer
 from pulsarx.closing import attempt
 from pulsarx.consuming.consumer_schema import ConsumerSchema
 from pulsarx.enumerations import ConsumerType, KeySharedMode, ProducerAccessMode, SchemaType
+from pulsarx.letters.letter_topic import subscribe_initially
 from pulsarx.message_id import MessageId
 from pulsarx.options.consumer_policies import ConsumerKeySharedPolicy
 from pulsarx.producing.producer_schema import check_producer, version_bytes
@@ -26,11 +29,11 @@ from pulsarx.server.session_consumer import SessionConsumer, position_of
 from pulsarx.server.session_producer import SessionProducer
 from pulsarx.topic_name import TopicName, check_is_for_users, check_subscription_name
 from pulsarx.wire import commands
-from pulsarx.wire.frames import FrameReader, frame_encode
+from pulsarx.wire.frames import FrameReader, frame_encode, frame_size_max
 from pulsarx.wire.message_ids import id_data
 from pulsarx.wire.protobuf import WireError
 from pulsarx.wire.schemas import schema_of, schema_values
-from pulsarx.wire.server_errors import code_of, message_of
+from pulsarx.wire.server_errors import CHECKSUM, NOT_ALLOWED, code_of, message_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
         """The server of a session, as the session sees it."""
 
         broker: Broker
+        verbs: bool
         completions: CompletionQueue
 
         def seek(self, subscription: Subscription, find: Callable[[], Position]) -> None:
@@ -66,7 +70,23 @@ if TYPE_CHECKING:
 
 
 SERVER_VERSION = "PulsarX"
+GREETING_SIZE_MAX = 16 << 10  # bytes of a frame, until CONNECT has come
+IN_FLIGHT_MAX = 16 << 20  # bytes of entries that are not answered yet, of all producers
+# Of transactions, which are refused: what answers them.
+_TRANSACTIONS = {
+    "NEW_TXN": "NEW_TXN_RESPONSE",
+    "ADD_PARTITION_TO_TXN": "ADD_PARTITION_TO_TXN_RESPONSE",
+    "ADD_SUBSCRIPTION_TO_TXN": "ADD_SUBSCRIPTION_TO_TXN_RESPONSE",
+    "END_TXN": "END_TXN_RESPONSE",
+    "TC_CLIENT_CONNECT_REQUEST": "TC_CLIENT_CONNECT_RESPONSE",
+}
+_COORDINATORS = "persistent://pulsar/system/transaction_coordinator_assign"
 READS_ANY = AutoConsumeSchema()
+_DOMAINS = {
+    commands.PERSISTENT: "persistent",
+    commands.NON_PERSISTENT: "non-persistent",
+    commands.ALL: "any",
+}
 _TYPES = {
     commands.EXCLUSIVE: ConsumerType.Exclusive,
     commands.SHARED: ConsumerType.Shared,
@@ -80,15 +100,26 @@ class Session:
     other threads may call close_consumers_of."""
 
     def __init__(
-        self, server: SessionHost, write: Callable[[bytes], object], wake: Callable[[], object]
+        self,
+        server: SessionHost,
+        write: Callable[[bytes], object],
+        wake: Callable[[], object],
+        has_room: Callable[[], bool],
+        service_url: str | None,
     ) -> None:
         """write: sends bytes, in any thread and in the order of the calls, without waiting. wake:
-        has deliver called soon; in any thread and with mutexes held, so it may only enqueue."""
+        has deliver called soon; in any thread and with mutexes held, so it may only enqueue.
+        has_room: whether more is to be delivered; where it is not, wake is called when there is
+        room. service_url: under which the client reaches this broker."""
         self._server = server
+        self._has_room = has_room
+        self._service_url = service_url
         self._broker = server.broker
         self._write = write
         self._wake = wake
-        self._reader = FrameReader(self._broker.runtime.options.max_message_size)
+        self._message_size_max = self._broker.runtime.options.max_message_size
+        self._reader = FrameReader(self._message_size_max)
+        self._reader.frame_size_max = GREETING_SIZE_MAX
         self._producers: dict[int, SessionProducer] = {}
         self._waiting: dict[int, Waiting] = {}
         self._consumers: dict[int, SessionConsumer] = {}
@@ -96,9 +127,12 @@ class Session:
         # Producers that the broker shut, and why they cannot come again, until they hear of it.
         self._shut: dict[int, Exception | None] = {}
         self._some_are_shut = False
-        self._lock = threading.Lock()  # of the consumers' dict
-        self._connected = False
+        self._lock = threading.Lock()  # of the consumers' dict, and what is in flight
+        self._in_flight = 0  # bytes of entries that are not answered
+        self._client_version = ""
+        self.is_connected = False
         self.is_open = True
+        self.is_lost = False  # its connection has ended, and close is called soon
         self._handlers: dict[str, Callable[[Values], None]] = {
             "PRODUCER": self._producer,
             "CLOSE_PRODUCER": self._close_producer,
@@ -110,12 +144,17 @@ class Session:
             "GET_LAST_MESSAGE_ID": self._get_last_message_id,
             "UNSUBSCRIBE": self._unsubscribe,
             "CLOSE_CONSUMER": self._close_consumer,
+            "LOOKUP": self._lookup,
             "PARTITIONED_METADATA": self._partitioned_metadata,
+            "GET_TOPICS_OF_NAMESPACE": self._get_topics_of_namespace,
+            "CONSUMER_STATS": self._consumer_stats,
             "GET_SCHEMA": self._get_schema,
             "GET_OR_CREATE_SCHEMA": self._get_or_create_schema,
             "VERB": self._verb,
             "PING": self._ping,
             "PONG": self._pong,
+            "WATCH_TOPIC_LIST": self._refuse_watching,
+            "WATCH_TOPIC_LIST_CLOSE": self._refuse_watching,
         }
 
     # Bytes ----------------------------------------------------------------------------------------
@@ -133,7 +172,7 @@ class Session:
     def _do(self, name: str, values: Values, entry: bytes) -> None:
         if not self.is_open:
             raise WireError(f"a {name} in a session that is closed")
-        if not self._connected:
+        if not self.is_connected:
             if name != "CONNECT":
                 raise WireError(f"a {name} before CONNECT")
             self._connect(values)
@@ -141,6 +180,8 @@ class Session:
             self._send(values, entry)
         elif name in self._handlers:
             self._handlers[name](values)
+        elif name in _TRANSACTIONS:
+            self._refuse_transaction(name, values)
         else:
             raise WireError(f"a {name}, which no client sends now")
 
@@ -182,8 +223,12 @@ class Session:
 
     def _deliver_to(self, consumer_id: int, consumer: SessionConsumer) -> None:
         try:
-            for ledger_id, entry_id, entry, count, ack_set in consumer.deliveries():
-                place = id_data(MessageId(consumer.ledger.partition, ledger_id, entry_id))
+            for ledger_id, entry_id, entry, count, ack_set in consumer.deliveries(self._has_room):
+                if ack_set is None:
+                    ids = ledger_id, entry_id, consumer.partition
+                    self._write(message_encode(consumer_id, *ids, count, consumer.epoch, entry))
+                    continue
+                place = id_data(MessageId(consumer.partition, ledger_id, entry_id))
                 self._tell(
                     "MESSAGE",
                     entry,
@@ -203,12 +248,15 @@ class Session:
     # The connection -------------------------------------------------------------------------------
 
     def _connect(self, values: Values) -> None:
-        self._connected = True
+        self.is_connected = True
+        self._client_version = values["client_version"]
+        self._reader.frame_size_max = frame_size_max(self._message_size_max)
         self._tell(
             "CONNECTED",
             server_version=SERVER_VERSION,
             protocol_version=min(max(values["protocol_version"], 0), commands.PROTOCOL_VERSION),
-            max_message_size=self._broker.runtime.options.max_message_size,
+            max_message_size=self._message_size_max,
+            feature_flags={"supports_partitions_without_auto_creation": True},
         )
 
     def _ping(self, _: Values) -> None:
@@ -221,6 +269,33 @@ class Session:
     def _pong(self, _: Values) -> None:
         pass
 
+    def ping(self) -> None:
+        """Ask whether the client is there. In any thread."""
+        self._tell("PING")
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much is in flight that nothing more should be read. When it is not any more,
+        wake is called."""
+        return self._in_flight >= IN_FLIGHT_MAX
+
+    def _fly(self, producer: SessionProducer, size: int) -> None:
+        with self._lock:
+            producer.in_flight += size
+            self._in_flight += size
+
+    def _land(self, producer: SessionProducer, size: int | None = None) -> None:
+        """So much is answered; None: all that the producer will ever be answered. In any thread."""
+        with self._lock:
+            # A producer that has left has none.
+            landed = producer.in_flight if size is None else min(size, producer.in_flight)
+            was_full = self.is_full
+            producer.in_flight -= landed
+            self._in_flight -= landed
+            frees = was_full and not self.is_full
+        if frees:
+            self._wake()
+
     def close(self) -> None:
         """The connection has ended: what it had is closed. Idempotent."""
         self.is_open = False
@@ -230,6 +305,7 @@ class Session:
             topic.producers.withdraw(waiting)
         self._waiting.clear()
         producers, self._producers = list(self._producers.values()), {}
+        self._shut.clear()
         for step in (*(each.close for each in producers), *(each.leave for each in consumers)):
             error = attempt(step)
             if error is not None:
@@ -245,9 +321,45 @@ class Session:
     def _topic(self, name: str, create: bool = True) -> Topic:
         return self._broker.topic(_served(name), create=create).require_kept("serve")
 
+    def _lookup(self, values: Values) -> None:
+        answer: Values = {"response": commands.CONNECT_HERE, "authoritative": True}
+        try:
+            if values["listener"]:
+                # Pulsar's words, which its clients look for.
+                raise errors.ServiceUnitNotReady(
+                    f"the broker do not have {values['listener']} listener"
+                )
+            if self._service_url is None:
+                raise errors.OperationNotSupported("this connection has no address to tell")
+            _served(values["topic"])
+            answer["service_url"] = self._service_url
+        except Exception as error:
+            answer = {"response": commands.LOOKUP_FAILED}
+            answer |= {"error": code_of(error), "message": message_of(error)}
+        self._tell("LOOKUP_RESPONSE", request_id=values["request_id"], **answer)
+
+    def _get_topics_of_namespace(self, values: Values) -> None:
+        from pulsarx.broker.verbs.topics import get_list
+
+        try:
+            found = get_list(self._broker, values["namespace"], False, _DOMAINS[values["mode"]])
+        except KeyError:
+            error = errors.OperationNotSupported(f"topics of mode {values['mode']}")
+            self._refuse(values, error)
+        except errors.TopicNotFound:  # as Pulsar: a namespace that is not there has no topics
+            self._tell("GET_TOPICS_OF_NAMESPACE_RESPONSE", request_id=values["request_id"])
+        except Exception as error:
+            self._refuse(values, error)
+        else:
+            self._tell(
+                "GET_TOPICS_OF_NAMESPACE_RESPONSE", request_id=values["request_id"], topics=found
+            )
+
     def _partitioned_metadata(self, values: Values) -> None:
         request_id = values["request_id"]
         try:
+            if values["topic"].startswith(_COORDINATORS):
+                raise _no_transactions()
             name = _served(values["topic"])
             state = self._broker.catalogue.state
             count = partition_count_of(state, name)
@@ -260,7 +372,10 @@ class Session:
             failure: Values = {"response": 1, "error": code_of(error), "message": message_of(error)}
             self._tell("PARTITIONED_METADATA_RESPONSE", request_id=request_id, **failure)
         else:
-            self._tell("PARTITIONED_METADATA_RESPONSE", request_id=request_id, partitions=count)
+            # Clients in C++ take an answer without a response for a failure.
+            self._tell(
+                "PARTITIONED_METADATA_RESPONSE", request_id=request_id, partitions=count, response=0
+            )
 
     def _verb(self, values: Values) -> None:
         import json
@@ -269,6 +384,8 @@ class Session:
 
         request_id = values["request_id"]
         try:
+            if not self._server.verbs:
+                raise errors.OperationNotSupported("verbs over this connection")
             result = perform(self._broker, values["verb"], json.loads(values["arguments"]))
             answer: Values = {"result": json.dumps(result, separators=(",", ":"))}
         except (ValueError, TypeError, RecursionError) as error:
@@ -277,6 +394,20 @@ class Session:
             answer = {"error": type(error).__name__, "message": message_of(error)}
             answer["attributes"] = json.dumps(errors.attributes_of(error))
         self._tell("VERB_RESPONSE", request_id=request_id, **answer)
+
+    def _refuse_transaction(self, name: str, values: Values) -> None:
+        error = _no_transactions()
+        ids = {key: values.get(key) for key in ("least", "most") if values.get(key) is not None}
+        self._tell(
+            _TRANSACTIONS[name],
+            request_id=values["request_id"],
+            error=code_of(error),
+            message=message_of(error),
+            **ids,
+        )
+
+    def _refuse_watching(self, values: Values) -> None:
+        self._refuse(values, errors.OperationNotSupported("watching the topics of a namespace"))
 
     # Schemas ------------------------------------------------------------------------------------
 
@@ -319,8 +450,9 @@ class Session:
         try:
             if failure is not None:
                 raise failure
-            if producer_id in self._producers or producer_id in self._waiting:
-                raise errors.ProducerBusy(f"this connection has a producer {producer_id} already")
+            if values["transactional"]:
+                raise _no_transactions()
+            self._replace_producer(producer_id, values)
             check_is_for_users(TopicName.of(values["topic"]))
             mode = values["access_mode"]
             if mode not in ProducerAccessMode.__members__.values():
@@ -328,14 +460,18 @@ class Session:
             check_producer(self._broker, values["topic"], _declared(values))
             topic = self._topic(values["topic"])
             topic.check_may_publish()
+            if values["initial_subscription"]:
+                name = check_subscription_name(values["initial_subscription"])
+                subscribe_initially(self._broker, topic.name, name)
 
             def make(name: str) -> SessionProducer:
-                return SessionProducer(
+                made = SessionProducer(
                     topic, name, self._server.completions, self._producer_shut, self._wake
                 )
+                made.session, made.epoch = self, values["epoch"]
+                return made
 
-            name = values["producer_name"] or None
-            made = topic.producers.add(name, make, mode, epoch=values["topic_epoch"])
+            made = self._add_producer(topic, make, values)
         except Exception as error:
             self._refuse(values, error)
             return
@@ -346,6 +482,42 @@ class Session:
             self._wake()  # for what has changed meanwhile
         else:
             self._has_come(values, topic, made)
+
+    def _replace_producer(self, producer_id: int, values: Values) -> None:
+        """Close the producer that this one takes the place of. ProducerBusy: it does not."""
+        old = self._producers.get(producer_id)
+        is_same = (
+            old is not None
+            and old.name == values["producer_name"]
+            and str(TopicName.of(values["topic"])) == old.topic.name
+        )
+        if old is not None and is_same and values["epoch"] > old.epoch:
+            del self._producers[producer_id]
+            old.close()
+            self._land(old)
+        elif old is not None or producer_id in self._waiting:
+            raise errors.ProducerBusy(f"this connection has a producer {producer_id} already")
+
+    def _add_producer(
+        self, topic: Topic, make: Callable[[str], SessionProducer], values: Values
+    ) -> SessionProducer | WaitingProducer:
+        name, mode = values["producer_name"] or None, values["access_mode"]
+
+        def add() -> SessionProducer | WaitingProducer:
+            found: SessionProducer | WaitingProducer = topic.producers.add(
+                name, make, mode, epoch=values["topic_epoch"]
+            )
+            return found
+
+        try:
+            return add()
+        except (errors.ProducerBusy, errors.ProducerFenced):
+            # A client whose connection was cut may be back before that is noticed.
+            old = topic.producers.by_name().get(name) if name else None
+            if not isinstance(old, SessionProducer) or not _succeeds(values, old):
+                raise
+            attempt(old.close)
+            return add()
 
     def _has_come(self, values: Values, topic: Topic, made: SessionProducer) -> None:
         info, version = _declared(values), None
@@ -410,27 +582,52 @@ class Session:
                 continue
             del self._producers[producer_id]
             attempt(producer.close)
+            self._land(producer)
             self._shut[producer_id] = _gone(producer.topic)
             self._tell("CLOSE_PRODUCER", producer_id=producer_id, request_id=commands.FROM_BROKER)
 
     def _send(self, values: Values, entry: bytes) -> None:
-        ids = {"producer_id": values["producer_id"], "sequence_id": values["sequence_id"]}
-        producer = self._producers.get(values["producer_id"])
-        if values["producer_id"] in self._shut:
+        producer_id, sequence_id = values["producer_id"], values["sequence_id"]
+        producer = self._producers.get(producer_id)
+        if producer_id in self._shut:
             return  # it was sent before its client had heard of it
         if producer is None:
-            raise WireError(f"a SEND of producer {values['producer_id']}, which there is not")
+            raise WireError(f"a SEND of producer {producer_id}, which there is not")
+
+        size = len(entry)
 
         def told(error: Exception | None, message_id: MessageId | None) -> None:
+            self._land(producer, size)
             if error is None and message_id is not None:
-                place = MessageId(
-                    message_id.partition(), message_id.ledger_id(), message_id.entry_id()
-                )
-                self._tell("SEND_RECEIPT", **ids, message_id=id_data(place))
+                place = message_id.ledger_id(), message_id.entry_id(), message_id.partition()
+                self._write(receipt_encode(producer_id, sequence_id, *place))
             elif error is not None:
-                self._tell("SEND_ERROR", **ids, error=code_of(error), message=message_of(error))
+                code = self._code_of_refusal(producer, error)
+                ids = {"producer_id": producer_id, "sequence_id": sequence_id}
+                self._tell("SEND_ERROR", **ids, error=code, message=message_of(error))
 
-        producer.publish(entry, told)
+        self._fly(producer, size)
+        if values["transaction_most"] is not None:
+            self._server.completions.jobs.post(lambda: told(_no_transactions(), None))
+        else:
+            producer.publish(entry, told)
+
+    def _code_of_refusal(self, producer: SessionProducer, error: Exception) -> int:
+        """The code with which the client gives up one message, and goes on. Clients in C++ know one
+        alone: for any other they connect anew and send the message again, for ever."""
+        code = code_of(error)
+        if code != NOT_ALLOWED or not self._client_version.startswith("Pulsar-CPP"):
+            return code
+        import logging
+
+        logging.getLogger("pulsarx").warning(
+            "a message of producer %s on %s was refused, which its client is told as a checksum "
+            "error: %s",
+            producer.name,
+            producer.topic.name,
+            errors.detail_of(error),
+        )
+        return CHECKSUM
 
     def _close_producer(self, values: Values) -> None:
         waiting = self._waiting.pop(values["producer_id"], None)
@@ -439,6 +636,8 @@ class Session:
         self._shut.pop(values["producer_id"], None)
         producer = self._producers.pop(values["producer_id"], None)
         self._answer(values, producer.close if producer is not None else _nothing)
+        if producer is not None:
+            self._land(producer)
 
     # Consumers ------------------------------------------------------------------------------------
 
@@ -468,10 +667,6 @@ class Session:
         if consumer_id in self._consumers:
             return None
         check_is_for_users(TopicName.of(values["topic"]))
-        if values["read_compacted"]:
-            raise errors.OperationNotSupported(
-                "reading a compacted topic over a connection is not supported yet"
-            )
         info = schema_of(values["schema"])
         reads_any = info is not None and info.schema_type() == SchemaType.AUTO_CONSUME
         declared = None if reads_any else _declared(values)
@@ -493,6 +688,7 @@ class Session:
             durable=values["durable"],
             key_shared=_policy_of(values["key_shared_meta"]),
             sink=ConnectionSink,
+            read_compacted=values["read_compacted"],
         )
         found = topic.subscribe(request, SessionConsumer)
         assert isinstance(found, SessionConsumer)
@@ -507,7 +703,8 @@ class Session:
 
     def _start_of(self, topic: Topic, values: Values) -> Callable[[], Position]:
         """Where a new subscription begins."""
-        ledger, start = topic.ledger, values["start_message_id"]
+        compacted, start = values["read_compacted"], values["start_message_id"]
+        ledger = CompactedView(topic.ledger) if compacted else topic.ledger
         if start is not None:
             return lambda: position_of(ledger, start)
         if not values["durable"]:
@@ -534,6 +731,8 @@ class Session:
     def _acknowledge(self, values: Values) -> None:
         failure: Values = {}
         try:
+            if values["transaction_most"] is not None:
+                raise _no_transactions()
             consumer = self._consumer(values)
             consumer.acknowledge_all(values["ack_type"], values["message_ids"])
         except Exception as error:
@@ -597,11 +796,19 @@ class Session:
             import logging
 
             logging.getLogger("pulsarx").error("a consumer was closed: %s", errors.detail_of(error))
-        self._tell("CLOSE_CONSUMER", consumer_id=consumer_id, request_id=commands.FROM_BROKER)
+        self._tell(
+            "CLOSE_CONSUMER",
+            consumer_id=consumer_id,
+            request_id=commands.FROM_BROKER,
+            # Spares the client a pause, and a LOOKUP.
+            service_url=self._service_url if consumer.to_close else None,
+        )
 
     def _get_last_message_id(self, values: Values) -> None:
         try:
-            found = self._consumer(values).ledger.last_message_id()
+            consumer = self._consumer(values)
+            found = consumer.ledger.last_message_id()
+            deleted = consumer.mark_delete()
         except Exception as error:
             self._refuse(values, error)
             return
@@ -609,7 +816,15 @@ class Session:
             "GET_LAST_MESSAGE_ID_RESPONSE",
             request_id=values["request_id"],
             message_id=id_data(found),
+            mark_delete=id_data(deleted),
         )
+
+    def _consumer_stats(self, values: Values) -> None:
+        try:
+            answer = self._consumer(values).statistics()
+        except Exception as error:
+            answer = {"error": code_of(error), "message": message_of(error)}
+        self._tell("CONSUMER_STATS_RESPONSE", request_id=values["request_id"], **answer)
 
     def _unsubscribe(self, values: Values) -> None:
         def unsubscribe() -> None:
@@ -648,6 +863,16 @@ def _gone(topic: SubscriptionHost) -> Exception | None:
 
 def _nothing() -> None:
     pass
+
+
+def _no_transactions() -> Exception:
+    return errors.OperationNotSupported("transactions are not supported")
+
+
+def _succeeds(values: Values, old: SessionProducer) -> bool:
+    """Whether a producer of the same name is the same one, come again. A generated name is known to
+    its producer alone."""
+    return old.session.is_lost or (not values["user_provided_name"] and values["epoch"] > old.epoch)
 
 
 def _served(name: str) -> TopicName:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pulsarx import errors
 from pulsarx._pycore.consume.entry_consumer import EntryConsumer
+from pulsarx.broker.subscriptions.backlog import mark_delete_position
+from pulsarx.message_id import MessageId
 from pulsarx.wire.commands import CUMULATIVE
 from pulsarx.wire.message_ids import acknowledged_runs, first_in, message_id_of
 
@@ -13,9 +15,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pulsarx._pycore.dispatch.entry_sink import EntrySink
+    from pulsarx.broker.ledgers.compacted_view import CompactedView
     from pulsarx.broker.ledgers.ledger_list import LedgerList, Position
     from pulsarx.broker.subscriptions.subscription import Subscription
-    from pulsarx.message_id import MessageId
 
 _NO_ENTRY = -1  # what is before the first entry of a ledger
 
@@ -25,6 +27,8 @@ class SessionConsumer(EntryConsumer):
 
     def __init__(self, sink: EntrySink, subscription: Subscription) -> None:
         super().__init__(sink, subscription.host)
+        self.consumer_name = sink.consumer_name
+        self.partition = subscription.topic.ledger.partition
         self.subscription = subscription
         self.is_due = True  # there may be something to send
         self.to_close = False  # the subscription was moved
@@ -43,14 +47,40 @@ class SessionConsumer(EntryConsumer):
         self._wake()
 
     @property
-    def ledger(self) -> LedgerList:
-        return self.subscription.topic.ledger
+    def ledger(self) -> LedgerList | CompactedView:
+        return self.subscription.positions
 
-    def deliveries(self) -> Iterator[tuple[int, int, bytes, int, list[int] | None]]:
-        """The entries that there are to send, as far as permits go. What is damaged is passed over
-        and in the log."""
+    def mark_delete(self) -> MessageId:
+        """The last message up to which all is acknowledged."""
+        ledgers = self.subscription.topic.ledger
+        place = mark_delete_position(self.subscription.mark_delete(), ledgers)
+        return MessageId(self.partition, *place)
+
+    def statistics(self) -> dict[str, Any]:
+        """As CONSUMER_STATS_RESPONSE tells them."""
+        found = self.subscription.statistics()
+        mine = next(
+            (each for each in found["consumers"] if each["consumer_name"] == self.consumer_name),
+            None,
+        )
+        told = {"type": found["type"], "backlog": found["msg_backlog"]}
+        told["consumer_name"] = self.consumer_name
+        if mine is not None:
+            told["available_permits"] = max(mine["available_permits"], 0)
+            told["unacked_messages"] = mine["unacked_messages"]
+            told["blocked"] = mine["blocked_consumer_on_unacked_msgs"]
+        return told
+
+    def deliveries(
+        self, has_room: Callable[[], bool]
+    ) -> Iterator[tuple[int, int, bytes, int, list[int] | None]]:
+        """The entries that there are to send, as far as permits go and has_room says. What is
+        damaged is passed over and in the log."""
         self.is_due = False
         while self.is_open:
+            if not has_room():
+                self.is_due = True
+                return
             try:
                 found = self.take_entry()
             except errors.CorruptDataError:
@@ -120,7 +150,7 @@ def _last_acknowledged(data: dict[str, Any]) -> MessageId | None:
     )
 
 
-def position_of(ledger: LedgerList, data: dict[str, Any]) -> Position:
+def position_of(ledger: LedgerList | CompactedView, data: dict[str, Any]) -> Position:
     """The position to begin at for an id: its entry, or in a batch at the first message whose bit
     is set."""
     index = first_in(data["ack_set"]) if data["ack_set"] else -1

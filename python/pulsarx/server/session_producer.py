@@ -44,6 +44,9 @@ class SessionProducer:
         runtime = topic.runtime
         self.name = name
         self.is_open = True
+        self.session: Any = None
+        self.epoch = 0  # how often its client has made it anew
+        self.in_flight = 0  # bytes of entries that are not answered; of its session
         self._topic = topic
         self._completions = completions
         self._was_shut = was_shut

@@ -20,6 +20,8 @@ INDIVIDUAL, CUMULATIVE = 0, 1
 EXCLUSIVE, SHARED, FAILOVER, KEY_SHARED = 0, 1, 2, 3
 LATEST, EARLIEST = 0, 1
 AUTO_SPLIT, STICKY = 0, 1
+CONNECT_HERE, LOOKUP_FAILED = 1, 2  # answers to a LOOKUP
+PERSISTENT, NON_PERSISTENT, ALL = 0, 1, 2  # topics of a namespace
 
 _U64, _U32, _I64, _I32 = Kind.UINT64, Kind.UINT32, Kind.INT64, Kind.INT32
 _BOOL, _TEXT, _BYTES = Kind.BOOL, Kind.STRING, Kind.BYTES
@@ -61,7 +63,10 @@ SCHEMA = Schema(
     type=_must(4, _I32),
     properties=_many(5, KEY_VALUE),
 )
+FEATURES = Schema("FeatureFlags", supports_partitions_without_auto_creation=_may(5, _BOOL, False))
 _REQUEST = _must(1, _U64)
+_TRANSACTION = {"least": _may(2, _U64), "most": _may(3, _U64)}
+_FAILURE = {"error": _may(4, _I32), "message": _may(5, _TEXT)}
 
 COMMANDS: dict[str, tuple[int, Schema]] = {
     name: (number, Schema(name, **fields))
@@ -81,6 +86,7 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "server_version": _must(1, _TEXT),
                 "protocol_version": _may(2, _I32, 0),
                 "max_message_size": _may(3, _I32),
+                "feature_flags": _may(4, FEATURES),
             },
         ),
         "SUBSCRIBE": (
@@ -117,6 +123,8 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "user_provided_name": _may(9, _BOOL, True),
                 "access_mode": _may(10, _I32, 0),
                 "topic_epoch": _may(11, _U64),
+                "transactional": _may(12, _BOOL, False),
+                "initial_subscription": _may(13, _TEXT),
             },
         ),
         "SEND": (
@@ -125,6 +133,7 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "producer_id": _must(1, _U64),
                 "sequence_id": _must(2, _U64),
                 "num_messages": _may(3, _I32, 1),
+                "transaction_most": _may(5, _U64),
             },
         ),
         "SEND_RECEIPT": (
@@ -161,6 +170,7 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "ack_type": _must(2, _I32),
                 "message_ids": _many(3, MESSAGE_ID),
                 "validation_error": _may(4, _I32),
+                "transaction_most": _may(7, _U64),
                 "request_id": _may(8, _U64),
             },
         ),
@@ -172,7 +182,14 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
             {"request_id": _REQUEST, "error": _must(2, _I32), "message": _must(3, _TEXT)},
         ),
         "CLOSE_PRODUCER": (15, {"producer_id": _must(1, _U64), "request_id": _must(2, _U64)}),
-        "CLOSE_CONSUMER": (16, {"consumer_id": _must(1, _U64), "request_id": _must(2, _U64)}),
+        "CLOSE_CONSUMER": (
+            16,
+            {
+                "consumer_id": _must(1, _U64),
+                "request_id": _must(2, _U64),
+                "service_url": _may(3, _TEXT),
+            },
+        ),
         "PRODUCER_SUCCESS": (
             17,
             {
@@ -212,6 +229,36 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "message": _may(5, _TEXT),
             },
         ),
+        "LOOKUP": (
+            23,
+            {"topic": _must(1, _TEXT), "request_id": _must(2, _U64), "listener": _may(7, _TEXT)},
+        ),
+        "LOOKUP_RESPONSE": (
+            24,
+            {
+                "service_url": _may(1, _TEXT),
+                "response": _may(3, _I32),
+                "request_id": _must(4, _U64),
+                "authoritative": _may(5, _BOOL, False),
+                "error": _may(6, _I32),
+                "message": _may(7, _TEXT),
+            },
+        ),
+        "CONSUMER_STATS": (25, {"request_id": _REQUEST, "consumer_id": _must(4, _U64)}),
+        "CONSUMER_STATS_RESPONSE": (
+            26,
+            {
+                "request_id": _REQUEST,
+                "error": _may(2, _I32),
+                "message": _may(3, _TEXT),
+                "consumer_name": _may(7, _TEXT),
+                "available_permits": _may(8, _U64),
+                "unacked_messages": _may(9, _U64),
+                "blocked": _may(10, _BOOL),
+                "type": _may(13, _TEXT),
+                "backlog": _may(15, _U64),
+            },
+        ),
         "SEEK": (
             28,
             {
@@ -224,7 +271,29 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
         "GET_LAST_MESSAGE_ID": (29, {"consumer_id": _must(1, _U64), "request_id": _must(2, _U64)}),
         "GET_LAST_MESSAGE_ID_RESPONSE": (
             30,
-            {"message_id": _must(1, MESSAGE_ID), "request_id": _must(2, _U64)},
+            {
+                "message_id": _must(1, MESSAGE_ID),
+                "request_id": _must(2, _U64),
+                "mark_delete": _may(3, MESSAGE_ID),
+            },
+        ),
+        "GET_TOPICS_OF_NAMESPACE": (
+            32,
+            {
+                "request_id": _REQUEST,
+                "namespace": _must(2, _TEXT),
+                "mode": _may(3, _I32, PERSISTENT),
+                "topics_hash": _may(5, _TEXT),
+            },
+        ),
+        "GET_TOPICS_OF_NAMESPACE_RESPONSE": (
+            33,
+            {
+                "request_id": _REQUEST,
+                "topics": _many(2, _TEXT),
+                "filtered": _may(3, _BOOL, False),
+                "changed": _may(5, _BOOL, True),
+            },
         ),
         "GET_SCHEMA": (
             34,
@@ -262,6 +331,26 @@ COMMANDS: dict[str, tuple[int, Schema]] = {
                 "schema_version": _may(4, _BYTES),
             },
         ),
+        # Transactions: understood to be refused.
+        "NEW_TXN": (50, {"request_id": _REQUEST}),
+        "NEW_TXN_RESPONSE": (51, {"request_id": _REQUEST, **_FAILURE}),
+        "ADD_PARTITION_TO_TXN": (52, {"request_id": _REQUEST, **_TRANSACTION}),
+        "ADD_PARTITION_TO_TXN_RESPONSE": (53, {"request_id": _REQUEST, **_TRANSACTION, **_FAILURE}),
+        "ADD_SUBSCRIPTION_TO_TXN": (54, {"request_id": _REQUEST, **_TRANSACTION}),
+        "ADD_SUBSCRIPTION_TO_TXN_RESPONSE": (
+            55,
+            {"request_id": _REQUEST, **_TRANSACTION, **_FAILURE},
+        ),
+        "END_TXN": (56, {"request_id": _REQUEST, **_TRANSACTION}),
+        "END_TXN_RESPONSE": (57, {"request_id": _REQUEST, **_TRANSACTION, **_FAILURE}),
+        "TC_CLIENT_CONNECT_REQUEST": (62, {"request_id": _REQUEST}),
+        "TC_CLIENT_CONNECT_RESPONSE": (
+            63,
+            {"request_id": _REQUEST, "error": _may(2, _I32), "message": _may(3, _TEXT)},
+        ),
+        # A broker that does not say that it watches topics is not asked to.
+        "WATCH_TOPIC_LIST": (64, {"request_id": _REQUEST}),
+        "WATCH_TOPIC_LIST_CLOSE": (67, {"request_id": _REQUEST}),
         # Our own: a verb of broker.verbs.table; arguments and answer are JSON, as on the control
         # socket.
         "VERB": (

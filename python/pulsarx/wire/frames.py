@@ -11,6 +11,7 @@ u32 size | BrokerEntryMetadata may stand before it, which is passed over.
 
 from __future__ import annotations
 
+from pulsarx._pycore.wire.hot_commands import send_decode
 from pulsarx.wire.commands import WITH_ENTRY, command_decode, command_encode
 from pulsarx.wire.protobuf import WireError
 
@@ -28,6 +29,10 @@ def entry_size_max(message_size_max: int) -> int:
     return message_size_max + ENTRY_PADDING
 
 
+def frame_size_max(message_size_max: int) -> int:
+    return entry_size_max(message_size_max) + COMMAND_PADDING
+
+
 def frame_encode(name: str, values: dict[str, Any], entry: bytes | None = None) -> bytes:
     """One command, and the entry of SEND and MESSAGE. ValueError: see command_encode."""
     if (entry is not None) != (name in WITH_ENTRY):
@@ -42,7 +47,7 @@ class FrameReader:
     """Cuts what comes over one connection into commands. One thread at a time."""
 
     def __init__(self, message_size_max: int) -> None:
-        self.frame_size_max = entry_size_max(message_size_max) + COMMAND_PADDING
+        self.frame_size_max = frame_size_max(message_size_max)
         self._data = bytearray()
 
     def feed(self, data: bytes) -> Iterator[tuple[str, dict[str, Any], bytes]]:
@@ -68,6 +73,11 @@ class FrameReader:
 
 def _frame_decode(frame: bytes) -> tuple[str, dict[str, Any], bytes]:
     """frame: without its total size."""
+    hot = send_decode(frame)
+    if hot is not None:
+        producer_id, sequence_id, entry = hot
+        sent = {"producer_id": producer_id, "sequence_id": sequence_id, "transaction_most": None}
+        return "SEND", sent, entry
     size = int.from_bytes(frame[:4], "big")
     if size > len(frame) - 4:
         raise WireError(f"a command of {size} bytes in a frame of {len(frame)}")

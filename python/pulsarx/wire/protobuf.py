@@ -67,12 +67,15 @@ class Field:
 class Schema:
     """The table of one message. Immutable once made; any thread may use it."""
 
-    __slots__ = ("_by_number", "fields", "name")
+    __slots__ = ("_absent", "_by_number", "_lists", "_required", "fields", "name")
 
     def __init__(self, name: str, /, **fields: Field) -> None:
         self.name = name
         self.fields = fields
         self._by_number = {field.number: (key, field) for key, field in fields.items()}
+        self._absent = {key: field.default for key, field in fields.items()}
+        self._lists = [key for key, field in fields.items() if field.repeated]
+        self._required = frozenset(key for key, field in fields.items() if field.required)
 
     def encode(self, values: dict[str, Any]) -> bytes:
         """ValueError: a field that the message has not, or that is missing or does not fit."""
@@ -107,9 +110,9 @@ class Schema:
     def decode(self, data: bytes) -> dict[str, Any]:
         """All fields of the table, absent ones by their default. WireError: it is no such
         message."""
-        found: dict[str, Any] = {
-            key: [] if field.repeated else field.default for key, field in self.fields.items()
-        }
+        found: dict[str, Any] = dict(self._absent)
+        for key in self._lists:
+            found[key] = []
         parts: dict[str, list[bytes]] = {}  # of messages that are not repeated
         given = set()
         at = 0
@@ -134,9 +137,8 @@ class Schema:
                 found[key] = self._decode_one(key, kind, value)
         for key, blocks in parts.items():
             found[key] = self.fields[key].kind.decode(b"".join(blocks))  # type: ignore[union-attr]
-        for key, field in self.fields.items():
-            if field.required and key not in given:
-                raise WireError(f"{self.name} without its {key}")
+        if not self._required <= given:
+            raise WireError(f"{self.name} without its {', '.join(sorted(self._required - given))}")
         return found
 
     def _value(self, data: bytes, at: int, wire: int) -> tuple[int | bytes, int]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pulsarx import errors
 
 UNKNOWN = 0
+CHECKSUM = 9
+NOT_ALLOWED = 22
 
 # The first row of a class is its code; a subclass without a row has its base's.
 _TABLE: tuple[tuple[int, type[errors.PulsarException]], ...] = (
     (UNKNOWN, errors.UnknownError),
-    (9, errors.ChecksumError),
-    (9, errors.CorruptDataError),  # two bases: this is the one that a client acts on
+    (CHECKSUM, errors.ChecksumError),
+    (CHECKSUM, errors.CorruptDataError),  # two bases: this is the one that a client acts on
     (1, errors.BrokerMetadataError),
     (2, errors.BrokerPersistenceError),
     (3, errors.AuthenticationError),
@@ -29,11 +31,11 @@ _TABLE: tuple[tuple[int, type[errors.PulsarException]], ...] = (
     (16, errors.ProducerBusy),
     (18, errors.IncompatibleSchema),
     (19, errors.ConsumerAssignError),
-    (22, errors.NotAllowedError),
-    (22, errors.OperationNotSupported),
-    (22, errors.MessageTooBig),
-    (22, errors.InvalidConfiguration),
-    (22, errors.InvalidTopicName),  # clients try 17 again and again
+    (NOT_ALLOWED, errors.NotAllowedError),
+    (NOT_ALLOWED, errors.OperationNotSupported),
+    (NOT_ALLOWED, errors.MessageTooBig),
+    (NOT_ALLOWED, errors.InvalidConfiguration),
+    (NOT_ALLOWED, errors.InvalidTopicName),  # clients try 17 again and again
     (25, errors.ProducerFenced),
 )
 _CODES = {kind: code for code, kind in reversed(_TABLE)}

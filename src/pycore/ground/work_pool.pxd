@@ -1,4 +1,5 @@
-"""Threads that run what a client's users gave it: listeners, futures, consumer events.
+"""Threads that run what a client's users gave it: listeners, futures, consumer events. A server
+has such threads for its connections.
 
 SerialWork is a step that runs there whenever it is due: never twice at a time, never forgotten.
 `due` and `put` are one step to a signal handler and may be called at any moment, with any mutex
@@ -19,6 +20,7 @@ cdef class WorkPool:
     cdef uint64_t done_count
     cdef dict running                    # thread: its job
     cdef readonly uint32_t size          # threads at most
+    cdef object name                     # of the threads, before their number
     cdef readonly uint32_t started
     cdef bint closed
 

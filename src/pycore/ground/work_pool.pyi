@@ -5,7 +5,7 @@ from pulsarx._pycore.ground.deadline import Deadline
 class WorkPool:
     """At most `size` daemon threads, started one by one. Any thread may call."""
 
-    def __init__(self, size: int) -> None: ...
+    def __init__(self, size: int, name: str = "pulsarx-listener") -> None: ...
     size: int
     started: int
     def grow(self) -> None:

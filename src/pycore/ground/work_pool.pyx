@@ -24,8 +24,10 @@ cdef class WorkPool:
         self.progress.waiters = 0
         self.running = {}
 
-    def __init__(self, size) -> None:
+    def __init__(self, size, str name not None="pulsarx-listener") -> None:
+        """name: of the threads, before their number."""
         self.jobs = SimpleQueue()
+        self.name = name
         self.size = max(size, 1)
 
     cdef int put(self, object job) except -1:
@@ -43,7 +45,7 @@ cdef class WorkPool:
             return
         self.started += 1
         try:
-            thread_start(self.run, f"pulsarx-listener-{self.started}")
+            thread_start(self.run, f"{self.name}-{self.started}")
         except BaseException:
             self.started -= 1
             raise
@@ -107,7 +109,7 @@ cdef class WorkPool:
             try:
                 job()
             except BaseException:
-                log_exception("a job of the listener threads failed")
+                log_exception(f"a job of the {self.name} threads failed")
             self.running[me] = None
             del job      # what it refers to must not live on while this thread sleeps
             atomic_store_u64(&self.done_count, self.done_count + 1)
@@ -139,7 +141,7 @@ cdef class SerialWork:
             try:
                 more = self.step()
             except BaseException:
-                log_exception("a consumer's step in the listener threads failed")
+                log_exception(f"a step of {self.name} in the {self.pool.name} threads failed")
             if more:
                 self.pool.put(self)      # behind the jobs of others
                 return

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import pulsarx
-from pulsarx import ConsumerType, InitialPosition, MessageId, errors
+from pulsarx import ConsumerType, InitialPosition, MessageId, ProducerAccessMode, errors
 
 
 @pytest.fixture
@@ -43,6 +43,12 @@ MAKE: dict[str, Callable[[pulsarx.Client], Any]] = {
         "t", "s", interceptors=[pulsarx.ConsumerInterceptor()]
     ),
     "reader": lambda client: client.create_reader("t", MessageId.earliest),
+    "exclusive producer": lambda client: client.create_producer(
+        "t", access_mode=ProducerAccessMode.Exclusive
+    ),
+    "exclusive producer on partitions": lambda client: client.create_producer(
+        "p", access_mode=ProducerAccessMode.Exclusive
+    ),
     "reader of partitions": lambda client: client.create_reader("p", MessageId.earliest),
 }
 LEAVE: dict[str, Callable[[Any], Any]] = {
@@ -53,9 +59,7 @@ LEAVE: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", MAKE)
-def test_consumers_and_readers_live_as_long_as_their_client(
-    client: pulsarx.Client, name: str
-) -> None:
+def test_they_live_as_long_as_their_client(client: pulsarx.Client, name: str) -> None:
     """They used to be closed when nobody referred to them, unlike those of the official client."""
     reference = weakref.ref(MAKE[name](client))
     gc.collect()
@@ -73,7 +77,7 @@ def test_consumers_and_readers_live_as_long_as_their_client(
 def test_closing_gives_the_memory_back(client: pulsarx.Client, name: str, leave: str) -> None:
     member = MAKE[name](client)
     if not hasattr(member, leave) and leave == "unsubscribe":
-        pytest.skip("a reader has no subscription")
+        pytest.skip("a reader or producer has no subscription")
     reference = weakref.ref(member)
     LEAVE[leave](member)
     del member

@@ -95,6 +95,22 @@ def test_closing_ends_a_batch_that_waits(memory_client: pulsarx.Client, topic: A
     assert raised
 
 
+@pytest.mark.parametrize("how", ["close", "unsubscribe", "close the client"])
+def test_a_closed_consumer_has_no_batch(
+    memory_client: pulsarx.Client, topic: str | list[str], how: str
+) -> None:
+    """Not even an empty one, as there is none in the official client."""
+    consumer = collecting(memory_client, topic, 1, NEVER, NEVER)
+    publish(memory_client, 1)
+    if how == "close the client":
+        memory_client.close()
+    else:
+        getattr(consumer, how)()
+    with pytest.raises(errors.AlreadyClosed) as caught:
+        consumer.batch_receive()
+    assert str(caught.value) == "Pulsar error: AlreadyClosed"
+
+
 def test_with_a_receiver_queue_of_0_there_is_no_batch(memory_client: pulsarx.Client) -> None:
     consumer = collecting(memory_client, "t", 1, NEVER, NEVER, receiver_queue_size=0)
     assert consumer.batch_receive() == []

@@ -69,9 +69,21 @@ def test_a_forgotten_consumer_does_not_grow(memory_client: pulsarx.Client) -> No
     memory_client.subscribe("p-partition-1", "s")
 
 
-def test_partitions_refuse_a_receiver_queue_of_0(memory_client: pulsarx.Client) -> None:
-    with pytest.raises(errors.InvalidConfiguration, match="receiver_queue_size"):
-        partitioned(memory_client, receiver_queue_size=0)
+@pytest.mark.parametrize("count", [1, 3])
+def test_partitions_refuse_a_receiver_queue_of_0(memory_client: pulsarx.Client, count: int) -> None:
+    with pytest.raises(errors.InvalidConfiguration) as caught:
+        partitioned(memory_client, count, receiver_queue_size=0)
+    assert str(caught.value) == "Pulsar error: InvalidConfiguration"
+    assert "a consumer of partitions needs a receiver queue" in caught.value.detail
+
+
+def test_one_partition_by_its_name_takes_a_receiver_queue_of_0(
+    memory_client: pulsarx.Client,
+) -> None:
+    memory_client.admin.topics.create_partitioned_topic("p", 2)
+    consumer = memory_client.subscribe("p-partition-1", "s", receiver_queue_size=0)
+    memory_client.create_producer("p-partition-1").send(b"0")
+    assert consumer.receive().data() == b"0"
 
 
 def test_partitions_and_topics_go_together_in_a_list(memory_client: pulsarx.Client) -> None:

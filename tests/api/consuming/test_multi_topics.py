@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -140,9 +141,14 @@ def test_has_message_looks_at_every_topic(memory_client: pulsarx.Client) -> None
     assert not consumer.has_message()
 
 
-def test_a_receiver_queue_of_0_is_refused(memory_client: pulsarx.Client) -> None:
-    with pytest.raises(errors.InvalidConfiguration, match="receiver_queue_size"):
-        subscribe(memory_client, receiver_queue_size=0)
+@pytest.mark.parametrize("topics", [TOPICS, ["a"], re.compile("persistent://public/default/.*")])
+def test_a_receiver_queue_of_0_is_refused(memory_client: pulsarx.Client, topics: Any) -> None:
+    """As the official client refuses it on partitions. Its consumers of a list or a pattern take a
+    message of each topic, and hand out none."""
+    with pytest.raises(errors.InvalidConfiguration) as caught:
+        memory_client.subscribe(topics, "s", receiver_queue_size=0)
+    assert str(caught.value) == "Pulsar error: InvalidConfiguration"
+    assert "a consumer of several topics needs a receiver queue" in caught.value.detail
     assert memory_client.admin.topics.get_list("public/default") == []
 
 

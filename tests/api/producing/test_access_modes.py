@@ -174,9 +174,15 @@ def leave_with_the_client(client: pulsarx.Client, producer: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "leave", [leave_by_closing, leave_by_being_forgotten, leave_with_the_client]
+    ("mode", "leave"),
+    [
+        (Shared, leave_by_closing),
+        (Shared, leave_by_being_forgotten),
+        (Shared, leave_with_the_client),
+        (Exclusive, leave_by_closing),
+        (Exclusive, leave_with_the_client),
+    ],
 )
-@pytest.mark.parametrize("mode", [Shared, Exclusive])
 def test_a_waiter_is_promoted_when_the_last_one_in_its_way_leaves(
     open_client: OpenClient, mode: ProducerAccessMode, leave: Callable[..., None]
 ) -> None:
@@ -187,6 +193,45 @@ def test_a_waiter_is_promoted_when_the_last_one_in_its_way_leaves(
     leave(other, there)
     waiter.ended().send(b"promoted")
     assert whole_topic(mine) == [b"held back", b"promoted"]
+
+
+@pytest.mark.parametrize("topic", ["t", "partitioned"])
+@pytest.mark.parametrize("mode", [Exclusive, Wait, Fencing])
+def test_one_that_nobody_refers_to_keeps_its_topic_until_its_client_closes(
+    open_client: OpenClient, mode: ProducerAccessMode, topic: str
+) -> None:
+    """As a broker does, which knows nothing of a collector. It used to be closed, and whoever
+    thought that the topic was his met another producer there."""
+    client, other = open_client(), open_client()
+    client.admin.topics.create_partitioned_topic("partitioned", 2)
+    client.create_producer(topic, batching_enabled=True, access_mode=mode).send_async(b"0", None)
+    gc.collect()
+    with pytest.raises(errors.ProducerFenced):
+        client.create_producer(topic, access_mode=Exclusive)
+    with pytest.raises(errors.ProducerBusy):
+        other.create_producer(topic)
+    client.close()
+    other.create_producer(topic, access_mode=Exclusive).send(b"1")
+    assert sorted(whole_topic(other, topic)) == [b"0", b"1"]
+
+
+def test_one_that_nobody_refers_to_goes_with_a_client_that_nobody_refers_to(
+    open_client: OpenClient, folder: Path
+) -> None:
+    other = open_client()
+    client = pulsarx.Client(folder, durability="os")
+    client.create_producer("t", batching_enabled=True, access_mode=Exclusive).send_async(b"0", None)
+    del client
+    gc.collect()
+    other.create_producer("t", access_mode=Exclusive).send(b"1")
+    assert whole_topic(other) == [b"0", b"1"]
+
+
+def test_closed_and_fenced_ones_are_not_kept(memory_client: pulsarx.Client) -> None:
+    for _ in range(3):
+        memory_client.create_producer("closed", access_mode=Exclusive).close()
+        memory_client.create_producer("fenced", access_mode=Fencing)
+    assert len(memory_client._kept) == 1
 
 
 def test_the_operation_timeout_does_not_end_the_waiting(folder: Path) -> None:

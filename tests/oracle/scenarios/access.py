@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from typing import Any
 
@@ -51,6 +52,17 @@ def an_exclusive_one_leaves_room_when_it_closes(world: World) -> Any:
     client = world.client()
     create(world, client, "Exclusive").close()
     return [world.outcome(create, world, client, mode) for mode in ("Exclusive", "Shared")]
+
+
+@scenario(each=MODES[1:])
+def one_that_nobody_refers_to_keeps_its_topic(world: World, mode: str) -> Any:
+    client = world.client()
+    access = getattr(world.pulsar.ProducerAccessMode, mode)
+    client.create_producer(world.topic(), access_mode=access).send(b"x")
+    gc.collect()
+    others = [world.outcome(create, world, client, each) for each in ("Exclusive", "Shared")]
+    client.close()
+    return [others, world.outcome(create, world, world.client(), "Exclusive")]
 
 
 @scenario

@@ -248,6 +248,20 @@ def a_closed_consumer(world: World, kind: str) -> Any:
     ]
 
 
+@scenario(each=["closed", "unsubscribed", "client closed", "of several topics"])
+def batch_receive_of_a_closed_consumer(world: World, how: str) -> Any:
+    client = world.client()
+    topic = [world.topic(), world.topic("other")] if how == "of several topics" else world.topic()
+    consumer = world.subscribe(client, topic=topic)
+    if how == "client closed":
+        client.close()
+    elif how == "unsubscribed":
+        consumer.unsubscribe()
+    else:
+        consumer.close()
+    return world.outcome(consumer.batch_receive)
+
+
 @scenario(each=TYPES)
 def closing_twice(world: World, kind: str) -> Any:
     consumer = world.subscribe(world.client(), kind)

@@ -92,18 +92,37 @@ def what_it_says_of_itself(world: World) -> Any:
     return [consumer.subscription_name(), consumer.consumer_name(), consumer.is_connected()]
 
 
-@scenario
-def a_queue_of_zero(world: World) -> Any:
+@scenario(each=["list", "pattern"])
+def a_queue_of_zero(world: World, what: str) -> Any:
     client = world.client()
-    topics = [world.topic(label) for label in "ab"]
-    return world.outcome(world.subscribe, client, topic=topics, receiver_queue_size=0)
+    topics: Any = [world.topic(label) for label in "ab"]
+    for each in topics:
+        world.send(client, [b"1", b"2"], each)
+    if what == "pattern":
+        topics = re.compile(f"{world.topic('')}.*")
+    try:
+        consumer = world.subscribe(client, topic=topics, receiver_queue_size=0)
+    except world.pulsar.PulsarException as error:
+        return str(error)
+    return world.receive(consumer, 1)
+
+
+@scenario(each=[1, 2])
+def a_queue_of_zero_on_partitions(world: World, count: int) -> Any:
+    client = world.client()
+    topic = world.partitioned(count)
+    try:
+        world.subscribe(client, topic=topic, receiver_queue_size=0)
+    except world.pulsar.PulsarException as error:
+        return str(error)
+    return "ok"
 
 
 @scenario
-def a_queue_of_zero_on_partitions(world: World) -> Any:
-    client = world.client()
-    topic = world.partitioned(2)
-    return world.outcome(world.subscribe, client, topic=topic, receiver_queue_size=0)
+def a_reader_of_partitions_with_a_queue_of_zero(world: World) -> Any:
+    client, _, topic = partitioned(world)
+    reader = client.create_reader(topic, world.pulsar.MessageId.earliest, receiver_queue_size=0)
+    return world.outcome(reader.read_next, 1000)
 
 
 @scenario

@@ -40,7 +40,7 @@ LOCK_NAME = "LOCK"
 BRIEF_OWNER = "-"
 _BRIEF_MS = 5000
 _BRIEF_WAIT_SECONDS = 0.005
-_SUBDIRECTORIES = ("catalogue", "ledgers", "cursors")
+SUBDIRECTORIES = ("catalogue", "ledgers", "cursors")
 _LEDGER_SUFFIX = ".ledger"
 
 
@@ -343,7 +343,7 @@ def _make_folder(files: FileOperations, path: str) -> None:
 
 def _make_subdirectories(files: FileOperations, path: str) -> None:
     """Make them if missing; the caller flushes their names."""
-    for name in _SUBDIRECTORIES:
+    for name in SUBDIRECTORIES:
         if not os.path.isdir(f"{path}/{name}"):
             files.make_directory(f"{path}/{name}")
 
@@ -354,7 +354,7 @@ def _check_may_become_one(files: FileOperations, path: str) -> None:
         names = files.list(path)
     except OSError as error:
         raise _refused(path, error) from error
-    ours = [name for name in names if name in _SUBDIRECTORIES]
+    ours = [name for name in names if name in SUBDIRECTORIES]
     if any(files.list(f"{path}/{name}") for name in ours if os.path.isdir(f"{path}/{name}")):
         raise FolderError(
             f"{path} holds data of PulsarX but its marker {MARKER_NAME} is missing. Nothing was "

@@ -227,7 +227,12 @@ def snapshot_path(runtime: BrokerRuntime, topic_id: int) -> str | None:
     """None: in memory."""
     if runtime.directory.ends_path is None:
         return None
-    return f"{runtime.directory.path}/{FOLDER}/{topic_id}.{SEQUENCES}"
+    return f"{runtime.directory.path}/{snapshot_name(topic_id)}"
+
+
+def snapshot_name(topic_id: int) -> str:
+    """The file of a topic's snapshot, in the folder."""
+    return f"{FOLDER}/{topic_id}.{SEQUENCES}"
 
 
 def forget_snapshot(path: str, runtime: BrokerRuntime) -> None:

@@ -1,0 +1,214 @@
+"""Copies the files of a folder in an order that makes the copy consistent.
+
+step                                        so that
+the catalogue's ledgers are leased          nothing is trimmed meanwhile
+cursors are copied, and the snapshots of    they speak of nothing that is not published by now
+deduplication
+the catalogue is read                       it names every ledger that they speak of
+its ledgers are copied, each to where it    all is in them that was confirmed before
+is published by then
+the catalogue is written, as it was read,   the next owner recovers ledgers that were open, as
+and the marker last                         behind a killed one
+
+What goes while it is copied (a topic is deleted, or compacted once more) has all of it begin again;
+a copy that cannot change any more is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+
+from pulsarx import errors
+from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.file_system import FileSystem
+from pulsarx.backups.contents import Contents
+from pulsarx.backups.folder_view import FolderView, Snapshot
+from pulsarx.backups.proof import prove
+from pulsarx.backups.workplace import copy_file, workplace
+from pulsarx.broker.folder.data_directory import SUBDIRECTORIES
+from pulsarx.clock import monotonic_ms
+from pulsarx.tables.progress import progress_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_TRIES = 20  # to read the folder while its owner changes it
+_LEASE_MS = 600_000  # renewed when a third of it has passed
+_RENEW_MS = _LEASE_MS // 3
+
+
+def backup(folder: Any, target: Any, progress: Any) -> Contents:
+    """See pulsarx.backups.backup."""
+    show = progress_of(progress, "bytes")
+    source = os.path.realpath(os.fspath(folder))
+    files = FileSystem()
+    with workplace(os.path.abspath(os.fspath(target)), source, files) as work:
+        view = control_plane.perform(FolderView, (source,), FolderView.close)
+        try:
+            return _Copying(view, work, files, show).run()
+        finally:
+            control_plane.perform(view.close)
+
+
+def restore(backup: Any, target: Any, progress: Any, allow_damage: bool) -> Contents:
+    """See pulsarx.backups.restore."""
+    show = progress_of(progress, "bytes")
+    source = os.path.realpath(os.fspath(backup))
+    files = FileSystem()
+    with workplace(os.path.abspath(os.fspath(target)), source, files) as work:
+        view = control_plane.perform(FolderView, (source,), FolderView.close)
+        try:
+            control_plane.perform(view.require_unowned)
+            copying = _Copying(view, work, files, show)
+            copying.leases = False  # nobody trims it, and it stays as it is
+            copying.run()
+            control_plane.perform(view.require_unowned)
+        finally:
+            control_plane.perform(view.close)
+        contents: Contents = control_plane.perform(prove, (work,))
+        damage = contents.damage
+        if damage and not allow_damage:
+            more = f"; and {len(damage) - 5} more" if len(damage) > 5 else ""
+            raise errors.CorruptDataError(
+                f"restore {source}: {'; '.join(damage[:5])}{more}. Nothing was restored; "
+                "allow_damage restores what is whole"
+            )
+        return contents
+
+
+class _Copying:
+    """One copy. Calls of one thread, which a signal may end between any two lines: what it leaves
+    is a lease that ends by itself, and the folder that `workplace` removes."""
+
+    leases = True
+
+    def __init__(self, view: FolderView, work: str, files: FileSystem, show: Any) -> None:
+        self._view = view
+        self._work = work
+        self._files = files
+        self._show = show
+        self._job = f"backup-{uuid.uuid4().hex}"
+        self._renewed = monotonic_ms()
+        self._is_leased = False
+        self._done = 0
+        self._total = 0
+        self._finished: set[str] = set()  # files that were copied and never change
+
+    def run(self) -> Contents:
+        for name in SUBDIRECTORIES:
+            os.mkdir(f"{self._work}/{name}")
+        try:
+            for _ in range(_TRIES):
+                snapshot = self._snapshot()
+                if snapshot is not None and self._copy(snapshot):
+                    self._show(self._done, self._done)
+                    return self._contents(snapshot)
+        finally:
+            if self._is_leased:
+                self._view.release(self._job)
+        raise errors.StorageError(
+            f"copy {self._view.path}: topics or ledgers went {_TRIES} times while they were "
+            "copied. Nothing was kept; try again when less is deleted"
+        )
+
+    def _snapshot(self) -> Snapshot | None:
+        """What there is to copy, under a lease, and behind its cursors and sequences, which are
+        copied. None: some of it has gone."""
+        copied: dict[int, bool] = {}  # by cursor: whether its topic had ledgers then
+        topics: set[int] = set()
+        while True:
+            snapshot: Snapshot = control_plane.perform(self._view.snapshot)
+            if not self._lease(snapshot):
+                return None
+            # One of a topic without ledgers may have got its file since.
+            found = snapshot.cursors()
+            fresh = [each for each in found if copied.get(each) is not found[each]]
+            topics_now = {each.topic_id for each in snapshot.topics()}
+            if not fresh and topics_now <= topics:
+                return snapshot
+            if fresh:
+                self._copy_cursors(fresh)
+            for topic_id in topics_now - topics:
+                sequences = control_plane.perform(self._view.sequences, (topic_id,))
+                if sequences is not None:
+                    self._write(*sequences)
+            copied, topics = found, topics | topics_now
+
+    def _lease(self, snapshot: Snapshot) -> bool:
+        wanted = snapshot.leased() if self.leases else {}
+        if wanted or self._is_leased:
+            if not self._view.lease(self._job, wanted, _LEASE_MS):
+                return False
+            self._is_leased = True
+            self._renewed = monotonic_ms()
+        return True
+
+    def _copy_cursors(self, cursor_ids: list[int]) -> None:
+        listed = control_plane.perform(self._view.cursor_files)
+        for cursor_id in cursor_ids:
+            for _ in range(_TRIES):
+                names = listed.get(cursor_id, [])
+                if all(self._copy_file(name) for name in names):
+                    break
+                # The owner has replaced one generation by the next.
+                for name in names:
+                    if os.path.exists(f"{self._work}/{name}"):
+                        os.unlink(f"{self._work}/{name}")
+                listed = control_plane.perform(self._view.cursor_files)
+            else:
+                raise errors.StorageError(
+                    f"copy cursor {cursor_id} of {self._view.path}: it was replaced {_TRIES} times"
+                )
+
+    def _copy(self, snapshot: Snapshot) -> bool:
+        """Everything but cursors and sequences. False: some of it has gone."""
+        self._total = self._done + snapshot.size()
+        for ledger in snapshot.ledgers:
+            if ledger.path in self._finished:
+                continue
+            size, is_final = control_plane.perform(self._view.published, (ledger,))
+            path = f"{self._work}/{ledger.path}"
+            is_there = self._copy_file(ledger.path, size)
+            if is_there and not is_final:
+                is_final = not control_plane.perform(self._view.is_open, (ledger, path))
+                is_there = not is_final or self._copy_file(ledger.path)
+            if not is_there:
+                if not control_plane.perform(self._view.is_lost, (ledger,)):
+                    return False
+                snapshot.lost.append(ledger.text)
+            elif is_final:
+                self._finished.add(ledger.path)
+        for name, data in control_plane.perform(self._view.catalogue_files, (snapshot,)):
+            self._write(name, data)
+        return True
+
+    def _copy_file(self, name: str, size: int | None = None) -> bool:
+        """False: it is not there."""
+        try:
+            copy_file(f"{self._view.path}/{name}", f"{self._work}/{name}", size, self._told)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _write(self, name: str, data: bytes) -> None:
+        path = f"{self._work}/{name}"
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        self._files.create(path, data, exclusive=False)
+
+    def _told(self, size: int) -> None:
+        """A block was copied."""
+        self._done += size
+        self._show(self._done, max(self._total, self._done + 1))
+        if self._is_leased and monotonic_ms() - self._renewed > _RENEW_MS:
+            self._view.renew(self._job, _LEASE_MS)
+            self._renewed = monotonic_ms()
+
+    def _contents(self, snapshot: Snapshot) -> Contents:
+        found = Contents(len(snapshot.topics()), len(snapshot.cursors()), len(snapshot.ledgers))
+        found.damage = list(snapshot.lost)
+        found.messages = sum(each.messages for each in snapshot.ledgers)
+        for folder, _, names in os.walk(self._work):
+            found.bytes += sum(os.path.getsize(f"{folder}/{name}") for name in names)
+        return found

@@ -1,0 +1,225 @@
+"""What a folder holds, as another process than its owner sees it: for copies. Calls of the control
+plane, but for those that ask the owner.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pulsarx import errors
+from pulsarx._pycore.ledger.ledger_file import LedgerFile
+from pulsarx.broker.catalogue.file import (
+    CHECKPOINT,
+    catalogue_file_encode,
+    catalogue_file_name,
+)
+from pulsarx.broker.catalogue.state import LEDGER_PREPARED, CatalogueState
+from pulsarx.broker.folder.folder_marker import MARKER_NAME
+from pulsarx.broker.folder.storage_errors import storage_error
+from pulsarx.broker.ledgers.read_only_ledger import ReadOnlyLedger
+from pulsarx.broker.read_only_broker import ReadOnlyBroker
+from pulsarx.broker.scan import lease as leases
+from pulsarx.broker.topics.deduplication import snapshot_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pulsarx.broker.catalogue.state import LedgerRecord, TopicRecord
+
+HEADER_SIZE = 4096  # of a ledger file: what one without entries holds
+
+
+class LedgerCopy:
+    """A ledger that is to be copied. A value."""
+
+    __slots__ = ("ledger_id", "messages", "path", "sealed", "size", "text", "topic")
+
+    def __init__(self, topic: str, path: str, ledger_id: int, sealed: bool) -> None:
+        self.topic = topic
+        self.path = path  # in the folder
+        self.ledger_id = ledger_id
+        self.sealed = sealed
+        self.size = 0  # of its file, about
+        self.messages = 0
+        self.text = f"{path}, ledger {ledger_id} of {topic}, is missing"
+
+
+class Snapshot:
+    """The catalogue at one moment, without leases, and the ledgers it names. A value."""
+
+    def __init__(self, state: CatalogueState, ledgers: list[LedgerCopy]) -> None:
+        self.state = state
+        self.ledgers = ledgers
+        self.lost: list[str] = []  # what the folder has not any more
+
+    def topics(self) -> list[TopicRecord]:
+        """Those that messages are in."""
+        return [each for each in self.state.topics.values() if not each.partition_count]
+
+    def cursors(self) -> dict[int, bool]:
+        """By id: whether the topic has ledgers, so that the cursor should have a file."""
+        return {
+            each.cursor_id: bool(topic.ledgers)
+            for topic in self.topics()
+            for each in topic.subscriptions.values()
+        }
+
+    def leased(self) -> dict[str, list[int]]:
+        return {
+            each.name: [ledger.ledger_id for ledger in each.ledgers]
+            for each in self.topics()
+            if each.ledgers
+        }
+
+    def size(self) -> int:
+        return sum(each.size for each in self.ledgers)
+
+
+class FolderView:
+    """A folder beside its owner, or without one."""
+
+    def __init__(self, folder: str) -> None:
+        """FolderError: no data directory."""
+        self._broker = ReadOnlyBroker(folder)
+        self._directory = self._broker.directory
+        self.path: str = self._directory.path
+
+    def close(self) -> None:
+        self._broker.close()
+
+    def require_unowned(self) -> None:
+        """FolderOwnedError: somebody has opened it."""
+        owner = self._directory.owner()
+        if owner is not None:
+            raise errors.FolderOwnedError(
+                f"restore {self.path}: process {owner.pid} has it open, which changes it. A backup "
+                "is restored, and what it is restored to is opened",
+                folder=self.path,
+                pid=owner.pid or None,
+            )
+
+    def snapshot(self) -> Snapshot:
+        self._broker.refresh()
+        state = CatalogueState.of_document(self._broker.catalogue.state.document())
+        state.leases.clear()
+        # The files are not copied, so there are none to be removed.
+        state.deletions.clear()
+        ledgers: list[LedgerCopy] = []
+        for topic in state.topics.values():
+            if topic.ledgers and topic.ledgers[-1].state == LEDGER_PREPARED:
+                # As a reader sees it: it is in use, or not there.
+                topic.ledgers = list(ReadOnlyLedger(self._broker, topic).ledgers())
+            ledgers += [self._ledger(topic.name, each) for each in topic.ledgers]
+            compaction = topic.compaction
+            if compaction is not None and compaction.ledger_id:
+                ledgers.append(self._sized(topic.name, compaction.ledger_id, True))
+        return Snapshot(state, ledgers)
+
+    def _ledger(self, topic: str, record: LedgerRecord) -> LedgerCopy:
+        made = self._sized(topic, record.ledger_id, record.state == "sealed")
+        made.messages = record.message_count
+        if not made.sealed:
+            end, _, made.messages = self._broker.published(record)
+            made.size = min(made.size, max(end, HEADER_SIZE))
+        return made
+
+    def _sized(self, topic: str, ledger_id: int, sealed: bool) -> LedgerCopy:
+        path = self._directory.ledger_path(ledger_id)
+        made = LedgerCopy(topic, os.path.relpath(path, self.path), ledger_id, sealed)
+        try:
+            made.size = os.stat(path).st_size
+        except OSError:
+            pass  # told when it is copied
+        return made
+
+    def cursor_files(self) -> dict[int, list[str]]:
+        """The files of each cursor that has some, in the folder."""
+        found: dict[int, list[str]] = {}
+        for cursor_id, _, path in self._directory.cursor_files():
+            found.setdefault(cursor_id, []).append(os.path.relpath(path, self.path))
+        return found
+
+    def published(self, ledger: LedgerCopy) -> tuple[int | None, bool]:
+        """How many bytes of a ledger's file are published, None: all of it; and whether it never
+        changes any more."""
+        if ledger.sealed:
+            return None, True
+        for is_fresh in (False, True):
+            if is_fresh:
+                self._broker.refresh()
+            record = self._record(ledger)
+            if record is None:
+                break
+            if record.state == "sealed":
+                ledger.messages = record.message_count
+                return None, True
+            ends = self._broker.ends
+            if ends is not None and ends.find(ledger.ledger_id):
+                end, _, ledger.messages = self._broker.published(record)
+                return max(end, HEADER_SIZE), False
+        return None, False  # a dead owner left it
+
+    def is_open(self, ledger: LedgerCopy, path: str) -> bool:
+        """Whether the copy of a ledger that was open is of one: False where its owner had sealed it
+        by then, and the end of the copy is missing. Counts what it holds."""
+        file = LedgerFile.open(path, ledger.ledger_id)
+        if file.sealed:
+            return False
+        if not ledger.messages:
+            ledger.messages = file.recover().message_count
+        return True
+
+    def _record(self, ledger: LedgerCopy) -> LedgerRecord | None:
+        topic = self._broker.catalogue.state.topics.get(ledger.topic)
+        found = () if topic is None else topic.ledgers
+        return next((each for each in found if each.ledger_id == ledger.ledger_id), None)
+
+    def is_lost(self, ledger: LedgerCopy) -> bool:
+        """Whether the catalogue still names a ledger whose file is missing."""
+        self._broker.refresh()
+        topic = self._broker.catalogue.state.topics.get(ledger.topic)
+        compaction = None if topic is None else topic.compaction
+        if compaction is not None and compaction.ledger_id == ledger.ledger_id:
+            return True
+        return self._record(ledger) is not None
+
+    def sequences(self, topic_id: int) -> tuple[str, bytes] | None:
+        """The snapshot of a topic's deduplication, and its name in the folder; None: it has
+        none."""
+        name = snapshot_name(topic_id)
+        try:
+            with open(f"{self.path}/{name}", "rb") as file:
+                return name, file.read()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise storage_error(f"read {self.path}/{name}", error) from error
+
+    def catalogue_files(self, snapshot: Snapshot) -> list[tuple[str, bytes]]:
+        """The catalogue of a copy and, last, its marker."""
+        state = snapshot.state
+        document = state.document()
+        document["recent"] = [[state.number, state.checksum]]
+        folder_id = self._directory.folder_id
+        data, _ = catalogue_file_encode(CHECKPOINT, folder_id, document, state.needs_version)
+        with open(f"{self.path}/{MARKER_NAME}", "rb") as file:
+            marker = file.read()
+        return [
+            (f"catalogue/{catalogue_file_name(CHECKPOINT, state.number)}", data),
+            (MARKER_NAME, marker),
+        ]
+
+    # The owner ------------------------------------------------------------------------------------
+
+    def lease(self, job: str, ledgers: dict[str, list[int]], ttl_ms: int) -> bool:
+        """Have ledgers be kept. False: some have gone since they were found."""
+        try:
+            leases.lease(self.path, job, ledgers, ttl_ms)
+        except (errors.NotAllowedError, errors.TopicNotFound):
+            return False
+        return True
+
+    def renew(self, job: str, ttl_ms: int) -> None:
+        leases.renew_lease(self.path, job, ttl_ms)
+
+    def release(self, job: str) -> None:
+        leases.release_lease(self.path, job)

@@ -1,0 +1,270 @@
+"""A TCP connection of a client: the thread of the loop carries its bytes, and threads of a pool do
+what they ask for, as that may wait for the disk.
+
+Reading pauses while what came is not done, not answered or not taken by the client; delivering
+pauses while the client does not take it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+
+from pulsarx._pycore.ground.work_pool import SerialWork
+from pulsarx.wire.protobuf import WireError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    from pulsarx._pycore.ground.work_pool import WorkPool
+    from pulsarx.server.server import Server
+
+    class ServiceHost(Protocol):
+        """The service of a connection, as the connection sees it."""
+
+        loop: asyncio.AbstractEventLoop
+        pool: WorkPool
+        server: Server
+        read_buffer: memoryview  # of all connections: the loop fills it, and it is emptied at once
+
+        def opened(self, connection: ServedConnection) -> None: ...
+        def forget(self, connection: ServedConnection) -> None: ...
+
+
+READ_SIZE = 64 << 10  # bytes that are read at a time
+GREETING_READ_SIZE = 8 << 10  # as that, until CONNECT has come
+CAME_MAX = 1 << 20  # bytes that came and are not done: nothing more is read
+UNSENT_MAX = 1 << 20  # bytes that the client has not taken: nothing more is delivered
+_STEP_SIZE = 256 << 10  # bytes that are done before other connections have their turn
+# In looks of the service, which come twice in a keep-alive interval.
+_PING_AFTER, _SILENT_MAX, _GREETING_MAX, _PARTING_MAX = 2, 4, 3, 2
+
+_log = logging.getLogger("pulsarx")
+
+
+class ServedConnection(asyncio.BufferedProtocol):
+    """Called by the loop, unless a method says otherwise."""
+
+    def __init__(self, service: ServiceHost) -> None:
+        self._service = service
+        self._loop = service.loop
+        self._work = SerialWork(service.pool, self._step, "a connection")
+        self._transport: Any = None
+        self._peer = ""
+        # What came
+        self._came: deque[bytes] = deque()
+        self._came_size = 0  # bytes, ever
+        self._done_size = 0  # of them, those that are done
+        self._reads = True
+        self._is_ending = False  # nothing more is to be read
+        self._is_lost = False  # there is no transport any more
+        self._is_broken = False  # what came is not to be done
+        self._is_done = False  # the session is closed
+        # What goes
+        self._lock = threading.Lock()  # of the next three
+        self._unsent: list[bytes] = []
+        self._unsent_size = 0
+        self._flush_is_due = False
+        self._is_blocked = False  # the client does not take what it is sent
+        self._wants_room = False
+        # Between two looks
+        self._was_heard = True
+        self._taken_size = 0
+        self._silent_looks = self._parting_looks = self._age = 0
+
+    # The transport --------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self._transport.set_write_buffer_limits(UNSENT_MAX)
+        self._peer = _shown(transport.get_extra_info("peername"))
+        self.session = self._service.server.open_session(
+            self._write,
+            self._work.due,
+            has_room=self._has_room,
+            service_url=f"pulsar://{_shown(transport.get_extra_info('sockname'))}",
+        )
+        self._service.opened(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        buffer = self._service.read_buffer
+        return buffer if self.session.is_connected else buffer[:GREETING_READ_SIZE]
+
+    def buffer_updated(self, size: int) -> None:
+        self._was_heard = True
+        self._came_size += size
+        self._came.append(bytes(self._service.read_buffer[:size]))
+        self._settle_reading()
+        self._work.due()
+
+    def eof_received(self) -> None:
+        """The transport closes."""
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.session.is_lost = True
+        self._is_lost = True
+        self._work.due()
+        if self._is_done:
+            self._service.forget(self)
+
+    def pause_writing(self) -> None:
+        self._is_blocked = True
+        self._settle_reading()
+
+    def resume_writing(self) -> None:
+        self._is_blocked = False
+        self._room_came()
+        self._settle_reading()
+
+    def _settle_reading(self) -> None:
+        waiting = self._came_size - self._done_size
+        wanted = not (
+            self._is_ending
+            or self._is_lost
+            or self._is_blocked
+            or self.session.is_full
+            or waiting >= (CAME_MAX if self.session.is_connected else 1)
+        )
+        if wanted == self._reads or self._transport.is_closing():
+            return
+        self._reads = wanted
+        if wanted:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+
+    # The session ----------------------------------------------------------------------------------
+
+    def _step(self) -> bool:
+        """Do what came, and deliver; True: there is more. In a thread of the pool, one at a
+        time."""
+        if self._is_done:
+            return False
+        try:
+            more = not self._is_broken and self._do_some()
+        except WireError as error:
+            _log.warning("the connection from %s was closed: %s", self._peer, error)
+            self._is_broken = True
+        except Exception:
+            _log.exception("the connection from %s was closed, because of a bug", self._peer)
+            self._is_broken = True
+        if self._is_broken or ((self._is_lost or self._is_ending) and not self._came):
+            self._came.clear()
+            self.session.close()
+            self._is_done = True
+            self._call(self._finish)
+            return False
+        if not self._reads or self.session.is_full:
+            self._call(self._settle_reading)
+        return more
+
+    def _do_some(self) -> bool:
+        done = 0
+        while self._came and done < _STEP_SIZE:
+            data = self._came.popleft()
+            self.session.received(data)
+            done += len(data)
+            self._done_size += len(data)
+        if not self._is_lost:
+            self.session.deliver()
+        return bool(self._came)
+
+    def _finish(self) -> None:
+        if self._is_lost:
+            self._service.forget(self)
+        else:
+            self._flush()
+            self._transport.close()  # connection_lost comes when what was written is taken
+
+    # What goes ------------------------------------------------------------------------------------
+
+    def _write(self, data: bytes) -> None:
+        """In any thread."""
+        with self._lock:
+            self._unsent.append(data)
+            self._unsent_size += len(data)
+            is_due, self._flush_is_due = self._flush_is_due, True
+        if not is_due:
+            self._call(self._flush)
+
+    def _call(self, callback: Any) -> None:
+        """In any thread."""
+        try:
+            self._loop.call_soon_threadsafe(callback)
+        except RuntimeError:
+            pass  # the loop has ended, and all transports with it
+
+    def _flush(self) -> None:
+        with self._lock:
+            unsent, self._unsent = self._unsent, []
+            self._unsent_size = 0
+            self._flush_is_due = False
+        if unsent and not self._is_lost and not self._transport.is_closing():
+            self._transport.writelines(unsent)
+        self._room_came()
+
+    def _has_room(self) -> bool:
+        """In the session's thread."""
+        if self._is_roomy():
+            return True
+        self._wants_room = True
+        return self._is_roomy()  # there may have come some before it was wanted
+
+    def _is_roomy(self) -> bool:
+        return self._is_lost or not (self._is_blocked or self._unsent_size >= UNSENT_MAX)
+
+    def _room_came(self) -> None:
+        if self._wants_room and self._is_roomy():
+            self._wants_room = False
+            self._work.due()
+
+    # Life -----------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Ask a client that is silent whether it is there, and drop one that is not."""
+        self._age += 1
+        unsent = 0 if self._is_lost else self._transport.get_write_buffer_size()
+        if self._was_heard or not (self._reads or self._is_blocked) or unsent < self._taken_size:
+            self._silent_looks = 0
+        else:
+            self._silent_looks += 1
+        self._was_heard, self._taken_size = False, unsent
+        if self._is_lost:
+            return
+        if self._is_done:
+            self._parting_looks += 1
+        if (
+            self._silent_looks >= _SILENT_MAX
+            or self._parting_looks >= _PARTING_MAX
+            or (self._age >= _GREETING_MAX and not self.session.is_connected)
+        ):
+            self.abort()
+        elif self._silent_looks == _PING_AFTER and self.session.is_connected:
+            self.session.ping()
+
+    def end(self) -> None:
+        """Do what came, answer, and hang up."""
+        self._is_ending = True
+        self._settle_reading()
+        self._work.due()
+
+    def descriptor(self) -> int:
+        """Of its socket; -1: it is closed."""
+        found: int = -1 if self._is_lost else self._transport.get_extra_info("socket").fileno()
+        return found
+
+    def abort(self) -> None:
+        """Hang up at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+
+def _shown(address: Any) -> str:
+    """HOST:PORT of a socket's address."""
+    if not address:
+        return "?"
+    host, port = address[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,3 @@
+from pulsarx.linked_modules import LIBRARY
+
+__path__.append(LIBRARY)

@@ -1,0 +1,159 @@
+# cython: language_level=3
+"""The commands of Pulsar's protocol of which there is one an entry, in the form that everybody
+sends them. Any other form is for the tables of pulsarx.wire, which say what is wrong with it."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+cdef enum:
+    SEND = 6
+    SEND_RECEIPT = 7
+    MESSAGE = 9
+    VARINT_SIZE_MAX = 10
+    SIZES = 8                    # of a frame and its command
+    HEAD_SIZE_MAX = 128          # sizes and command: less than ten varints with their tags
+
+cdef struct Varints:
+    const uint8_t* at
+    const uint8_t* end
+    bint failed
+
+
+cdef uint64_t next_varint(Varints* data) noexcept nogil:
+    cdef uint64_t value = 0
+    cdef uint32_t shift = 0
+    cdef uint8_t byte
+    while data.at < data.end and shift < 7 * VARINT_SIZE_MAX:
+        byte = data.at[0]
+        data.at += 1
+        value |= <uint64_t>(byte & 0x7F) << shift
+        if byte < 0x80:
+            return value
+        shift += 7
+    data.failed = True
+    return 0
+
+
+cdef uint32_t size_at(const uint8_t* at) noexcept nogil:
+    return <uint32_t>at[0] << 24 | <uint32_t>at[1] << 16 | <uint32_t>at[2] << 8 | at[3]
+
+
+def send_decode(bytes frame not None):
+    """(producer id, sequence id, entry) of a SEND; frame: without its total size. None: it is none,
+    or has another field than those and the number of messages."""
+    cdef const uint8_t* begin = <const uint8_t*>PyBytes_AS_STRING(frame)
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(frame)
+    cdef Varints data
+    cdef uint64_t producer_id = 0
+    cdef uint64_t sequence_id = 0
+    cdef uint64_t tag
+    cdef uint64_t value
+    cdef uint32_t given = 0
+    cdef uint32_t command_size
+    if size < 4:
+        return None
+    command_size = size_at(begin)
+    if <Py_ssize_t>command_size >= size - 4:
+        return None
+    data.at = begin + 4
+    data.end = data.at + command_size
+    data.failed = False
+    # BaseCommand: type, then the field of that number, to the end.
+    if next_varint(&data) != (1 << 3) or next_varint(&data) != SEND:
+        return None
+    if next_varint(&data) != (SEND << 3 | 2):
+        return None
+    if next_varint(&data) != <uint64_t>(data.end - data.at):
+        return None
+    while data.at < data.end and not data.failed:
+        tag = next_varint(&data)
+        value = next_varint(&data)
+        if tag == (1 << 3):
+            producer_id = value
+            given |= 1
+        elif tag == (2 << 3):
+            sequence_id = value
+            given |= 2
+        elif tag != (3 << 3):
+            return None
+    if data.failed or given != 3:
+        return None
+    return (producer_id, sequence_id,
+            PyBytes_FromStringAndSize(<const char*>data.end, size - 4 - command_size))
+
+
+cdef inline uint8_t* put_varint(uint8_t* at, uint64_t value) noexcept nogil:
+    while value >= 0x80:
+        at[0] = <uint8_t>(value & 0x7F | 0x80)
+        at += 1
+        value >>= 7
+    at[0] = <uint8_t>value
+    return at + 1
+
+
+cdef inline uint8_t* put_field(uint8_t* at, uint32_t number, uint64_t value) noexcept nogil:
+    return put_varint(put_varint(at, number << 3), value)
+
+
+cdef inline void put_size(uint8_t* at, uint32_t value) noexcept nogil:
+    at[0] = <uint8_t>(value >> 24)
+    at[1] = <uint8_t>(value >> 16)
+    at[2] = <uint8_t>(value >> 8)
+    at[3] = <uint8_t>value
+
+
+cdef uint8_t* put_id(uint8_t* at, uint32_t number, int64_t ledger_id, int64_t entry_id,
+                     int32_t partition) noexcept nogil:
+    """A MessageIdData, as a field."""
+    cdef uint8_t inside[4 * VARINT_SIZE_MAX]
+    cdef uint8_t* end = put_field(inside, 1, <uint64_t>ledger_id)
+    end = put_field(end, 2, <uint64_t>entry_id)
+    if partition >= 0:
+        end = put_field(end, 3, <uint64_t>partition)
+    at = put_varint(put_varint(at, number << 3 | 2), <uint64_t>(end - inside))
+    memcpy(at, inside, end - inside)
+    return at + (end - inside)
+
+
+cdef bytes framed(uint32_t kind, const uint8_t* command, size_t command_size, bytes entry):
+    """A frame: sizes, BaseCommand, entry."""
+    cdef uint8_t head[HEAD_SIZE_MAX]
+    cdef uint8_t* at = put_field(head + SIZES, 1, kind)
+    cdef Py_ssize_t entry_size = 0 if entry is None else PyBytes_GET_SIZE(entry)
+    cdef bytes found
+    cdef char* to
+    at = put_varint(put_varint(at, kind << 3 | 2), command_size)
+    memcpy(at, command, command_size)
+    at += command_size
+    put_size(head, <uint32_t>(at - head - 4 + entry_size))
+    put_size(head + 4, <uint32_t>(at - head - SIZES))
+    found = PyBytes_FromStringAndSize(NULL, (at - head) + entry_size)
+    to = PyBytes_AS_STRING(found)
+    memcpy(to, head, at - head)
+    if entry_size:
+        memcpy(to + (at - head), PyBytes_AS_STRING(entry), entry_size)
+    return found
+
+
+def receipt_encode(uint64_t producer_id, uint64_t sequence_id, int64_t ledger_id, int64_t entry_id,
+                   int32_t partition) -> bytes:
+    """The frame of a SEND_RECEIPT; partition -1: none."""
+    cdef uint8_t command[HEAD_SIZE_MAX]
+    cdef uint8_t* at = put_field(command, 1, producer_id)
+    at = put_field(at, 2, sequence_id)
+    at = put_id(at, 3, ledger_id, entry_id, partition)
+    return framed(SEND_RECEIPT, command, at - command, None)
+
+
+def message_encode(uint64_t consumer_id, int64_t ledger_id, int64_t entry_id, int32_t partition,
+                   uint32_t redelivery_count, uint64_t epoch, bytes entry not None) -> bytes:
+    """The frame of a MESSAGE that is a whole entry; partition -1: none."""
+    cdef uint8_t command[HEAD_SIZE_MAX]
+    cdef uint8_t* at = put_field(command, 1, consumer_id)
+    at = put_id(at, 2, ledger_id, entry_id, partition)
+    if redelivery_count:
+        at = put_field(at, 3, redelivery_count)
+    if epoch:
+        at = put_field(at, 5, epoch)
+    return framed(MESSAGE, command, at - command, entry)

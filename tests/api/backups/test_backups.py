@@ -1,0 +1,469 @@
+"""Facts about backups: what a copy of a folder in use holds, and what is restored of it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from child_process import ChildProcess
+
+import pulsarx
+from pulsarx import BrokerOptions, ConsumerType, InitialPosition, MessageId, errors
+from pulsarx.backups import backup, restore
+from pulsarx.schema import JsonSchema, Record, String
+from pulsarx.testing import inspect
+
+SMALL = BrokerOptions(managed_ledger_max_entries_per_ledger=5)
+WAIT = 20.0
+
+
+class Item(Record):
+    name = String()
+
+
+def opened(folder: Path, options: BrokerOptions = SMALL) -> pulsarx.Client:
+    return pulsarx.Client(folder, durability="os", broker_options=options)
+
+
+def publish(client: pulsarx.Client, first: int, end: int, topic: str = "t") -> None:
+    with client.create_producer(topic, batching_enabled=False) as producer:
+        for number in range(first, end):
+            producer.send(b"%d" % number)
+
+
+def contents(folder: Path, topic: str = "t") -> list[bytes]:
+    with opened(folder) as client:
+        return read(client, topic)
+
+
+def read(client: pulsarx.Client, topic: str = "t") -> list[bytes]:
+    reader = client.create_reader(topic, MessageId.earliest)
+    return [each.data() for each in reader]
+
+
+def numbers(first: int, end: int) -> list[bytes]:
+    return [b"%d" % number for number in range(first, end)]
+
+
+def subscribed(client: pulsarx.Client) -> pulsarx.Consumer:
+    return client.subscribe(
+        "t", "s", ConsumerType.Shared, initial_position=InitialPosition.Earliest
+    )
+
+
+def test_a_copy_beside_its_owner_holds_what_was_confirmed(tmp_path: Path) -> None:
+    with opened(tmp_path / "f") as client:
+        publish(client, 0, 23)
+        consumer = subscribed(client)
+        for _ in range(3):
+            consumer.acknowledge(consumer.receive())
+        found = backup(tmp_path / "f", tmp_path / "b")
+        publish(client, 23, 30)  # the owner goes on
+        assert read(client) == numbers(0, 30)
+    assert (found.topics, found.subscriptions, found.messages) == (1, 1, 23)
+    assert found.bytes == sum(
+        each.stat().st_size for each in (tmp_path / "b").rglob("*") if each.is_file()
+    )
+    proved = restore(tmp_path / "b", tmp_path / "r")
+    assert (proved.topics, proved.subscriptions, proved.messages) == (1, 1, 23)
+    assert proved.damage == []
+    with opened(tmp_path / "r") as client:
+        assert read(client) == numbers(0, 23)
+        consumer = subscribed(client)
+        assert [each.data() for each in consumer.receive_many(50, 0)] == numbers(3, 23)
+        publish(client, 23, 25)
+        assert [each.data() for each in consumer.receive_many(50, 0)] == numbers(23, 25)
+
+
+def test_the_copy_itself_can_be_opened(tmp_path: Path) -> None:
+    with opened(tmp_path / "f") as client:
+        publish(client, 0, 8)
+        backup(tmp_path / "f", tmp_path / "b")
+    assert contents(tmp_path / "b") == numbers(0, 8)
+
+
+def test_a_folder_without_an_owner_is_copied(tmp_path: Path) -> None:
+    with opened(tmp_path / "f") as client:
+        publish(client, 0, 8)
+        subscribed(client)
+    backup(tmp_path / "f", tmp_path / "b")
+    restore(tmp_path / "b", tmp_path / "r")
+    assert contents(tmp_path / "r") == numbers(0, 8)
+    assert contents(tmp_path / "f") == numbers(0, 8)
+
+
+CHILD = """
+import sys
+import pulsarx
+client = pulsarx.Client(sys.argv[1], durability="os")
+producer = client.create_producer("t", batching_enabled=False)
+consumer = client.subscribe("t", "s")
+for number in range(10):
+    producer.send(b"%d" % number)
+for _ in range(4):
+    consumer.acknowledge(consumer.receive())
+print("sent")
+sys.stdin.readline()
+for number in range(10, 15):
+    producer.send(b"%d" % number)
+print("sent")
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.standard
+def test_another_process_is_the_owner_and_may_be_killed(tmp_path: Path) -> None:
+    with ChildProcess(CHILD, tmp_path / "f") as child:
+        assert child.line() == "sent"
+        assert backup(tmp_path / "f", tmp_path / "living").messages == 10
+        child.tell("go on")
+        assert child.line() == "sent"
+        child.kill()
+    assert backup(tmp_path / "f", tmp_path / "dead").messages == 15
+    for name, end in (("living", 10), ("dead", 15)):
+        assert restore(tmp_path / name, tmp_path / f"r-{name}").messages == end
+        assert contents(tmp_path / f"r-{name}") == numbers(0, end)
+        with opened(tmp_path / f"r-{name}") as client:
+            got = client.subscribe("t", "s").receive_many(50, 0)
+            assert [each.data() for each in got] == numbers(4, end)
+
+
+@pytest.mark.standard
+def test_each_copy_is_a_moment_of_a_topic_in_use(tmp_path: Path) -> None:
+    """Whatever is published, acknowledged and trimmed meanwhile: no gap, no acknowledgement of a
+    message it does not hold, nothing missing that was confirmed before."""
+    stop = threading.Event()
+    sent = [0]
+    with opened(tmp_path / "f") as client:
+        producer = client.create_producer("t", batching_enabled=False)
+        consumer = subscribed(client)
+
+        def work() -> None:
+            while not stop.is_set():
+                producer.send(b"%d" % sent[0])
+                sent[0] += 1
+                message = consumer.receive()
+                if sent[0] % 100 != 0:
+                    consumer.acknowledge(message)
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        try:
+            for turn in range(5):
+                before = sent[0]
+                backup(tmp_path / "f", tmp_path / f"b{turn}")
+                after = sent[0]
+                restore(tmp_path / f"b{turn}", tmp_path / f"r{turn}")
+                with opened(tmp_path / f"r{turn}") as restored:
+                    found = [int(each) for each in read(restored)]
+                    left = subscribed(restored).receive_many(1_000_000, 0)
+                    first = found[0] if found else before
+                    assert found == list(range(first, first + len(found)))
+                    assert before <= first + len(found) <= after + 1
+                    unacknowledged = {int(each.data()) for each in left}
+                    kept = set(range(99, before, 100))
+                    assert kept <= unacknowledged <= set(found)
+        finally:
+            stop.set()
+            worker.join()
+
+
+def test_what_is_trimmed_meanwhile_is_in_the_copy(tmp_path: Path) -> None:
+    with opened(tmp_path / "f") as client:
+        publish(client, 0, 40)
+        consumer = subscribed(client)
+        messages = consumer.receive_many(40, 0)
+        seen: list[int] = []
+
+        def acknowledge_all(done: int, total: int) -> None:
+            if not seen:
+                consumer.acknowledge_many(messages)
+                publish(client, 40, 41)
+                inspect(client).settle()
+            seen.append(done)
+
+        backup(tmp_path / "f", tmp_path / "b", progress=acknowledge_all)
+        assert seen == sorted(seen)
+        inspect(client).settle()
+        assert read(client) == numbers(40, 41)  # the lease has ended with the copy
+    restore(tmp_path / "b", tmp_path / "r")
+    assert contents(tmp_path / "r")[:40] == numbers(0, 40)
+
+
+def test_a_topic_that_is_deleted_meanwhile_is_left_out(tmp_path: Path) -> None:
+    with opened(tmp_path / "f") as client:
+        publish(client, 0, 40)
+        publish(client, 0, 40, "gone")
+        seen: list[int] = []
+
+        def delete(done: int, total: int) -> None:
+            if not seen:
+                seen.append(done)
+                client.admin.topics.delete("gone", force=True)
+
+        found = backup(tmp_path / "f", tmp_path / "b", progress=delete)
+    assert found.topics == 1
+    assert restore(tmp_path / "b", tmp_path / "r").topics == 1
+    assert contents(tmp_path / "r") == numbers(0, 40)
+
+
+def test_a_ledger_that_is_sealed_meanwhile_is_copied_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pulsarx.backups.folder_view import FolderView
+
+    with opened(tmp_path / "f") as client:
+        publish(client, 0, 3)
+        published = FolderView.published
+
+        def then_it_is_sealed(self: FolderView, ledger: Any) -> Any:
+            found = published(self, ledger)
+            publish(client, 3, 12)
+            inspect(client).settle()
+            return found
+
+        monkeypatch.setattr(FolderView, "published", then_it_is_sealed)
+        backup(tmp_path / "f", tmp_path / "b")
+    monkeypatch.undo()
+    restore(tmp_path / "b", tmp_path / "r")
+    assert contents(tmp_path / "r") == numbers(0, 5)
+
+
+def test_partitions_schemas_policies_and_namespaces_are_in_it(tmp_path: Path) -> None:
+    with opened(tmp_path / "f") as client:
+        client.admin.tenants.create_tenant("mine")
+        client.admin.namespaces.create_namespace("mine/n")
+        client.admin.topics.create_partitioned_topic("mine/n/p", 2)
+        client.create_producer("t", schema=JsonSchema(Item)).send(Item(name="a"))
+        client.admin.topics.set_retention("t", 60, 7)
+        producer = client.create_producer("mine/n/p")
+        for number in range(4):
+            producer.send(b"%d" % number)
+        backup(tmp_path / "f", tmp_path / "b")
+    restore(tmp_path / "b", tmp_path / "r")
+    with opened(tmp_path / "r") as client:
+        assert client.admin.topics.get_partitioned_topic_metadata("mine/n/p") == {"partitions": 2}
+        assert client.admin.topics.get_retention("t") == (60, 7)
+        assert sorted(read(client, "mine/n/p")) == numbers(0, 4)
+        reader = client.create_reader("t", MessageId.earliest, JsonSchema(Item))
+        assert reader.read_next(0).value().name == "a"
+
+
+def test_what_is_sent_again_behind_a_restored_copy_is_a_duplicate(tmp_path: Path) -> None:
+    """And what the copy does not hold is none, though the snapshot was renewed meanwhile."""
+    options = BrokerOptions(
+        managed_ledger_max_entries_per_ledger=5,
+        broker_deduplication_enabled=True,
+        broker_deduplication_entries_interval=3,
+    )
+    seen: list[int] = []
+    with opened(tmp_path / "f", options) as client:
+        producer = client.create_producer("t", "p", batching_enabled=False)
+        for number in range(20):
+            producer.send(b"%d" % number, sequence_id=number)
+
+        def send_more(done: int, total: int) -> None:
+            if len(seen) < 30:
+                number = 20 + len(seen)
+                producer.send(b"%d" % number, sequence_id=number)
+                inspect(client).settle()
+            seen.append(done)
+
+        backup(tmp_path / "f", tmp_path / "b", progress=send_more)
+    restore(tmp_path / "b", tmp_path / "r")
+    with opened(tmp_path / "r", options) as client:
+        held = read(client)
+        assert held == numbers(0, len(held)) and 20 <= len(held) < 50
+        with client.create_producer("t", "p", batching_enabled=False) as producer:
+            for number in range(50):
+                producer.send(b"%d" % number, sequence_id=number)
+        assert read(client) == numbers(0, 50)
+
+
+def test_a_compacted_topic_is_in_it(tmp_path: Path) -> None:
+    with opened(tmp_path / "f") as client:
+        with client.create_producer("t", batching_enabled=False) as producer:
+            for number in range(30):
+                producer.send(b"%d" % number, partition_key=f"k{number % 3}")
+        client.admin.topics.trigger_compaction("t")
+        inspect(client).settle()
+        assert client.admin.topics.compaction_status("t")["status"] == "SUCCESS"
+        backup(tmp_path / "f", tmp_path / "b")
+    assert restore(tmp_path / "b", tmp_path / "r").damage == []
+    with opened(tmp_path / "r") as client:
+        reader = client.create_reader("t", MessageId.earliest, is_read_compacted=True)
+        assert [each.data() for each in reader] == numbers(27, 30)
+
+
+def test_a_subscription_on_a_topic_without_messages_is_in_it(tmp_path: Path) -> None:
+    with opened(tmp_path / "f") as client:
+        subscribed(client).close()
+        backup(tmp_path / "f", tmp_path / "b")
+    assert restore(tmp_path / "b", tmp_path / "r").subscriptions == 1
+    with opened(tmp_path / "r") as client:
+        publish(client, 0, 2)
+        assert [each.data() for each in subscribed(client).receive_many(5, 0)] == numbers(0, 2)
+
+
+# What is refused ---------------------------------------------------------------------------------
+
+
+def test_a_target_that_is_in_use_is_refused(tmp_path: Path) -> None:
+    opened(tmp_path / "f").close()
+    (tmp_path / "b").mkdir()
+    backup(tmp_path / "f", tmp_path / "b")  # an empty folder is none
+    before = sorted((tmp_path / "b").rglob("*"))
+    with pytest.raises(errors.FolderError, match="Nothing was changed"):
+        backup(tmp_path / "f", tmp_path / "b")
+    with pytest.raises(errors.FolderError, match="Nothing was changed"):
+        restore(tmp_path / "f", tmp_path / "b")
+    assert sorted((tmp_path / "b").rglob("*")) == before
+    (tmp_path / "file").touch()
+    with pytest.raises(errors.FolderError):
+        backup(tmp_path / "f", tmp_path / "file")
+    with pytest.raises(errors.FolderError, match="inside"):
+        backup(tmp_path / "f", tmp_path / "f" / "b")
+    with pytest.raises(errors.FolderError, match="above"):
+        backup(tmp_path / "f", tmp_path / "missing" / "b")
+    assert left_over(tmp_path) == []
+
+
+def left_over(folder: Path) -> list[str]:
+    return [each.name for each in folder.iterdir() if each.name.endswith(".unfinished")]
+
+
+def test_what_is_no_folder_of_ours_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "f").mkdir()
+    for source in (tmp_path / "f", tmp_path / "missing"):
+        with pytest.raises(errors.FolderError):
+            backup(source, tmp_path / "b")
+        with pytest.raises(errors.FolderError):
+            restore(source, tmp_path / "b")
+    assert sorted(os.listdir(tmp_path)) == ["f"]
+
+
+def test_a_backup_that_somebody_has_opened_is_not_restored(tmp_path: Path) -> None:
+    opened(tmp_path / "f").close()
+    with opened(tmp_path / "f"), pytest.raises(errors.FolderOwnedError) as raised:
+        restore(tmp_path / "f", tmp_path / "r")
+    assert raised.value.pid == os.getpid()
+    assert not (tmp_path / "r").exists() and left_over(tmp_path) == []
+
+
+def test_restoring_changes_nothing_of_the_backup(tmp_path: Path) -> None:
+    with opened(tmp_path / "f") as client:
+        publish(client, 0, 8)
+        subscribed(client)
+        backup(tmp_path / "f", tmp_path / "b")
+    files = {each: each.read_bytes() for each in (tmp_path / "b").rglob("*") if each.is_file()}
+    restore(tmp_path / "b", tmp_path / "r")
+    assert files == {
+        each: each.read_bytes() for each in (tmp_path / "b").rglob("*") if each.is_file()
+    }
+
+
+def damaged(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0xFF
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("what", ["entry", "open entry", "missing", "cursor", "sequences"])
+def test_a_damaged_backup_is_not_restored(tmp_path: Path, what: str) -> None:
+    options = BrokerOptions(
+        managed_ledger_max_entries_per_ledger=5, broker_deduplication_enabled=True
+    )
+    with opened(tmp_path / "f", options) as client:
+        publish(client, 0, 8)
+        consumer = subscribed(client)
+        consumer.acknowledge(consumer.receive())
+    with opened(tmp_path / "f", options) as client:
+        publish(client, 8, 10)
+        backup(tmp_path / "f", tmp_path / "b")
+    ledgers = sorted((tmp_path / "b" / "ledgers").rglob("*.ledger"))
+    if what == "entry":
+        damaged(ledgers[0], 4096 + 40)
+    elif what == "open entry":
+        damaged(ledgers[-1], 4096 + 40)
+    elif what == "missing":
+        ledgers[0].unlink()
+    elif what == "cursor":
+        (found,) = (tmp_path / "b" / "cursors").iterdir()
+        damaged(found, 20)
+    else:
+        (found,) = (tmp_path / "b" / "deduplication").iterdir()
+        damaged(found, 90)
+    with pytest.raises(errors.CorruptDataError, match="allow_damage"):
+        restore(tmp_path / "b", tmp_path / "r")
+    assert not (tmp_path / "r").exists() and left_over(tmp_path) == []
+    found_damage = restore(tmp_path / "b", tmp_path / "r", allow_damage=True).damage
+    assert found_damage, what
+    with opened(tmp_path / "r", options) as client:
+        assert client.admin.topics.get_list()
+
+
+# Interrupted -------------------------------------------------------------------------------------
+
+
+def test_an_interrupted_copy_leaves_nothing(tmp_path: Path) -> None:
+    class Stop(BaseException):
+        pass
+
+    def stop(done: int, total: int) -> None:
+        raise Stop
+
+    with opened(tmp_path / "f") as client:
+        publish(client, 0, 8)
+        before = sorted(os.listdir(tmp_path))
+        with pytest.raises(Stop):
+            backup(tmp_path / "f", tmp_path / "b", progress=stop)
+        assert sorted(os.listdir(tmp_path)) == before
+        assert not inspect(client).catalogue.state.leases  # nothing is held back
+        backup(tmp_path / "f", tmp_path / "b")
+        with pytest.raises(Stop):
+            restore(tmp_path / "b", tmp_path / "r", progress=stop)
+        assert sorted(os.listdir(tmp_path)) == sorted([*before, "b"])
+
+
+def test_progress_is_told_in_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with opened(tmp_path / "f") as client:
+        publish(client, 0, 8)
+        told: list[tuple[int, int]] = []
+        backup(tmp_path / "f", tmp_path / "b", progress=lambda *each: told.append(each))
+        assert [done for done, _ in told] == sorted(done for done, _ in told)
+        assert told[-1][0] == told[-1][1] > 0
+        assert all(done < total for done, total in told[:-1])
+    restore(tmp_path / "b", tmp_path / "r", progress=True)
+    assert "bytes" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="progress"):
+        backup(tmp_path / "f", tmp_path / "c", progress="yes")
+
+
+KILLED = """
+import sys
+from pulsarx.backups import backup
+def wait(done, total):
+    print("copying")
+    sys.stdin.readline()
+backup(sys.argv[1], sys.argv[2], progress=wait)
+"""
+
+
+@pytest.mark.standard
+def test_a_killed_copy_leaves_what_can_be_removed(tmp_path: Path) -> None:
+    with opened(tmp_path / "f") as client:
+        publish(client, 0, 8)
+        with ChildProcess(KILLED, tmp_path / "f", tmp_path / "b") as child:
+            assert child.line() == "copying"
+            child.kill()
+        assert not (tmp_path / "b").exists() and len(left_over(tmp_path)) == 1
+        with pytest.raises(errors.FolderError):
+            pulsarx.Client(tmp_path / left_over(tmp_path)[0], read_only=True)
+        backup(tmp_path / "f", tmp_path / "b")
+        publish(client, 8, 9)
+        assert read(client) == numbers(0, 9)
+    restore(tmp_path / "b", tmp_path / "r")
+    assert contents(tmp_path / "r") == numbers(0, 8)

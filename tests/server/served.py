@@ -1,0 +1,27 @@
+"""A folder in memory that is served over TCP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulsarx
+from pulsarx.clock import ManualClock
+from pulsarx.server import BrokerService, serve
+
+
+class Served:
+    """A folder in memory that is served, by the clock of the test where there is one."""
+
+    def __init__(self, clock: ManualClock | None, **options: Any) -> None:
+        self.clock = clock
+        self.client = pulsarx.Client("memory:", durability="os", clock=clock, **options)
+        self.service: BrokerService = serve(self.client, port=0)
+
+    def cut(self) -> None:
+        """End all connections, as a broken network would."""
+        for each in list(self.service._connections):
+            self.service.loop.call_soon_threadsafe(each.abort)
+
+    def close(self) -> None:
+        self.service.close()
+        self.client.shutdown()
