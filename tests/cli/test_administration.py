@@ -11,6 +11,7 @@ import click
 import pytest
 from command_line import invoke, rows
 
+import pulsarx
 from pulsarx.cli import COMMANDS
 from pulsarx.cli.root import root
 
@@ -95,6 +96,26 @@ def test_a_partition_is_named_where_one_is_meant(folder: Path):
     listed = {each["topic"]: each for each in rows(invoke(folder, "stats"))}
     assert listed["persistent://public/default/p"]["messages"] == 4
     assert listed[ORDERS]["subscriptions"] == 1
+
+
+def test_topics_that_keep_no_messages_are_listed(folder: Path):
+    np = "non-persistent://public/default/np"
+    rows(invoke(folder, "topics", "create-partitioned-topic", np, "-p", "2"))
+    assert {"topic": np, "partitions": 2} in rows(invoke(folder, "ls"))
+    [found] = [each for each in rows(invoke(folder, "stats")) if each["topic"] == np]
+    assert (found["partitions"], found["messages"]) == (2, None)
+    assert invoke(folder, "stats", np).exit_code == 1
+    with pulsarx.Client(folder) as client:
+        client.subscribe(np, "s")
+        [found] = [each for each in rows(invoke(folder, "stats")) if each["topic"] == np]
+        assert (found["messages"], found["subscriptions"]) == (0, 1)
+
+
+def test_names_in_errors_move_no_cursor(folder: Path):
+    result = invoke(folder, "peek", "orders", "-s", "a\x1b[2J\nb")
+    assert result.exit_code == 1
+    assert "a\\x1b[2J\\nb" in result.stderr
+    assert "\x1b" not in result.stderr
 
 
 def test_subscriptions_are_made_listed_and_deleted(folder: Path):

@@ -13,18 +13,9 @@ from importlib import import_module
 # behind the command and answers the exit status; `module:name` is a command made with click.
 COMMANDS = {
     "ls": ("pulsarx.cli.listing:ls", "list topics"),
-    "stats": (
-        "pulsarx.cli.listing:stats",
-        "show figures of topics and subscriptions",
-    ),
-    "tail": (
-        "pulsarx.cli.reading:tail",
-        "print the last messages of a topic",
-    ),
-    "read": (
-        "pulsarx.cli.reading:read",
-        "print messages from a position on",
-    ),
+    "stats": ("pulsarx.cli.listing:stats", "show figures of topics and subscriptions"),
+    "tail": ("pulsarx.cli.reading:tail", "print the last messages of a topic"),
+    "read": ("pulsarx.cli.reading:read", "print messages from a position on"),
     "peek": ("pulsarx.cli.subscriptions:peek", "show the next messages of a subscription"),
     "produce": ("pulsarx.cli.producing:produce", "publish messages"),
     "consume": ("pulsarx.cli.consuming:consume", "receive messages and acknowledge them"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from pulsarx import errors
 from pulsarx.cli.command import command
 
 TYPE_CHECKING = False
@@ -23,17 +24,15 @@ _OF_SUBSCRIPTION = ("type", "consumers", "msg_backlog", "backlog_size", "unacked
 def listed(admin: Admin, namespaces: Iterable[str], system: bool) -> Iterator[dict[str, Any]]:
     """A row for each topic; a partitioned one is one row, with the number of its partitions."""
     for namespace in namespaces:
-        partitioned = {
-            topic: admin.topics.get_partitioned_topic_metadata(topic)["partitions"]
-            for topic in admin.topics.get_partitioned_topic_list(namespace)
-        }
-        inside = {
-            f"{topic}-partition-{index}"
-            for topic, count in partitioned.items()
-            for index in range(count)
-        }
-        names = admin.topics.get_list(namespace, include_system_topic=system)
-        for topic in sorted({*names, *partitioned} - inside):
+        partitioned = dict.fromkeys(admin.topics.get_partitioned_topic_list(namespace), 0)
+        alone = []
+        for name in admin.topics.get_list(namespace, include_system_topic=system):
+            whole = name.rpartition("-partition-")[0]
+            if whole in partitioned:
+                partitioned[whole] += 1
+            else:
+                alone.append(name)
+        for topic in sorted([*alone, *partitioned]):
             yield {"topic": topic, "partitions": partitioned.get(topic, 0)}
 
 
@@ -73,13 +72,24 @@ def stats(folder: Folder, topic: str | None) -> None:
         return
     topics = list(listed(admin, all_namespaces(admin, False), False))
     rows = []
-    with folder.output.progress("Reading", len(topics)) as advance:
+    with folder.output.progress("Reading", len(topics)) as advance, folder.read_only() as client:
         for each in topics:
-            found = topic_stats(admin, each["topic"], each["partitions"])
-            figures = {name: found[name] for name in _FIGURES}
-            rows.append({**each, **figures, "subscriptions": len(found["subscriptions"])})
+            # The owner alone knows those whose messages are not kept.
+            kept = each["topic"].startswith("persistent:")
+            rows.append({**each, **_figures(client.admin if kept else admin, **each)})
             advance(1)
     folder.output.rows(("topic", "partitions", *_FIGURES, "subscriptions"), rows)
+
+
+def _figures(admin: Admin, topic: str, partitions: int) -> dict[str, Any]:
+    try:
+        found = topic_stats(admin, topic, partitions)
+    except errors.OperationNotSupported:  # it keeps no messages, and there is no owner
+        return dict.fromkeys((*_FIGURES, "subscriptions"))
+    return {
+        **{name: found[name] for name in _FIGURES},
+        "subscriptions": len(found["subscriptions"]),
+    }
 
 
 def topic_stats(admin: Admin, topic: str, partitions: int | None = None) -> dict[str, Any]:

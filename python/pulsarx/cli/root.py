@@ -33,7 +33,7 @@ class Root(Group):
             return None
         module, _, name = place.partition(":")
         if not name:
-            return _plain(cmd_name, module, purpose)
+            return _plain(cmd_name, purpose)
         command: click.Command = getattr(import_module(module), name)
         return command
 
@@ -46,18 +46,17 @@ class Root(Group):
         sys.exit(run(sys.argv[1:] if args is None else list(args)))
 
 
-def _plain(name: str, module: str, purpose: str) -> click.Command:
-    """A command that reads its own arguments, where options of the root stand before it."""
+def _plain(name: str, purpose: str) -> click.Command:
+    """Stands for a command that reads its own arguments: it was not the first word."""
 
-    def call(arguments: tuple[str, ...]) -> None:
-        status: int = import_module(module).main(list(arguments))
-        raise click.exceptions.Exit(status)
+    def refuse(arguments: tuple[str, ...]) -> None:
+        raise click.UsageError(f"--url and --format are not for {name}; begin with pulsarx {name}")
 
     rest = click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)
     settings = {"ignore_unknown_options": True, "allow_interspersed_args": False}
     return click.Command(
         name,
-        callback=call,
+        callback=refuse,
         params=[rest],
         help=purpose,
         add_help_option=False,
