@@ -10,6 +10,8 @@ from command_line import invoke, rows
 import pulsarx
 from pulsarx import MessageId
 
+pytestmark = pytest.mark.standard
+
 
 def texts(folder: Path, *arguments: str) -> list[str]:
     return [each["data"] for each in rows(invoke(folder, *arguments))]
