@@ -44,6 +44,8 @@ def try_what_is_installed() -> None:
     plugins = importlib.metadata.entry_points(group="pytest11", name="pytest_pulsarx")
     assert [plugin.value for plugin in plugins] == ["pytest_pulsarx"]
     assert (home.parent / "pytest_pulsarx.py").exists()
+    command = importlib.metadata.entry_points(group="console_scripts", name="pulsarx")
+    assert [each.load()(["--help"]) for each in command] == [0]
     if hasattr(pulsarx, "Client"):
         publish_and_consume()
     print(f"ok: pulsarx {importlib.metadata.version('pulsarx')}, Python {sys.version.split()[0]}")

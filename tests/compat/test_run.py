@@ -126,8 +126,8 @@ def test_what_a_program_raises_is_told_as_python_does(python: Python, tmp_path: 
         (["run", "--route", "a=b", "x.py"], "a cluster is written"),
         (["run", "--route", "pulsar://a=b", "--route", "pulsar://a=c", "x.py"], "is given twice"),
         (["run", "--root", "a", "--namespace", "one", "x.py"], "write tenant/namespace"),
-        (["walk"], "there is no command 'walk'"),
-        ([], "usage:"),
+        (["walk"], "No such command 'walk'"),
+        ([], "Usage: pulsarx"),
     ],
 )
 def test_a_wrong_command_line_is_said(python: Python, arguments: list[str], said: str):
@@ -139,4 +139,4 @@ def test_a_wrong_command_line_is_said(python: Python, arguments: list[str], said
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"]])
 def test_help_is_given(python: Python, arguments: list[str]):
     ran = python("-m", "pulsarx", *arguments)
-    assert (ran.returncode, ran.stdout[:6]) == (0, "usage:")
+    assert (ran.returncode, ran.stdout[:6].lower()) == (0, "usage:")

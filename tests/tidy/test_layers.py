@@ -86,7 +86,7 @@ LAYERS = [
         "outside",
         "__main__ cli cli.* console.*",
         "ground values broker api server outside",
-        "stdlib",
+        "stdlib click rich",
     ),
     Layer(
         "values",

@@ -34,7 +34,7 @@ class Admin:
     @classmethod
     def at(cls, folder: str | os.PathLike[str]) -> Admin:
         """Administer a folder that another process may own: its owner is asked. Without an owner
-        this process owns the folder for the moment of each call."""
+        the folder is read, or owned for the moment of a call that changes something."""
         from pulsarx.admin.channel import OwnerChannel
 
         return cls(OwnerChannel(folder))

@@ -41,8 +41,9 @@ class ClientChannel:
 
 
 class OwnerChannel:
-    """The owner of a folder, be it in this process or another; without one, this process owns the
-    folder for each request. Any thread may call."""
+    """The owner of a folder, be it in this process or another; without one, what only reads is
+    read from the files, and this process owns the folder for each other request. Any thread may
+    call."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = folder

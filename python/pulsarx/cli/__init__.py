@@ -1,29 +1,47 @@
-"""The command line: `python -m pulsarx COMMAND ...`."""
+"""The command line: `pulsarx COMMAND ...`, or `python -m pulsarx COMMAND ...`.
+
+Loads the modules of the command that is asked for, and click with those alone that are made with
+it. Exit statuses are in `exit_status`.
+"""
 
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
-# Command: the module whose main(arguments) runs it, and what it is for.
+# Command: where it is, and what it is for. `module` has main(arguments), which gets all that stands
+# behind the command and answers the exit status; `module:name` is a command made with click.
 COMMANDS = {
+    "ls": ("pulsarx.cli.listing:ls", "list topics"),
+    "stats": ("pulsarx.cli.listing:stats", "show figures of topics and subscriptions"),
+    "tail": ("pulsarx.cli.reading:tail", "print the last messages of a topic"),
+    "read": ("pulsarx.cli.reading:read", "print messages from a position on"),
+    "peek": ("pulsarx.cli.subscriptions:peek", "show the next messages of a subscription"),
+    "produce": ("pulsarx.cli.producing:produce", "publish messages"),
+    "consume": ("pulsarx.cli.consuming:consume", "receive messages and acknowledge them"),
+    "seek": ("pulsarx.cli.subscriptions:seek", "move a subscription to a message or a time"),
+    "skip": ("pulsarx.cli.subscriptions:skip", "acknowledge the next messages of a subscription"),
+    "clear": ("pulsarx.cli.subscriptions:clear", "acknowledge all messages of a subscription"),
+    "replay-dlq": ("pulsarx.cli.consuming:replay_dlq", "publish dead letters to their topic again"),
+    "topics": ("pulsarx.cli.topics:topics", "administer topics and their policies"),
+    "subscriptions": ("pulsarx.cli.subscriptions:subscriptions", "administer subscriptions"),
+    "namespaces": ("pulsarx.cli.namespaces:namespaces", "administer namespaces and their policies"),
+    "tenants": ("pulsarx.cli.tenants:tenants", "administer tenants"),
+    "schemas": ("pulsarx.cli.schemas:schemas", "administer the schemas of topics"),
     "functions": ("pulsarx.cli.functions", "run a function of Pulsar Functions in this process"),
     "run": ("pulsarx.cli.run", "run a program written for pulsar-client, unchanged"),
     "serve": ("pulsarx.cli.serve", "serve a folder to programs with any client of Pulsar"),
 }
 
 
-def main(arguments: list[str]) -> int:
-    """The exit status. arguments: as of sys.argv, without the program's name."""
-    command, *rest = arguments or [""]
-    if command in COMMANDS:
-        from importlib import import_module
-
-        found: int = import_module(COMMANDS[command][0]).main(rest)
-        return found
-    asked = command in ("-h", "--help")
-    lines = ["usage: python -m pulsarx COMMAND ...", ""]
-    lines += [f"  {name}  {purpose}" for name, (_, purpose) in COMMANDS.items()]
-    if command and not asked:
-        lines.insert(0, f"there is no command {command!r}")
-    print("\n".join(lines), file=sys.stdout if asked else sys.stderr)
-    return 0 if asked else 2
+def main(arguments: list[str] | None = None) -> int:
+    """The exit status. arguments: as of sys.argv, without the program's name; None: those."""
+    if arguments is None:
+        arguments = sys.argv[1:]
+    place = COMMANDS.get(arguments[0], ("", ""))[0] if arguments else ""
+    status: int
+    if place and ":" not in place:
+        status = import_module(place).main(arguments[1:])
+    else:
+        status = import_module("pulsarx.cli.root").run(arguments)
+    return status

@@ -1,7 +1,8 @@
 """ask_owner: have the owner of a data directory perform a verb.
 
 For every process that can reach the folder. In this order: the broker of this very process, the
-owner over its control socket, this process itself as the owner for just this request.
+owner over its control socket, this process itself: for a verb that only reads, without owning the
+folder, else as the owner for just this request.
 """
 
 from __future__ import annotations
@@ -163,8 +164,11 @@ def _ask_owner_of(
 
 
 def _ask_nobody(path: str, verb: str, arguments: Arguments) -> Any:
-    """Own the folder for this request alone."""
+    """Read the folder as it lies, or own it for this request alone."""
     from pulsarx.broker.runtime import BrokerSettings
+
+    if verb in VERBS and VERBS[verb].reads:
+        return _read(path, verb, arguments)
 
     settings = BrokerSettings()
     answer: list[Any] = []
@@ -179,6 +183,17 @@ def _ask_nobody(path: str, verb: str, arguments: Arguments) -> Any:
     if not done:
         raise _NotNow("this process is just opening it")
     return answer[0]
+
+
+def _read(path: str, verb: str, arguments: Arguments) -> Any:
+    """Nothing is written, so it works on folders that may only be read."""
+    from pulsarx.broker.read_only_broker import ReadOnlyBroker
+
+    folder = ReadOnlyBroker(path)
+    try:
+        return perform(folder, verb, arguments)
+    finally:
+        folder.close()
 
 
 def _ask_over_socket(

@@ -1,0 +1,222 @@
+"""`pulsarx consume` and `pulsarx replay-dlq`: they acknowledge, as the owner of the folder."""
+
+from __future__ import annotations
+
+import click
+
+from pulsarx import errors
+from pulsarx.cli.command import command, subscription_option, topic_argument
+from pulsarx.cli.listing import topic_stats
+from pulsarx.cli.reading import Damage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.cli.folder import Folder
+    from pulsarx.cli.output import Output
+    from pulsarx.client import Client
+    from pulsarx.consumer import Consumer
+    from pulsarx.letters.letter_producer import LetterProducer
+    from pulsarx.message import Message
+
+_AT_ONCE = 500  # messages that are printed before they are acknowledged
+_LOOK_MS = 1000  # how often the backlog is looked at while nothing new comes
+_REPLAYING = "replay-dlq"  # the subscription that knows which letters were published again
+_TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
+_POSITIONS = ("Latest", "Earliest")
+
+
+@command("pulsarx consume orders -s billing -p Earliest -n 0")
+@topic_argument
+@click.option(
+    "-s",
+    "--subscription-name",
+    "--subscription",
+    "subscription",
+    required=True,
+    metavar="NAME",
+    help="Name of the subscription.",
+)
+@click.option(
+    "-t",
+    "--subscription-type",
+    "kind",
+    type=click.Choice(_TYPES),
+    default=_TYPES[0],
+    show_default=True,
+    help="Its type.",
+)
+@click.option(
+    "-p",
+    "--subscription-position",
+    "position",
+    type=click.Choice(_POSITIONS),
+    default=_POSITIONS[0],
+    show_default=True,
+    help="Where it begins, if it is new.",
+)
+@click.option(
+    "-n",
+    "--num-messages",
+    "count",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="How many; 0: without end.",
+)
+def consume(
+    folder: Folder, topic: str, subscription: str, kind: str, position: str, count: int
+) -> None:
+    """Receive messages and acknowledge them when they are printed.
+
+    As pulsar-client consume. It owns the folder while it receives, and gives it back while it waits
+    for messages, so that others can publish them.
+    """
+    from pulsarx.enumerations import ConsumerType, InitialPosition
+
+    chosen = {
+        "consumer_type": getattr(ConsumerType, kind.replace("_", "")),
+        "initial_position": getattr(InitialPosition, position),
+    }
+    output, damage = folder.output, Damage(folder.output)
+    done, begun, told = 0, False, False
+    with output.progress("Receiving", count or None) as advance:
+        while True:
+            try:
+                with folder.owned("consume") as client:
+                    begun = True
+                    consumer = client.subscribe(topic, subscription, **chosen)
+                    while found := _received(
+                        output, damage, consumer, count - done if count else 0
+                    ):
+                        done += found
+                        advance(found)
+                        if done == count:
+                            damage.check()
+                            return
+            except errors.FolderOwnedError as error:
+                if not begun:
+                    raise
+                if not told:
+                    who = "another process" if error.pid is None else f"process {error.pid}"
+                    output.note(f"{folder.path} is owned by {who} now; waiting for its end")
+                told = True
+            _wait_for_messages(folder, topic, subscription)
+
+
+def _received(output: Output, damage: Damage, consumer: Consumer, count: int) -> int:
+    """How many messages were there, printed and then acknowledged; at most count, unless that is
+    0."""
+    found = damage.take(consumer.receive, min(count, _AT_ONCE) if count else _AT_ONCE, 0)
+    for message in found:
+        output.message(message)
+    output.flush()
+    consumer.acknowledge_many(found)
+    return len(found)
+
+
+def _wait_for_messages(folder: Folder, topic: str, subscription: str) -> None:
+    """Until one is published, or one may be due that was delayed."""
+    from pulsarx.message_id import MessageId
+
+    with folder.read_only() as client:
+        reader = client.create_reader(topic, MessageId.latest)
+        while not reader.read_many(1, _LOOK_MS):
+            known = topic_stats(client.admin, topic)["subscriptions"]
+            if subscription not in known or known[subscription]["msg_backlog"]:
+                return
+
+
+@command("pulsarx replay-dlq orders -s billing")
+@topic_argument
+@subscription_option
+@click.option("-n", "--count", type=click.IntRange(min=1), help="How many at most; else all.")
+@click.option("--dlq", metavar="TOPIC", help="The dead letter topic; else TOPIC-NAME-DLQ.")
+def replay_dlq(
+    folder: Folder, topic: str, subscription: str, count: int | None, dlq: str | None
+) -> None:
+    """Publish the dead letters of a subscription to the topic they came from again.
+
+    All subscriptions of that topic get them. Each letter is replayed once, whenever this is called:
+    a subscription "replay-dlq" of the dead letter topic knows which. One that was published when
+    the process is killed may be published again by the next call. The letters stay in the dead
+    letter topic as long as others have not acknowledged them.
+    """
+    from pulsarx.enumerations import InitialPosition
+    from pulsarx.letters.letter_rules import parent_of
+
+    letter_topic = dlq or f"{parent_of(topic)}-{subscription}-DLQ"
+    done: dict[str, int] = {}
+    damage = Damage(folder.output)
+    with folder.owned("replay-dlq") as client:
+        waiting = topic_stats(client.admin, letter_topic)["messages"]
+        consumer = client.subscribe(
+            letter_topic, _REPLAYING, initial_position=InitialPosition.Earliest
+        )
+        replay = _Replay(client)
+        with folder.output.progress("Replaying", waiting if count is None else count) as advance:
+            while count is None or sum(done.values()) < count:
+                found = damage.take(consumer.receive, 1, 0)
+                if not found:
+                    break
+                target = replay.publish(found[0], topic)
+                consumer.acknowledge(found[0])
+                done[target] = done.get(target, 0) + 1
+                advance(1)
+    rows = [{"topic": each, "messages": number} for each, number in done.items()]
+    folder.output.rows(("topic", "messages"), rows)
+    damage.check()
+
+
+class _Replay:
+    """Publishes letters as messages, each with the schema version it was written with."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._producers: dict[str, LetterProducer] = {}
+
+    def publish(self, letter: Message, topic: str) -> str:
+        """The topic, which is that of its property, else the one that is given. TopicNotFound: it
+        is gone."""
+        from pulsarx.letters import letter_rules
+
+        properties = letter.properties()
+        target = letter_rules.parent_of(properties.get(letter_rules.REAL_TOPIC, topic))
+        if target == letter_rules.parent_of(letter.topic_name()):
+            raise errors.NotAllowedError(
+                f"replay letters of {target} to itself: they would come again without end"
+            )
+        # What the new message says of itself when it becomes a letter.
+        for name in (
+            letter_rules.REAL_TOPIC,
+            letter_rules.ORIGIN_MESSAGE_ID,
+            letter_rules.ORIGIN_MESSAGE_ID_LEGACY,
+            letter_rules.REAL_SUBSCRIPTION,
+            letter_rules.RECONSUMETIMES,
+            letter_rules.DELAY_TIME,
+        ):
+            properties.pop(name, None)
+        self._producer(target).send(letter, properties)
+        return target
+
+    def _producer(self, topic: str) -> LetterProducer:
+        from functools import partial
+
+        from pulsarx.clock import SystemClock
+        from pulsarx.letters.letter_producer import LetterProducer
+
+        if topic not in self._producers:
+            self._client.admin.topics.get_partitioned_topic_metadata(topic)  # it exists
+            make: Any = partial(self._client.create_producer, topic)
+            self._producers[topic] = LetterProducer(topic, SystemClock(), make, self._version)
+        return self._producers[topic]
+
+    def _version(self, source: str, topic: str, version: int) -> int | None:
+        """The version on a topic of a schema that has this one on another."""
+        schemas = self._client.admin.schemas
+        try:
+            info = schemas.get_schema_info(source, version)
+        except errors.TopicNotFound:
+            return None
+        return schemas.create_schema(topic, info)

@@ -1,0 +1,68 @@
+"""`pulsarx namespaces`: the commands of `pulsar-admin namespaces`, and policies of namespaces."""
+
+from __future__ import annotations
+
+import click
+
+from pulsarx.cli.command import Group, command
+from pulsarx.cli.policies import add_policies
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pulsarx.cli.folder import Folder
+
+_namespace = click.argument("namespace")
+
+
+@click.group(cls=Group)
+def namespaces() -> None:
+    """Administer namespaces, and the policies that hold for all topics of one."""
+
+
+@command("pulsarx namespaces list public")
+@click.argument("tenant", default="public")
+def list_namespaces(folder: Folder, tenant: str) -> None:
+    """List the namespaces of a tenant."""
+    names = folder.admin().namespaces.get_namespaces(tenant)
+    folder.output.rows(("namespace",), [{"namespace": name} for name in names])
+
+
+@command("pulsarx namespaces topics public/default")
+@_namespace
+def topics(folder: Folder, namespace: str) -> None:
+    """List the topics of a namespace, of a partitioned topic its partitions."""
+    names = folder.admin().namespaces.get_topics(namespace)
+    folder.output.rows(("topic",), [{"topic": name} for name in names])
+
+
+@command("pulsarx namespaces policies public/default")
+@_namespace
+def policies(folder: Folder, namespace: str) -> None:
+    """Show the policies that are set for a namespace."""
+    folder.output.record(folder.admin().namespaces.get_policies(namespace))
+
+
+@command("pulsarx namespaces create public/orders")
+@_namespace
+def create(folder: Folder, namespace: str) -> None:
+    """Create a namespace."""
+    folder.admin().namespaces.create_namespace(namespace)
+
+
+@command("pulsarx namespaces delete public/orders")
+@_namespace
+@click.option("-f", "--force", is_flag=True, help="With its topics.")
+def delete(folder: Folder, namespace: str, force: bool) -> None:
+    """Delete a namespace without topics."""
+    folder.admin().namespaces.delete_namespace(namespace, force)
+
+
+for _name, _command in {
+    "list": list_namespaces,
+    "topics": topics,
+    "policies": policies,
+    "create": create,
+    "delete": delete,
+}.items():
+    namespaces.add_command(_command, _name)
+add_policies(namespaces, "namespaces", "namespace")

@@ -1,0 +1,217 @@
+"""What commands print: tables on a terminal, JSON lines elsewhere.
+
+One JSON object a line, in ASCII, fields as they are listed in README.md. On a terminal nothing that
+comes from a folder moves its cursor: what is not printable is escaped.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+
+import click
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any
+
+    from rich.console import Console
+
+FORMATS = ("table", "json")
+_VALUE_MAX = 1000  # characters of a value on a terminal
+_BAR_FROM = 1000  # messages or topics: below that it is over at once
+
+
+class Output:
+    """Standard output of one command line. One thread."""
+
+    def __init__(self) -> None:
+        self.format: str | None = None
+        self._messages_begun = False
+
+    @property
+    def is_table(self) -> bool:
+        if self.format is not None:
+            return self.format == "table"
+        return sys.stdout.isatty()
+
+    def rows(self, columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> None:
+        """A table of these columns, or a line for each row with all its fields."""
+        if self.is_table:
+            _draw(list(columns), rows)
+            return
+        for each in rows:
+            self._line(each)
+
+    def record(self, fields: Mapping[str, Any]) -> None:
+        """One thing: a table of names and values, or one line."""
+        if self.is_table:
+            pairs = [{"name": name, "value": value} for name, value in _flat(fields)]
+            _draw(["name", "value"], pairs, headed=False)
+        else:
+            self._line(fields)
+
+    def message(self, message: Any) -> None:
+        """A Message or PeekedMessage, without a flush."""
+        if not self.is_table:
+            self._line(message_fields(message))
+            return
+        if not self._messages_begun:
+            self._messages_begun = True
+            _write(f"{'MESSAGE ID':14}  {'PUBLISHED':23}  {'KEY':10}  VALUE\n")
+        key = shown_text(message.partition_key())
+        properties = "".join(
+            f"  {shown_text(name)}={shown_text(value)}"
+            for name, value in message.properties().items()
+        )
+        place = message.message_id().to_text()
+        published = _shown_time(message.publish_timestamp())
+        _write(f"{place:14}  {published:23}  {key:10}  {_shown_value(message)}{properties}\n")
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+    def _line(self, fields: Mapping[str, Any]) -> None:
+        import json
+
+        _write(json.dumps(fields) + "\n")
+
+    def note(self, text: str) -> None:
+        """Something to people, on standard error."""
+        click.echo(f"pulsarx: {text}", err=True)
+
+    @contextmanager
+    def progress(self, action: str, total: int | None) -> Iterator[Callable[[int], None]]:
+        """A bar on standard error while there is long work, where that is a terminal and the output
+        is not drawn there too. Yields what is told how much was done."""
+        shared = self.is_table and sys.stdout.isatty()
+        if not sys.stderr.isatty() or shared or (total is not None and total < _BAR_FROM):
+            yield _ignore
+            return
+        from rich.console import Console
+        from rich.progress import Progress
+
+        console = Console(stderr=True)
+        with Progress(console=console, transient=True, redirect_stdout=False) as bar:
+            task = bar.add_task(action, total=total)
+            yield lambda count: bar.advance(task, count)
+
+
+def _ignore(_: int) -> None:
+    pass
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+
+
+# Messages -----------------------------------------------------------------------------------------
+
+
+def message_fields(message: Any) -> dict[str, Any]:
+    """What a JSON line says of a message. data: text, or base64 of bytes that are none; null where
+    the message has no value."""
+    data, encoding = None, None
+    if not message.has_null_value():
+        data, encoding = _text_of(message.data())
+    return {
+        "message_id": message.message_id().to_text(),
+        "publish_time_ms": message.publish_timestamp(),
+        "event_time_ms": message.event_timestamp(),
+        "producer_name": message.producer_name(),
+        "key": message.partition_key(),
+        "ordering_key": message.ordering_key(),
+        "properties": message.properties(),
+        "encoding": encoding,
+        "data": data,
+    }
+
+
+def _text_of(data: bytes) -> tuple[str, str]:
+    try:
+        return data.decode(), "utf-8"
+    except UnicodeDecodeError:
+        from base64 import b64encode
+
+        return b64encode(data).decode(), "base64"
+
+
+def _shown_value(message: Any) -> str:
+    if message.has_null_value():
+        return "(no value)"
+    data = message.data()
+    text = shown_text(data[: 4 * _VALUE_MAX].decode("utf-8", "backslashreplace"))
+    if len(text) > _VALUE_MAX or len(data) > 4 * _VALUE_MAX:
+        return f"{text[:_VALUE_MAX]}... ({len(data)} bytes; --format json shows all)"
+    return text
+
+
+def _shown_time(milliseconds: int) -> str:
+    from datetime import UTC, datetime, timedelta
+
+    try:
+        found = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return str(milliseconds)  # other clients may have written anything
+    return f"{found:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03}"
+
+
+def shown_text(text: str) -> str:
+    """A text with escapes for everything that a terminal would not just show: control characters,
+    line ends, and what turns the direction of writing."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
+    )
+
+
+# Tables -------------------------------------------------------------------------------------------
+
+
+def _flat(fields: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Names and values, those of a dict inside under `outer.inner`."""
+    for name, value in fields.items():
+        if isinstance(value, dict) and value:
+            yield from _flat(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
+
+
+def _draw(columns: list[str], rows: Iterable[Mapping[str, Any]], headed: bool = True) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_header=headed, header_style="bold")
+    cells = [[_cell_of(name, each.get(name)) for name in columns] for each in rows]
+    for index, name in enumerate(columns):
+        numeric = all(isinstance(row[index], int | float | None) for row in cells) and headed
+        head = name.upper().replace("_", " ")
+        justify: Any = "right" if numeric else "left"
+        table.add_column(head, justify=justify, overflow="fold", no_wrap=numeric)
+    for row in cells:
+        table.add_row(*(Text(_cell(value)) for value in row))
+    _console().print(table)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(file=sys.stdout, highlight=False, soft_wrap=False)
+
+
+def _cell_of(name: str, value: Any) -> Any:
+    """Persistent topics go without their domain, by which commands find them as well."""
+    return value.removeprefix("persistent://") if name == "topic" and value else value
+
+
+def _cell(value: Any) -> str:
+    """A figure that only the owner of the folder knows is None."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_cell(each) for each in value)
+    return shown_text(str(value))

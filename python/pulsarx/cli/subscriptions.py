@@ -1,0 +1,153 @@
+"""`pulsarx subscriptions`, and the commands about one subscription that stand at the top."""
+
+from __future__ import annotations
+
+import click
+
+from pulsarx.cli.command import (
+    DURATION,
+    Group,
+    command,
+    force_option,
+    message_id_of,
+    subscription_option,
+    topic_argument,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pulsarx.cli.folder import Folder
+
+_COUNT = click.IntRange(min=1)
+
+
+@command("pulsarx subscriptions list orders")
+@topic_argument
+def list_subscriptions(folder: Folder, topic: str) -> None:
+    """List the durable subscriptions of a topic."""
+    names = folder.admin().topics.get_subscriptions(topic)
+    folder.output.rows(("subscription",), [{"subscription": name} for name in names])
+
+
+@command("pulsarx subscriptions create orders -s billing -m earliest")
+@topic_argument
+@subscription_option
+@click.option(
+    "-m",
+    "--messageId",
+    "place",
+    default="latest",
+    show_default=True,
+    help="Where it begins: earliest, latest or ledger:entry.",
+)
+def create_subscription(folder: Folder, topic: str, subscription: str, place: str) -> None:
+    """Create a durable subscription, of a partitioned topic on each partition."""
+    folder.admin().topics.create_subscription(topic, subscription, message_id_of(place))
+
+
+@command("pulsarx subscriptions delete orders -s billing")
+@topic_argument
+@subscription_option
+@force_option
+def delete_subscription(folder: Folder, topic: str, subscription: str, force: bool) -> None:
+    """Delete a subscription without consumers."""
+    folder.admin().topics.delete_subscription(topic, subscription, force)
+
+
+@command("pulsarx peek orders -s billing -n 10")
+@topic_argument
+@subscription_option
+@click.option("-n", "--count", type=_COUNT, default=1, show_default=True, help="How many.")
+def peek(folder: Folder, topic: str, subscription: str, count: int) -> None:
+    """Show the next messages that a subscription has to acknowledge; they stay as they are.
+
+    Of a partitioned topic, name a partition.
+    """
+    for each in folder.admin().topics.peek_messages(topic, subscription, count):
+        folder.output.message(each)
+
+
+@command("pulsarx seek orders -s billing -t 3h")
+@topic_argument
+@subscription_option
+@click.option(
+    "-t",
+    "--time",
+    "back",
+    type=DURATION,
+    help="To what was published so long ago: 90 or 90s, 100m, 3h, 2d, 5w.",
+)
+@click.option(
+    "-m",
+    "--messageId",
+    "place",
+    help="To a message itself: earliest, latest or ledger:entry.",
+)
+def seek(
+    folder: Folder, topic: str, subscription: str, back: int | None, place: str | None
+) -> None:
+    """Move a subscription: what lies before counts as acknowledged, what follows as not."""
+    if (back is None) == (place is None):
+        raise click.UsageError("give either --time or --messageId")
+    where: Any
+    if place is not None:
+        where = message_id_of(place)
+    else:
+        from pulsarx.clock import SystemClock
+
+        assert back is not None
+        if back < 0:
+            raise click.BadParameter("a time to go back to is 0 or more")
+        where = max(0, SystemClock().now_ms() - back * 1000)
+    folder.admin().topics.reset_cursor(topic, subscription, where)
+
+
+@command("pulsarx skip orders -s billing -n 1")
+@topic_argument
+@subscription_option
+@click.option("-n", "--count", type=click.IntRange(min=0), required=True, help="How many.")
+def skip(folder: Folder, topic: str, subscription: str, count: int) -> None:
+    """Acknowledge the next messages of a subscription without receiving them.
+
+    Of a partitioned topic, name a partition.
+    """
+    folder.admin().topics.skip_messages(topic, subscription, count)
+
+
+@command("pulsarx clear orders -s billing")
+@topic_argument
+@subscription_option
+def clear(folder: Folder, topic: str, subscription: str) -> None:
+    """Acknowledge everything that a subscription has not."""
+    folder.admin().topics.skip_all_messages(topic, subscription)
+
+
+@command("pulsarx subscriptions expire orders -s billing -t 2d")
+@topic_argument
+@subscription_option
+@click.option(
+    "-t", "--expireTime", "age", type=DURATION, required=True, help="90 or 90s, 100m, 3h, 2d, 5w."
+)
+def expire(folder: Folder, topic: str, subscription: str, age: int) -> None:
+    """Acknowledge what was published longer ago."""
+    folder.admin().topics.expire_messages(topic, subscription, age)
+
+
+@click.group(cls=Group)
+def subscriptions() -> None:
+    """Administer the subscriptions of topics."""
+
+
+for _name, _command in {
+    "list": list_subscriptions,
+    "create": create_subscription,
+    "delete": delete_subscription,
+    "peek": peek,
+    "seek": seek,
+    "skip": skip,
+    "clear": clear,
+    "expire": expire,
+}.items():
+    subscriptions.add_command(_command, _name)

@@ -1,0 +1,218 @@
+"""`pulsarx topics`: the commands of `pulsar-admin topics`, and policies of topics."""
+
+from __future__ import annotations
+
+import threading
+
+import click
+
+from pulsarx import errors
+from pulsarx.cli import subscriptions
+from pulsarx.cli.command import Group, command, force_option, message_id_of, topic_argument
+from pulsarx.cli.listing import show_stats
+from pulsarx.cli.policies import add_policies
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pulsarx.cli.folder import Folder
+
+_LOOK_SECONDS = 0.05
+_partitions = click.option(
+    "-p", "--partitions", type=click.IntRange(min=1), required=True, help="How many partitions."
+)
+_namespace = click.argument("namespace", default="public/default")
+
+
+@click.group(cls=Group)
+def topics() -> None:
+    """Administer topics, their subscriptions and policies."""
+
+
+@command("pulsarx topics list public/default")
+@_namespace
+@click.option(
+    "-td",
+    "--topic-domain",
+    "domain",
+    type=click.Choice(("persistent", "non_persistent")),
+    help="Only topics of this domain.",
+)
+def list_topics(folder: Folder, namespace: str, domain: str | None) -> None:
+    """List the topics of a namespace, of a partitioned topic its partitions."""
+    wanted = None if domain is None else domain.replace("_", "-")
+    names = folder.admin().topics.get_list(namespace, domain=wanted)
+    folder.output.rows(("topic",), [{"topic": name} for name in names])
+
+
+@command("pulsarx topics list-partitioned-topics public/default")
+@_namespace
+def list_partitioned(folder: Folder, namespace: str) -> None:
+    """List the partitioned topics of a namespace."""
+    names = folder.admin().topics.get_partitioned_topic_list(namespace)
+    folder.output.rows(("topic",), [{"topic": name} for name in names])
+
+
+@command("pulsarx topics create orders")
+@topic_argument
+def create(folder: Folder, topic: str) -> None:
+    """Create a topic without partitions."""
+    folder.admin().topics.create_non_partitioned_topic(topic)
+
+
+@command("pulsarx topics create-partitioned-topic orders -p 4")
+@topic_argument
+@_partitions
+def create_partitioned(folder: Folder, topic: str, partitions: int) -> None:
+    """Create a topic with partitions."""
+    folder.admin().topics.create_partitioned_topic(topic, partitions)
+
+
+@command("pulsarx topics update-partitioned-topic orders -p 8")
+@topic_argument
+@_partitions
+def update_partitioned(folder: Folder, topic: str, partitions: int) -> None:
+    """Give a topic more partitions; keys change theirs."""
+    folder.admin().topics.update_partitioned_topic(topic, partitions)
+
+
+@command("pulsarx topics get-partitioned-topic-metadata orders")
+@topic_argument
+def metadata(folder: Folder, topic: str) -> None:
+    """Tell how many partitions a topic has; 0: it is not partitioned."""
+    folder.output.record(folder.admin().topics.get_partitioned_topic_metadata(topic))
+
+
+@command("pulsarx topics delete orders")
+@topic_argument
+@force_option
+def delete(folder: Folder, topic: str, force: bool) -> None:
+    """Delete a topic without partitions, with its messages, subscriptions, schemas and policies."""
+    folder.admin().topics.delete(topic, force)
+
+
+@command("pulsarx topics delete-partitioned-topic orders")
+@topic_argument
+@force_option
+def delete_partitioned(folder: Folder, topic: str, force: bool) -> None:
+    """Delete a topic with all its partitions."""
+    folder.admin().topics.delete_partitioned_topic(topic, force)
+
+
+@command("pulsarx topics truncate orders")
+@topic_argument
+def truncate(folder: Folder, topic: str) -> None:
+    """Remove what a topic holds, whatever is acknowledged or retained."""
+    folder.admin().topics.truncate(topic)
+
+
+@command("pulsarx topics terminate orders")
+@topic_argument
+def terminate(folder: Folder, topic: str) -> None:
+    """Let a topic take no more messages, for good; prints the id of its last one."""
+    last = folder.admin().topics.terminate(topic)
+    folder.output.record({"message_id": last.to_text()})
+
+
+@command("pulsarx topics unload orders")
+@topic_argument
+def unload(folder: Folder, topic: str) -> None:
+    """Seal the open ledger of a topic and write down the positions of its subscriptions."""
+    folder.admin().topics.unload(topic)
+
+
+@command("pulsarx topics compact orders")
+@topic_argument
+def compact(folder: Folder, topic: str) -> None:
+    """Compact a topic: keep the last message of each key.
+
+    The owner of the folder is asked and goes on alone, see compaction-status; where there is none
+    the command compacts, and waits for it.
+    """
+    try:
+        with folder.owned("topics compact") as client:
+            client.admin.topics.trigger_compaction(topic)
+            found = client.admin.topics.compaction_status(topic)
+            pause = threading.Event()
+            while found["status"] == "RUNNING":
+                pause.wait(_LOOK_SECONDS)
+                found = client.admin.topics.compaction_status(topic)
+    except errors.FolderOwnedError:
+        folder.admin().topics.trigger_compaction(topic)
+        return
+    if found["status"] != "SUCCESS":
+        raise click.ClickException(f"compaction of {topic} failed: {found['last_error']}")
+
+
+@command("pulsarx topics compaction-status orders")
+@topic_argument
+def compaction_status(folder: Folder, topic: str) -> None:
+    """Tell the status of compaction: NOT_RUN, RUNNING, SUCCESS or ERROR."""
+    folder.output.record(folder.admin().topics.compaction_status(topic))
+
+
+@command("pulsarx topics last-message-id orders")
+@topic_argument
+def last_message_id(folder: Folder, topic: str) -> None:
+    """Tell the id of the last message; -1:-1:-1 in an empty topic."""
+    last = folder.admin().topics.get_last_message_id(topic)
+    folder.output.record({"message_id": last.to_text()})
+
+
+@command("pulsarx topics get-backlog-size orders -m 7:0")
+@topic_argument
+@click.option(
+    "-m", "--messageId", "place", default="earliest", help="ledger:entry; else the first message."
+)
+def backlog_size(folder: Folder, topic: str, place: str) -> None:
+    """Tell the bytes that a topic holds from a message on."""
+    size = folder.admin().topics.get_backlog_size(topic, message_id_of(place))
+    folder.output.record({"backlog_size": size})
+
+
+@command("pulsarx topics stats orders")
+@topic_argument
+def stats(folder: Folder, topic: str) -> None:
+    """Show the figures of a topic without partitions and of its subscriptions."""
+    show_stats(folder.output, folder.admin().topics.stats(topic))
+
+
+@command("pulsarx topics partitioned-stats orders --per-partition")
+@topic_argument
+@click.option("--per-partition", is_flag=True, help="Also those of each partition.")
+def partitioned_stats(folder: Folder, topic: str, per_partition: bool) -> None:
+    """Show the figures of a partitioned topic, added up."""
+    found = folder.admin().topics.partitioned_stats(topic)
+    if not per_partition:
+        del found["partitions"]
+    show_stats(folder.output, found)
+
+
+for _name, _command in {
+    "list": list_topics,
+    "list-partitioned-topics": list_partitioned,
+    "create": create,
+    "create-partitioned-topic": create_partitioned,
+    "update-partitioned-topic": update_partitioned,
+    "get-partitioned-topic-metadata": metadata,
+    "delete": delete,
+    "delete-partitioned-topic": delete_partitioned,
+    "truncate": truncate,
+    "terminate": terminate,
+    "unload": unload,
+    "compact": compact,
+    "compaction-status": compaction_status,
+    "last-message-id": last_message_id,
+    "get-backlog-size": backlog_size,
+    "stats": stats,
+    "partitioned-stats": partitioned_stats,
+    "subscriptions": subscriptions.list_subscriptions,
+    "create-subscription": subscriptions.create_subscription,
+    "unsubscribe": subscriptions.delete_subscription,
+    "peek-messages": subscriptions.peek,
+    "reset-cursor": subscriptions.seek,
+    "skip": subscriptions.skip,
+    "clear-backlog": subscriptions.clear,
+    "expire-messages": subscriptions.expire,
+}.items():
+    topics.add_command(_command, _name)
+add_policies(topics, "topics", "topic")

@@ -1,0 +1,129 @@
+"""Runs the command line: in this process, in one of its own, and on a pseudo-terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from pulsarx.cli.root import root
+
+TIMEOUT = 120  # seconds, for a machine that is busy
+PROGRAM = [sys.executable, "-m", "pulsarx"]
+
+OWNER = """
+import sys, pulsarx
+with pulsarx.Client(sys.argv[1]) as client:
+    client.subscribe("orders", "billing")
+    producer = client.create_producer("orders")
+    print("ready", flush=True)
+    for line in sys.stdin:
+        producer.send(line.rstrip("\\n").encode())
+        print("sent", flush=True)
+"""
+
+
+def invoke(folder: Path | str, *arguments: str, stdin: Any = None) -> Result:
+    """In this process."""
+    return CliRunner().invoke(root, ["--url", str(folder), *arguments], input=stdin)
+
+
+def rows(result: Result | subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    """The JSON lines of a command that did not fail."""
+    status = result.exit_code if isinstance(result, Result) else result.returncode
+    assert status == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def process(folder: Path | str, *arguments: str, stdin: str = "") -> Any:
+    """In a process of its own, with pipes."""
+    return subprocess.run(
+        [*PROGRAM, *arguments],
+        env=_environment(folder),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+    )
+
+
+def start(folder: Path | str, *arguments: str, **more: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*PROGRAM, *arguments],
+        env=_environment(folder),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **more,
+    )
+
+
+def on_terminal(
+    folder: Path | str, *arguments: str, stdout: Any = None, columns: int = 160
+) -> tuple[int, str]:
+    """Exit status, and all that the terminal got. stdout: a file instead of the terminal."""
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    environment = {**_environment(folder), "TERM": "xterm-256color"}
+    running = subprocess.Popen(
+        [*PROGRAM, *arguments],
+        env=environment,
+        stdin=slave,
+        stdout=slave if stdout is None else stdout,
+        stderr=slave,
+    )
+    os.close(slave)
+    got = b""
+    while True:
+        try:
+            part = os.read(master, 65536)
+        except OSError:  # how Linux says that the other end is closed
+            break
+        if not part:
+            break
+        got += part
+    os.close(master)
+    return running.wait(TIMEOUT), got.decode()
+
+
+def _environment(folder: Path | str) -> dict[str, str]:
+    kept = {
+        name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")
+    }
+    return {**kept, "PULSARX_URL": str(folder)}
+
+
+class Owner:
+    """A process that owns a folder, with a consumer of orders/billing, and publishes to orders."""
+
+    def __init__(self, folder: Path) -> None:
+        self._running = subprocess.Popen(
+            [sys.executable, "-c", OWNER, str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.pid = self._running.pid
+        self._expect("ready")
+
+    def send(self, text: str) -> None:
+        assert self._running.stdin is not None
+        self._running.stdin.write(f"{text}\n")
+        self._running.stdin.flush()
+        self._expect("sent")
+
+    def _expect(self, line: str) -> None:
+        assert self._running.stdout is not None
+        assert self._running.stdout.readline() == f"{line}\n"
+
+    def end(self) -> None:
+        self._running.communicate(timeout=TIMEOUT)
