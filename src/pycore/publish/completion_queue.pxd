@@ -32,8 +32,8 @@ cdef class CompletionQueue:
 
     cdef int post(self, list callbacks, uint64_t ledger_id, uint64_t entry_id,
                   uint64_t message_count, object error, int partition) except -1
-    """Run the callbacks of one entry: a batch index, its callback, the next index and so on, without
-    tuples, of which the garbage collector would visit as many as messages are pending. error: why it
+    """Run the callbacks of one entry: a batch index, its callback, the next index and so on.
+    Tuples would be as many objects for the garbage collector as messages are pending. error: why it
     failed, None for success. message_count 0 without an error: they are of duplicates."""
 
     cdef int post_timeout(self, list callbacks, object error, int partition) except -1
