@@ -30,7 +30,7 @@ from pulsarx._pycore.ground.mutex cimport mutex_init, mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
 from pulsarx._pycore.ground.rate_limit cimport PublishMeter, RateLimit
 from pulsarx._pycore.message.message_id cimport MessageId, message_id_chunked
-from pulsarx._pycore.publish.completion_queue cimport SendTold
+from pulsarx._pycore.publish.completion_queue cimport SendTold, callback_count
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
 from pulsarx._pycore.publish.key_batches cimport KeyBatches
 from pulsarx._pycore.publish.memory_limit cimport MemoryLimit
@@ -328,7 +328,7 @@ cdef class Batcher:
         cdef uint32_t size = single.payload_size
         cdef bytes packed
         cdef bytes fields
-        cdef list callbacks = None if callback is None else [(-1, callback)]
+        cdef list callbacks = None if callback is None else [-1, callback]
         cdef int status
         self.fill_envelope(&metadata, self.clock.now())
         metadata.flags |= single.flags & ~<uint32_t>METADATA_SEQUENCE_ID
@@ -503,9 +503,8 @@ cdef class Batcher:
                      object error) except -1:
         """The entry will not be published: tell its callbacks, and the next flush when there are
         messages without a callback. The send that closed the batch gets the error itself."""
-        cdef uint32_t told = 1 if awaited else 0
+        cdef uint32_t told = callback_count(callbacks) + (1 if awaited else 0)
         if callbacks:
-            told += <uint32_t>len(callbacks)
             self.publisher.completions.post(callbacks, 0, 0, 0, error, self.publisher.partition)
         if message_count > told:
             self.failure = error
@@ -961,19 +960,21 @@ cdef list with_first_chunk(list callbacks, Receipt first):
     cdef ChunkedCallback wrapped
     cdef ChunkedSend noted
     cdef list found = []
+    cdef Py_ssize_t at
     if callbacks is None:
         return None
-    for index, callback in callbacks:
+    for at in range(0, len(callbacks), 2):
+        callback = callbacks[at + 1]
         if isinstance(callback, SendTold):
             noted = ChunkedSend.__new__(ChunkedSend)
             noted.send = callback
             noted.first = first
-            found.append((index, noted))
+            found += (callbacks[at], noted)
             continue
         wrapped = ChunkedCallback.__new__(ChunkedCallback)
         wrapped.callback = callback
         wrapped.first = first
-        found.append((index, wrapped))
+        found += (callbacks[at], wrapped)
     return found
 
 

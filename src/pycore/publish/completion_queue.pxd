@@ -5,7 +5,7 @@ Callbacks never run in the thread that sends, so a callback may take the locks i
 Those that only take note (`loop_send`) are told at once.
 """
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from pulsarx._pycore.ground.job_queue cimport JobQueue
 from pulsarx._pycore.ground.watchers cimport LoopItem
@@ -32,8 +32,9 @@ cdef class CompletionQueue:
 
     cdef int post(self, list callbacks, uint64_t ledger_id, uint64_t entry_id,
                   uint64_t message_count, object error, int partition) except -1
-    """Run the callbacks of one entry, each (batch index, callback). error: why it failed, None for
-    success. message_count 0 without an error: they are of duplicates."""
+    """Run the callbacks of one entry: a batch index, its callback, the next index and so on.
+    Tuples would be as many objects for the garbage collector as messages are pending. error: why it
+    failed, None for success. message_count 0 without an error: they are of duplicates."""
 
     cdef int post_timeout(self, list callbacks, object error, int partition) except -1
     """Run the callbacks of one entry whose send has timed out, in a thread of their own."""
@@ -52,3 +53,8 @@ cdef class CompletionQueue:
     cdef int wait_for_memory(self, MemoryLimit memory) except -1
     """Return when the limit is not reached. Called by a callback it flushes what is expected, for
     which else nobody would. No mutex held."""
+
+
+cdef inline uint32_t callback_count(list callbacks):
+    """Of such a list; None: there are none."""
+    return 0 if callbacks is None else <uint32_t>(len(callbacks) // 2)

@@ -43,21 +43,24 @@ cdef class CallbackJob:
     cdef bint tell_at_once(self) except -1:
         """Tell those that only take note of it; whether others are left."""
         cdef list left = None
-        for index, callback in self.callbacks:
+        cdef Py_ssize_t at
+        for at in range(0, len(self.callbacks), 2):
+            callback = self.callbacks[at + 1]
             if isinstance(callback, SendTold):
-                (<SendTold>callback).told(self.id_of(index), self.error)
+                (<SendTold>callback).told(self.id_of(self.callbacks[at]), self.error)
             elif left is None:
-                left = [(index, callback)]
+                left = [self.callbacks[at], callback]
             else:
-                left.append((index, callback))
+                left += (self.callbacks[at], callback)
         self.callbacks = left
         return left is not None
 
     def __call__(self) -> None:
         result = self.queue.ok if self.error is None else self.queue.result_of(self.error)
-        for index, callback in self.callbacks:
+        cdef Py_ssize_t at
+        for at in range(0, len(self.callbacks), 2):
             try:
-                callback(result, self.id_of(index))
+                self.callbacks[at + 1](result, self.id_of(self.callbacks[at]))
             except BaseException:        # SystemExit too: the thread is needed
                 import logging
 
@@ -95,7 +98,7 @@ cdef class CompletionQueue:
         job.message_count = message_count
         job.error = error
         job.partition = partition
-        if isinstance((<tuple>callbacks[0])[1], SendTold) and not job.tell_at_once():
+        if isinstance(callbacks[1], SendTold) and not job.tell_at_once():
             return 0
         return self.jobs.put(job)
 
@@ -105,7 +108,7 @@ cdef class CompletionQueue:
         job.callbacks = callbacks
         job.error = error
         job.partition = partition
-        if isinstance((<tuple>callbacks[0])[1], SendTold) and not job.tell_at_once():
+        if isinstance(callbacks[1], SendTold) and not job.tell_at_once():
             return 0
         return self.timeouts.put(job)
 
@@ -122,7 +125,7 @@ cdef class CompletionQueue:
             return (<SendTold>callback).told(None, error)
         job = CallbackJob.__new__(CallbackJob)
         job.queue = self
-        job.callbacks = [(-1, callback)]
+        job.callbacks = [-1, callback]
         job.error = error
         job.partition = partition
         if self.jobs.closed:

@@ -13,7 +13,7 @@ from pulsarx._core.status cimport STATUS_OK
 from pulsarx._pycore.ground.condition cimport Condition
 from pulsarx._pycore.ground.mutex cimport mutex_lock, mutex_unlock
 from pulsarx._pycore.ground.raise_status cimport raise_status
-from pulsarx._pycore.publish.completion_queue cimport CompletionQueue
+from pulsarx._pycore.publish.completion_queue cimport CompletionQueue, callback_count
 from pulsarx._pycore.publish.entry_publisher cimport EntryPublisher, Receipt
 
 
@@ -121,7 +121,7 @@ cdef class ConnectionPublisher(EntryPublisher):
             self.completions.post(callbacks, 0, 0, 0, error, self.partition)
         if awaited:
             self.refused[receipt] = error
-        if message_count > len(callbacks or ()) + (1 if awaited else 0):
+        if message_count > callback_count(callbacks) + (1 if awaited else 0):
             self.failure = error
 
     cdef int wait_until(self, uint64_t count) except -1:

@@ -142,7 +142,7 @@ cdef class EntryIntake:
             memcpy(room + ENTRY_FRAME_SIZE, entry, size)
             memset(room + ENTRY_FRAME_SIZE + size, 0, ROOM_BEHIND)
             self.publisher.publish(frame, room + ENTRY_FRAME_SIZE, Receipt.__new__(Receipt),
-                                   [(0, callback)], False)
+                                   [0, callback], False)
             if self.sequences is not None and not self.is_part:
                 self.sequences.note_stored(max(self.ids), self.ids, self.more_follow,
                                            frame.publish_time_ms)

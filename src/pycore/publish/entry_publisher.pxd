@@ -60,7 +60,7 @@ cdef class EntryPublisher:
     """Publish one entry of frame.entry_size bytes.
 
     entry: with ENTRY_FRAME_SIZE bytes before it and 8 behind that may be overwritten. receipt:
-    told where it went; it is confirmed after `wait`. callbacks: of (batch index, callback), or
+    told where it went; it is confirmed after `wait`. callbacks: see CompletionQueue.post, or
     None. awaited: a caller will wait for the receipt, so it need not be confirmed besides.
     Interrupted, and what is no Exception: nothing was published, the entry may be published again.
     Any other error: it never will be.

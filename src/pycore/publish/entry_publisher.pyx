@@ -27,7 +27,7 @@ from pulsarx._pycore.ground.signals cimport (
 )
 from pulsarx._pycore.ledger.ledger_tail cimport LedgerTail, ledger_tail_asks
 from pulsarx._pycore.ledger.ledger_writer cimport LedgerWriter
-from pulsarx._pycore.publish.completion_queue cimport CompletionQueue
+from pulsarx._pycore.publish.completion_queue cimport CompletionQueue, callback_count
 from pulsarx._pycore.publish.publish_gate cimport Gate
 
 cdef enum:
@@ -205,7 +205,7 @@ cdef class LedgerPublisher(EntryPublisher):
         return 0
 
     cdef int confirm_duplicate(self, Receipt receipt, object callback) except -1:
-        cdef list callbacks = None if callback is None else [(-1, callback)]
+        cdef list callbacks = None if callback is None else [-1, callback]
         cdef Receipt newest
         receipt.is_duplicate = True
         self.settle()
@@ -420,9 +420,8 @@ cdef class LedgerPublisher(EntryPublisher):
             self.made_room()
             self.release(receipt)
             self.timed_out = receipt
-            told = 1 if receipt.awaited else 0
+            told = callback_count(callbacks) + (1 if receipt.awaited else 0)
             if callbacks:
-                told += <uint32_t>len(callbacks)
                 self.completions.post_timeout(callbacks, self.timeout(), self.partition)
             if receipt.message_count > told:
                 self.failure = self.timeout()
@@ -454,7 +453,7 @@ cdef class LedgerPublisher(EntryPublisher):
             durable = (atomic_load_u64(&receipt.writer.c_ledger.durable_count)
                        > receipt.entry_id)
             untold = untold or (not durable
-                                and receipt.message_count > len(callbacks or ()))
+                                and receipt.message_count > callback_count(callbacks))
             if callbacks:
                 self.completions.post(callbacks, receipt.ledger_id, receipt.entry_id,
                                       receipt.message_count, None if durable else error,

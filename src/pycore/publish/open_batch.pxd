@@ -18,7 +18,7 @@ from pulsarx._pycore.publish.entry_publisher cimport Receipt
 cdef class OpenBatch:
     cdef BatchEncode batch
     cdef list ids                        # sequence ids of a batch by key, where they are asked for
-    cdef list callbacks                  # of (batch index, callback); None: there is none
+    cdef list callbacks                  # see CompletionQueue.post; None: there is none
     cdef Receipt receipt                 # a waiting send looks at it when the batch is published
     cdef int64_t reserved                # of the memory limit
     cdef int64_t publish_ms              # when it was begun

@@ -96,5 +96,5 @@ cdef class OpenBatch:
     cdef int add_callback(self, object callback) except -1:
         if self.callbacks is None:
             self.callbacks = []
-        self.callbacks.append((self.batch.message_count - 1, callback))
+        self.callbacks += (self.batch.message_count - 1, callback)
         return 0
