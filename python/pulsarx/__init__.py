@@ -189,9 +189,10 @@ def _load(name: str) -> Any:
     home = _HOME_OF.get(name)
     if home is None and name != "schema":
         raise AttributeError(f"module 'pulsarx' has no attribute {name!r}")
-    # Without importlib, which a start should not pay for. The last argument has the module itself
-    # returned, and not its package.
-    module = __import__(home or f"pulsarx.{name}", None, None, ("__name__",))
+    # Without importlib, which a start should not pay for.
+    from pulsarx._pycore.ground.collector_paused import import_paused
+
+    module = import_paused(home or f"pulsarx.{name}")
     found = module if home is None else getattr(module, name)
     globals()[name] = found
     return found

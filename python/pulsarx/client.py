@@ -8,9 +8,11 @@ import threading
 from _weakref import ref
 
 from pulsarx import errors
+from pulsarx._pycore.ground.collector_paused import call_paused
 from pulsarx._pycore.ground.control_plane import control_plane
 from pulsarx._pycore.ground.weak_list import WeakList
 from pulsarx._pycore.ground.when_forgotten import WhenForgotten
+from pulsarx._pycore.ground.work_pool import WorkPool
 from pulsarx.clock import ManualClock
 from pulsarx.closing import Closing, attempt
 from pulsarx.enumerations import (
@@ -25,7 +27,6 @@ from pulsarx.enumerations import (
     RegexSubscriptionMode,
     SubscriptionMode,
 )
-from pulsarx.listening.listener_pool import ListenerPool
 from pulsarx.options.base import ClientOptions
 from pulsarx.options.service_url import leads_to_cluster
 from pulsarx.schema.schema import BytesSchema
@@ -197,7 +198,7 @@ class Client:
         self._url = options.service_url
         self.read_only = options.read_only
         self._broker: Broker | ReadOnlyBroker | None = None
-        self._pool = ListenerPool(options.message_listener_threads)
+        self._pool = WorkPool(options.message_listener_threads)
         self._memory_limit_bytes = options.memory_limit_bytes
         self._memory: MemoryLimit | None = None  # made with the first producer
         self._kept: dict[
@@ -210,7 +211,8 @@ class Client:
             authenticated = discovery.current.authentication
         self._refusal = None if authenticated is None else authenticated.problem
         self._owner = ClientOwner(self, self._closing)
-        control_plane.perform(self._open, (options,), self._give_back)
+        # The first one loads modules, and nothing of them is garbage.
+        control_plane.perform(call_paused, (self._open, options), self._give_back)
         try:
             if self._url.namespaces and not self.read_only:
                 self._make_namespaces(self._url.namespaces)
@@ -841,7 +843,7 @@ class Leave:
 
     __slots__ = ("_broker", "_key", "_pool")
 
-    def __init__(self, key: str, broker: Broker | ReadOnlyBroker, pool: ListenerPool) -> None:
+    def __init__(self, key: str, broker: Broker | ReadOnlyBroker, pool: WorkPool) -> None:
         self._key = key
         self._broker = broker
         self._pool = pool

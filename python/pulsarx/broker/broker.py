@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.catalogue.state import DeletionRecord
     from pulsarx.broker.folder.data_directory import DataDirectory
     from pulsarx.broker.folder.memory_directory import MemoryDirectory
+    from pulsarx.broker.policies.policy_store import PolicyStore
     from pulsarx.broker.runtime import BrokerSettings
     from pulsarx.broker.schemas.registry import SchemaRegistry
     from pulsarx.broker.topics.any_topic import AnyTopic
@@ -72,7 +73,7 @@ class Broker:
         self.name = location or "memory:"
         self.settings = settings
         self.catalogue = self.runtime.catalogue
-        self.policies = self.runtime.policies
+        self.runtime.tell_policy_changes = self._tell_changes
         self.volatile = self.runtime.volatile
         self.ends = self.runtime.ends
         self.state: OpenState = self.runtime.state
@@ -82,7 +83,6 @@ class Broker:
         self._topics: TopicDirectory | None = None
         self.on_close: list[Callable[[], object]] = []  # steps before the topics close
         self._tell_opened(brief)
-        self.policies.tell_by(self._tell_changes)
         self._change_events: ChangeEvents | None = None  # made with the first
         if self.catalogue.state.deletions:
             # Those there are now: a compaction may name a file soon that it is writing.
@@ -129,6 +129,10 @@ class Broker:
             "%s: opened%s, epoch %d, %d topics",
             self.name, " for one request" if brief else "", epoch, len(state.topics),
         )  # fmt: skip
+
+    @property
+    def policies(self) -> PolicyStore:
+        return self.runtime.policies
 
     @property
     def topics(self) -> TopicDirectory:

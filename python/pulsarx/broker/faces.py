@@ -113,7 +113,10 @@ if TYPE_CHECKING:
         """An opened folder: of a broker that owns it, or read beside its owner."""
 
         catalogue: Catalogue
-        policies: PolicyStore
+
+        @property
+        def policies(self) -> PolicyStore: ...
+
         volatile: Any  # what is by name a non-persistent topic that the catalogue does not know
 
         @property

@@ -11,7 +11,6 @@ from pulsarx._pycore.ground.job_queue import JobQueue
 from pulsarx._pycore.ground.open_state import OpenState
 from pulsarx._pycore.ledger.published_ends import PublishedEnds
 from pulsarx.broker.catalogue.catalogue import Catalogue
-from pulsarx.broker.policies.policy_store import PolicyStore
 from pulsarx.broker_options import BrokerOptions
 from pulsarx.clock import ManualClock, system_clock
 from pulsarx.randomness import Randomness
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from pulsarx.broker.folder.directory_flush import FlushedTogether
     from pulsarx.broker.folder.file_operations import FileOperations
     from pulsarx.broker.folder.memory_directory import MemoryDirectory
+    from pulsarx.broker.policies.policy_store import PolicyStore
     from pulsarx.broker.schemas.registry import SchemaRegistry
     from pulsarx.clock import Clock
 
@@ -105,7 +105,9 @@ class BrokerRuntime:
         # Non-persistent topics without partitions, which no catalogue knows, with their schemas.
         # The directory of topics changes it, and the registry of schemas the values.
         self.volatile: dict[str, tuple[SchemaRecord, ...]] = {}
-        self.policies = PolicyStore(self.catalogue, settings.options, self.volatile)
+        self._policies: PolicyStore | None = None
+        self._policies_lock = threading.Lock()
+        self.tell_policy_changes: Callable[[], object] | None = None  # the broker's
         self.state = OpenState("client")
         self.roll_overs = JobQueue("pulsarx-roll-over")
         self.background = JobQueue("pulsarx-background")
@@ -173,6 +175,22 @@ class BrokerRuntime:
         """Whether the calling thread is the one that callbacks run in."""
         made = self._completions
         return made is not None and (made.jobs.runs_here() or made.timeouts.runs_here())
+
+    @property
+    def policies(self) -> PolicyStore:
+        """Made with the first topic."""
+        found = self._policies
+        if found is None:
+            from pulsarx.broker.policies.policy_store import PolicyStore
+
+            with self._policies_lock:
+                found = self._policies
+                if found is None:
+                    found = PolicyStore(self.catalogue, self.options, self.volatile)
+                    if self.tell_policy_changes is not None:
+                        found.tell_by(self.tell_policy_changes)
+                    self._policies = found
+        return found
 
     @property
     def schemas(self) -> SchemaRegistry:

@@ -6,7 +6,7 @@ import weakref
 from functools import partial
 
 from pulsarx import errors
-from pulsarx.broker.collector_paused import CollectorPaused
+from pulsarx._pycore.ground.collector_paused import CollectorPaused
 from pulsarx.broker.ledgers.compacted_view import CompactedView
 from pulsarx.broker.policies.creation import check_subscription_type
 from pulsarx.broker.subscriptions.subscribe_request import (

@@ -1,8 +1,8 @@
 """The arguments of the official calls, checked as the official client does and kept together.
 
-Each call has a class. Its table has a row for each argument: name, type, default, whether None is
-allowed, and how it is checked. Arguments that only matter on a network are checked, kept, and have
-no effect.
+Each call has a class. Its table has a row for each argument: name, type (or its module and name, if
+a start is not to load it), default, whether None is allowed. Arguments that only matter on a
+network are checked, kept, and have no effect.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from pulsarx.options.argument_check import (
     check_type_or_none,
     native_integer,
 )
-from pulsarx.options.authentication import Authentication
 from pulsarx.options.not_yet import refuse_what_is_not_there_yet
 from pulsarx.options.service_url import ServiceUrl, parse_service_url
 from pulsarx.randomness import Randomness
@@ -27,9 +26,10 @@ if TYPE_CHECKING:
     from logging import Logger
     from typing import Any, ClassVar
 
+    from pulsarx.options.authentication import Authentication
     from pulsarx.options.loggers import ConsoleLogger, FileLogger
 
-    Row = tuple[str, type, Any, bool]
+    Row = tuple[str, type | tuple[str, str], Any, bool]
 
 DURABILITIES = ("sync", "interval", "os")
 
@@ -53,7 +53,11 @@ class Options:
             if value is default:  # mostly, and it needs no check
                 if value is Required:
                     raise TypeError(f"{self.CALL}() needs the argument {name}")
-            elif none_allowed:
+                setattr(self, name, value)
+                continue
+            if isinstance(kind, tuple):  # already loaded, if the value is of that type
+                kind = getattr(__import__(kind[0], None, None, kind[1:]), kind[1])
+            if none_allowed:
                 check_type_or_none(kind, value, name)
             else:
                 check_type(kind, value, name)
@@ -110,7 +114,7 @@ class ClientOptions(Options):
         ("operation_timeout_seconds", int, 30, False),
         ("message_listener_threads", int, 1, False),
         ("stats_interval_in_seconds", int, 600, False),
-        ("authentication", Authentication, None, True),
+        ("authentication", ("pulsarx.options.authentication", "Authentication"), None, True),
         ("io_threads", int, 1, False),
         ("concurrent_lookup_requests", int, 50000, False),
         ("log_conf_file_path", str, None, True),

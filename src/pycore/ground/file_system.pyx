@@ -1,11 +1,13 @@
-"""FileSystem: whole small files, names and directories through the core's table of file operations.
+"""FileSystem: whole small files, names and directories through the core's table of file operations;
+besides the checksum and the lock of such files, for whose modules of Python a start would pay.
 
 Failures are OSError (FileExistsError, FileNotFoundError ... by errno) that name the file.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.errno cimport EIO
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.errno cimport EACCES, EAGAIN, EINTR, EIO, errno
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
 
 from pulsarx._core.file_faults cimport *
 from pulsarx._core.file_ops cimport *
@@ -14,6 +16,24 @@ import os
 
 cdef extern from "Python.h":
     bytes PyUnicode_EncodeFSDefault(object text)
+
+cdef extern from "<fcntl.h>" nogil:
+    struct c_flock "flock":
+        short l_type
+        short l_whence
+        int64_t l_start
+        int64_t l_len                    # 0: the whole file
+        int l_pid                        # must be 0
+    int c_fcntl "fcntl"(int fd, int command, ...)
+    enum:
+        F_RDLCK, F_WRLCK, F_UNLCK
+
+cdef enum:
+    OFD_GETLK = 36                       # Linux's, on every architecture; not in every header
+    OFD_SETLK = 37
+    CRC32_POLYNOMIAL = 0xedb88320        # that of zlib, lowest power in the highest bit
+
+cdef uint32_t crc32_table[8][256]        # [k][byte]: what a byte adds when k more bytes follow it
 
 cdef dict OPS = {
     "open": FILE_OP_OPEN, "open_memory": FILE_OP_OPEN_MEMORY, "close": FILE_OP_CLOSE,
@@ -170,6 +190,80 @@ cdef class FileSystem:
     def list(self, path: str) -> list[str]:
         """The names in a directory, sorted."""
         return sorted(os.listdir(path))
+
+
+cdef void crc32_prepare() noexcept:
+    cdef uint32_t byte, state, k
+    for byte in range(256):
+        state = byte
+        for k in range(8):
+            state = (state >> 1) ^ (<uint32_t>CRC32_POLYNOMIAL if state & 1 else 0)
+        crc32_table[0][byte] = state
+    for byte in range(256):
+        for k in range(1, 8):
+            state = crc32_table[k - 1][byte]
+            crc32_table[k][byte] = (state >> 8) ^ crc32_table[0][state & 0xff]
+
+
+crc32_prepare()
+
+
+def crc32(bytes data not None, uint32_t start=0) -> int:
+    """That of zlib. start: the checksum of what is in front."""
+    cdef const uint8_t* at = <const uint8_t*>PyBytes_AS_STRING(data)
+    cdef size_t left = PyBytes_GET_SIZE(data)
+    cdef uint32_t state = ~start
+    cdef uint64_t word
+    with nogil:
+        while left >= 8:
+            memcpy(&word, at, 8)
+            word ^= state
+            state = (crc32_table[7][word & 0xff] ^ crc32_table[6][(word >> 8) & 0xff]
+                     ^ crc32_table[5][(word >> 16) & 0xff] ^ crc32_table[4][(word >> 24) & 0xff]
+                     ^ crc32_table[3][(word >> 32) & 0xff] ^ crc32_table[2][(word >> 40) & 0xff]
+                     ^ crc32_table[1][(word >> 48) & 0xff] ^ crc32_table[0][word >> 56])
+            at += 8
+            left -= 8
+        while left > 0:
+            state = (state >> 8) ^ crc32_table[0][(state ^ at[0]) & 0xff]
+            at += 1
+            left -= 1
+    return <uint32_t>~state
+
+
+cdef int ask_lock(int descriptor, int command, short* kind) noexcept:
+    """0 or an errno. kind: what is asked for; with OFD_GETLK, what another opening holds."""
+    cdef c_flock asked
+    memset(&asked, 0, sizeof(asked))
+    asked.l_type = kind[0]
+    while c_fcntl(descriptor, command, &asked) < 0:
+        if errno != EINTR:
+            return errno
+    kind[0] = asked.l_type
+    return 0
+
+
+def lock_file(int descriptor) -> bool:
+    """Lock the whole file for this opening alone, without waiting; False: another one has it."""
+    cdef short kind = F_WRLCK
+    cdef int error = ask_lock(descriptor, OFD_SETLK, &kind)
+    if error == EAGAIN or error == EACCES:
+        return False
+    refuse(error, descriptor)
+    return True
+
+
+def unlock_file(int descriptor) -> None:
+    """Nothing is raised: closing the file does the same."""
+    cdef short kind = F_UNLCK
+    ask_lock(descriptor, OFD_SETLK, &kind)
+
+
+def is_file_locked(int descriptor) -> bool:
+    """Whether another opening has locked it."""
+    cdef short kind = F_RDLCK
+    refuse(ask_lock(descriptor, OFD_GETLK, &kind), descriptor)
+    return kind != F_UNLCK
 
 
 def faults_install() -> None:

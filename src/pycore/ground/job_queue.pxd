@@ -24,8 +24,9 @@ cdef enum JobQueueState:
 
 cdef class JobQueue:
     cdef object __weakref__
-    cdef object jobs                     # SimpleQueue: its put is one step
+    cdef object jobs                     # deque: appending is one step
     cdef readonly str name               # of the thread
+    cdef WaitEvent came                  # a job was put
     cdef WaitEvent progress              # a job has run
     cdef uint64_t put_count
     cdef uint64_t done_count
@@ -36,6 +37,8 @@ cdef class JobQueue:
     cdef int put(self, object job) except -1
     """Have job() run soon. What it raises is logged under `pulsarx`."""
 
+    cdef int put_job(self, object job) except -1
+    cdef object take(self)
     cdef bint is_idle(self) noexcept
     """Whether every job that was put has run."""
 

@@ -1,6 +1,6 @@
 """Body of job_queue.pxd."""
 
-from _queue import SimpleQueue
+from _collections import deque         # _queue is a library of its own, to be opened by each start
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -21,13 +21,15 @@ cdef class JobQueue:
     """See the pxd."""
 
     def __cinit__(self) -> None:
+        self.came.event = 0
+        self.came.waiters = 0
         self.progress.event = 0
         self.progress.waiters = 0
         self.state = JOBS_IDLE
 
     def __init__(self, str name not None) -> None:
         self.name = name
-        self.jobs = SimpleQueue()
+        self.jobs = deque()
 
     cdef int put(self, object job) except -1:
         if self.state == JOBS_CLOSED:
@@ -35,10 +37,26 @@ cdef class JobQueue:
             control_plane.post(job)
             return 0
         self.put_count += 1
-        self.jobs.put(job)
+        self.put_job(job)
         if self.state == JOBS_IDLE:
             self.start()
         return 0
+
+    cdef int put_job(self, object job) except -1:
+        self.jobs.append(job)
+        wait_event_wake(&self.came)
+        return 0
+
+    cdef object take(self):
+        """The next job, when there is one."""
+        cdef uint32_t seen
+        while not self.jobs:
+            seen = wait_event_enter(&self.came)
+            if not self.jobs:
+                with nogil:
+                    wait_event_sleep(&self.came, seen, -1)
+            wait_event_leave(&self.came)
+        return self.jobs.popleft()
 
     def post(self, job) -> None:
         """Have job() run soon, in the thread; at any moment. What it raises is logged."""
@@ -113,11 +131,11 @@ cdef class JobQueue:
             return
         if self.state == JOBS_RUNNING:
             self.state = JOBS_CLOSING
-            self.jobs.put(None)
+            self.put_job(None)
         if self.thread == PyThread_get_thread_ident():
             self.run_rest()
             self.state = JOBS_CLOSED
-            self.jobs.put(None)              # the thread ends when the job that closes it does
+            self.put_job(None)              # the thread ends when the job that closes it does
             return
         if self.state == JOBS_CLOSING:
             self.wait_for(0, None)
@@ -128,11 +146,11 @@ cdef class JobQueue:
         """What the thread does."""
         self.thread = PyThread_get_thread_ident()
         while True:
-            job = self.jobs.get()
+            job = self.take()
             if job is None:
-                if self.jobs.empty():
+                if not self.jobs:
                     break
-                self.jobs.put(None)      # behind what came meanwhile
+                self.put_job(None)      # behind what came meanwhile
                 continue
             self.perform(job)
             del job      # what it refers to must not live on while this thread sleeps
@@ -142,8 +160,8 @@ cdef class JobQueue:
 
     def run_rest(self) -> None:
         """Run what is queued in the calling thread; for the end, when there is no other."""
-        while not self.jobs.empty():
-            job = self.jobs.get()
+        while self.jobs:
+            job = self.take()
             if job is not None:
                 self.perform(job)
 

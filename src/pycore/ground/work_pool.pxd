@@ -14,7 +14,8 @@ from pulsarx._pycore.ground.deadline cimport Deadline
 
 cdef class WorkPool:
     cdef object __weakref__
-    cdef object jobs                     # SimpleQueue: its put is one step
+    cdef object jobs                     # deque: appending is one step
+    cdef WaitEvent came                  # a job was put
     cdef WaitEvent progress              # a job has run
     cdef uint64_t put_count
     cdef uint64_t done_count
@@ -25,6 +26,8 @@ cdef class WorkPool:
     cdef bint closed
 
     cdef int put(self, object job) except -1
+    cdef int put_job(self, object job) except -1
+    cdef object take(self)
     cdef bint is_idle(self) noexcept
 
 

@@ -1,6 +1,6 @@
 """Body of work_pool.pxd."""
 
-from _queue import SimpleQueue
+from _collections import deque         # _queue is a library of its own, to be opened by each start
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -20,6 +20,8 @@ cdef class WorkPool:
     """See the pxd."""
 
     def __cinit__(self) -> None:
+        self.came.event = 0
+        self.came.waiters = 0
         self.progress.event = 0
         self.progress.waiters = 0
         self.running = {}
@@ -28,12 +30,30 @@ cdef class WorkPool:
         """name: of the threads, before their number."""
         self.jobs = SimpleQueue()
         self.name = name
+    def __init__(self, size) -> None:
+        self.jobs = deque()
         self.size = max(size, 1)
 
     cdef int put(self, object job) except -1:
         self.put_count += 1
-        self.jobs.put(job)
+        self.put_job(job)
         return 0
+
+    cdef int put_job(self, object job) except -1:
+        self.jobs.append(job)
+        wait_event_wake(&self.came)
+        return 0
+
+    cdef object take(self):
+        """The next job, when there is one."""
+        cdef uint32_t seen
+        while not self.jobs:
+            seen = wait_event_enter(&self.came)
+            if not self.jobs:
+                with nogil:
+                    wait_event_sleep(&self.came, seen, -1)
+            wait_event_leave(&self.came)
+        return self.jobs.popleft()
 
     def post(self, job) -> None:
         """Run job in a thread of the pool, at any moment and with whatever mutex held."""
@@ -52,7 +72,7 @@ cdef class WorkPool:
 
     def is_wanted(self) -> bool:
         """Whether a job waits for a thread."""
-        return not self.jobs.empty()
+        return bool(self.jobs)
 
     cdef bint is_idle(self) noexcept:
         return atomic_load_u64(&self.done_count) == self.put_count
@@ -96,13 +116,13 @@ cdef class WorkPool:
             return
         self.closed = True
         for number in range(self.started):
-            self.jobs.put(None)
+            self.put_job(None)
 
     def run(self) -> None:
         """What a thread does."""
         me = PyThread_get_thread_ident()
         while True:
-            job = self.jobs.get()
+            job = self.take()
             if job is None:
                 break
             self.running[me] = job

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import pkgutil
+import py_compile
 import subprocess
 import sys
+from importlib.machinery import FileFinder, SourceFileLoader
 from pathlib import Path
 
 import pytest
@@ -14,6 +18,8 @@ import pulsarx
 EXPENSIVE = ("asyncio", "concurrent.futures", "dataclasses", "difflib", "enum", "importlib",
              "inspect", "json", "logging", "numpy", "pyarrow", "pyspark", "random", "re", "typing",
              "urllib.parse", "uuid", "warnings")  # fmt: skip
+# Libraries of their own, each of which takes longer to be opened than most of our modules.
+OPENED = ("_queue", "fcntl", "zlib")
 
 
 def loaded_by(program: str) -> set[str]:
@@ -46,7 +52,7 @@ def test_opening_a_folder_loads_nothing_expensive_and_not_what_a_producer_needs(
 ) -> None:
     for _ in range(2):  # an empty one, and one with a catalogue
         loaded = loaded_by(f"import pulsarx; pulsarx.Client({str(folder)!r}).close()")
-        assert loaded.isdisjoint((*EXPENSIVE, "struct", "weakref"))
+        assert loaded.isdisjoint((*EXPENSIVE, *OPENED, "struct", "weakref"))
         assert "pulsarx.options.members" not in loaded and "pulsarx.message_id" not in loaded
 
 
@@ -57,3 +63,41 @@ def test_every_public_name_is_there() -> None:
     assert pulsarx.schema.BytesSchema
     with pytest.raises(AttributeError, match="no attribute 'Clint'"):
         pulsarx.Clint
+
+
+def test_modules_are_found_as_python_finds_them() -> None:
+    names = {name for _, name, _ in pkgutil.iter_modules(pulsarx.__path__)}
+    assert {"client", "broker", "_core", "linked_modules"} <= names
+    finder = sys.path_importer_cache[pulsarx.__path__[0]]
+    assert isinstance(finder, FileFinder) and type(finder) is not FileFinder
+    for name in ("client", "broker", "broker.catalogue"):
+        own = importlib.util.find_spec(f"pulsarx.{name}")
+        assert own is not None and own.origin is not None
+        path = os.path.dirname(
+            own.origin if own.parent != own.name else os.path.dirname(own.origin)
+        )
+        details = (SourceFileLoader, [".py"])
+        pythons = FileFinder(path, details).find_spec(own.name)
+        assert pythons is not None
+        assert (own.origin, own.cached) == (pythons.origin, pythons.cached)
+        assert own.submodule_search_locations == pythons.submodule_search_locations
+    assert importlib.util.find_spec("pulsarx.no_such_module") is None
+
+
+def test_a_copy_of_byte_code_alone_can_be_used(tmp_path: Path) -> None:
+    package = Path(pulsarx.__file__).parent
+    copied = ("__init__.py", "errors.py", "enumerations.py", "linked_modules.py", "hashing.py")
+    (tmp_path / "pulsarx").mkdir()
+    for name in copied:
+        py_compile.compile(
+            str(package / name), cfile=str(tmp_path / "pulsarx" / f"{name}c"), doraise=True
+        )
+    program = "import pulsarx.linked_modules, pulsarx.enumerations as e; print(e.__file__)"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )
+    assert done.stdout.strip() == str(tmp_path / "pulsarx" / "enumerations.pyc")

@@ -5,13 +5,12 @@ A file is a line of text, then a JSON object to its end:
   PULSARX COMMIT 1 crc32=<8 hex digits> size=<bytes of the object>
 
 The checksum starts from the folder's id, so a file of another folder does not pass for one of this.
-zlib.crc32 is in every Python and these files are small; the core's crc32c is not needed here.
+The checksum is that of zlib.
 """
 
 from __future__ import annotations
 
-from zlib import crc32
-
+from pulsarx._pycore.ground.file_system import crc32
 from pulsarx._pycore.ground.plain_json import json_bytes, json_value
 from pulsarx.errors import CatalogueError, NewerFormatError
 
@@ -91,7 +90,8 @@ def catalogue_file_decode(
 
 
 def _checksum(kind: str, version: str, folder_id: str, body: bytes) -> int:
-    return crc32(body, crc32(f"{kind} {version} {folder_id}".encode()))
+    checksum: int = crc32(body, crc32(f"{kind} {version} {folder_id}".encode()))
+    return checksum
 
 
 def _damaged(path: str, data: bytes, why: str) -> CatalogueError:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import errno
 
+from pulsarx._pycore.ground.collector_paused import CollectorPaused
 from pulsarx._pycore.ground.plain_json import json_value
 from pulsarx.broker.catalogue.file import (
     CHECKPOINT,
@@ -28,7 +29,6 @@ from pulsarx.broker.catalogue.file import (
 from pulsarx.broker.catalogue.operations import CatalogueDraft, without_known_ledgers
 from pulsarx.broker.catalogue.state import CatalogueState
 from pulsarx.broker.catalogue.unflushed import UNFLUSHED, UnflushedCommits
-from pulsarx.broker.collector_paused import CollectorPaused
 from pulsarx.errors import CatalogueError, NewerFormatError, detail_of
 
 TYPE_CHECKING = False

@@ -7,8 +7,7 @@ folder from a damaged one. Written once and never changed.
 
 from __future__ import annotations
 
-from zlib import crc32
-
+from pulsarx._pycore.ground.file_system import crc32
 from pulsarx.errors import CorruptDataError, FolderError, NewerFormatError
 
 TYPE_CHECKING = False

@@ -9,15 +9,9 @@ the lock for an owner that died.
 from __future__ import annotations
 
 import os
-import sys
 
-# fcntl of some Python builds lacks these; the numbers are Linux's, on every architecture.
-_F_OFD_GETLK = 36
-_F_OFD_SETLK = 37
-_F_RDLCK = 0
-_F_WRLCK = 1
-_F_UNLCK = 2
-_FLOCK_SIZE = 32  # of struct flock with 64 bits: the type in the first two bytes; 0: the whole file
+from pulsarx._pycore.ground.file_system import is_file_locked, lock_file, unlock_file
+
 # One block, written by one call: a reader beside the owner sees the old text or the new one.
 _TEXT_SIZE = 512
 
@@ -37,38 +31,24 @@ class OwnerInfo:
         return f"OwnerInfo(pid={self.pid}, epoch={self.epoch}, started_ms={self.started_ms})"
 
 
-def _flock(kind: int) -> bytes:
-    """What fcntl is asked with, without the module struct, which a start should not pay for."""
-    return kind.to_bytes(2, sys.byteorder).ljust(_FLOCK_SIZE, b"\0")
-
-
 def owner_lock_take(path: str) -> int:
     """Descriptor of the locked file, made if missing; -1 when another opening holds it. OSError."""
-    import fcntl
-
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        fcntl.fcntl(descriptor, _F_OFD_SETLK, _flock(_F_WRLCK))
-    except (BlockingIOError, PermissionError):
-        os.close(descriptor)
-        return -1
+        if lock_file(descriptor):
+            return descriptor
     except BaseException:
         os.close(descriptor)
         raise
-    return descriptor
+    os.close(descriptor)
+    return -1
 
 
 def owner_lock_release(descriptor: int) -> None:
     """Unlock and close. Unlocked by name: a process that another thread is starting just now has
     the descriptor, too, until it runs its own program."""
-    import fcntl
-
-    try:
-        fcntl.fcntl(descriptor, _F_OFD_SETLK, _flock(_F_UNLCK))
-    except OSError:
-        pass  # closing it does the same
-    finally:
-        os.close(descriptor)
+    unlock_file(descriptor)
+    os.close(descriptor)
 
 
 def owner_lock_write(descriptor: int, owner: OwnerInfo) -> None:
@@ -80,16 +60,12 @@ def owner_lock_write(descriptor: int, owner: OwnerInfo) -> None:
 
 def owner_lock_query(path: str) -> OwnerInfo | None:
     """The holder of the lock now, or None. Takes nothing, writes nothing, waits for nothing."""
-    import fcntl
-
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:
-        asked = _flock(_F_RDLCK)
-        answer = fcntl.fcntl(descriptor, _F_OFD_GETLK, asked)
-        if answer[:2] == _flock(_F_UNLCK)[:2]:
+        if not is_file_locked(descriptor):
             return None
         return _owner_of_text(os.pread(descriptor, 4 * _TEXT_SIZE, 0))
     finally:
