@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from pulsarx._core.atomic cimport atomic_load_u64, atomic_store_u64
 from pulsarx._core.wait_event cimport (
     wait_event_enter, wait_event_leave, wait_event_sleep, wait_event_wake,
+    wait_event_wake_one,
 )
 from pulsarx._pycore.ground.deadline cimport Deadline
 from pulsarx._pycore.ground.signals cimport signals_check, signals_sleep_ns
@@ -28,10 +29,8 @@ cdef class WorkPool:
 
     def __init__(self, size, str name not None="pulsarx-listener") -> None:
         """name: of the threads, before their number."""
-        self.jobs = SimpleQueue()
-        self.name = name
-    def __init__(self, size) -> None:
         self.jobs = deque()
+        self.name = name
         self.size = max(size, 1)
 
     cdef int put(self, object job) except -1:
@@ -41,7 +40,7 @@ cdef class WorkPool:
 
     cdef int put_job(self, object job) except -1:
         self.jobs.append(job)
-        wait_event_wake(&self.came)
+        wait_event_wake_one(&self.came)
         return 0
 
     cdef object take(self):
