@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from seeds import seed_of
+from seeds import scaled, seed_of
 from served import Served
 
 import pulsarx
@@ -25,8 +25,9 @@ from pulsarx.server.network_service import KEEP_ALIVE_MS
 from pulsarx.server.served_connection import CAME_MAX, READ_SIZE, UNSENT_MAX
 from pulsarx.server.session import GREETING_SIZE_MAX, IN_FLIGHT_MAX
 from pulsarx.testing import inspect
-from pulsarx.wire.commands import EARLIEST, EXCLUSIVE, SHARED
+from pulsarx.wire.commands import COMMANDS, EARLIEST, EXCLUSIVE, SHARED
 from pulsarx.wire.frames import FrameReader, frame_encode
+from pulsarx.wire.protobuf import Kind, Schema
 
 PATIENCE_SECONDS = 60.0
 Told = tuple[str, dict[str, Any], bytes]
@@ -285,10 +286,10 @@ def true_frames() -> list[bytes]:
 def test_lies_end_their_connection_and_nothing_else(
     served: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
-    chance = random.Random(seed_of("frames of lies"))
+    chance = random.Random(seed_of(6650))
     frames = true_frames()
     honest = Peer(served)
-    for round_ in range(150):
+    for round_ in range(scaled(150)):
         peer = Peer(served, greet=chance.random() > 0.1)
         try:
             if chance.random() > 0.5:
@@ -304,8 +305,12 @@ def test_lies_end_their_connection_and_nothing_else(
                     if chance.random() > 0.3:  # the lie is in the command, not in its size
                         frame = max(len(frame) - 4, 0).to_bytes(4, "big") + frame[4:]
                 peer.socket.sendall(frame)
-        except (OSError, AssertionError):
-            pass
+            peer.socket.shutdown(socket.SHUT_WR)
+            assert peer.is_hung_up_on()  # when all of it is done
+        except TimeoutError:
+            raise
+        except OSError:
+            pass  # it was hung up on before
         peer.socket.close()
         if round_ % 10 == 0:
             honest.say("PING")
@@ -314,6 +319,85 @@ def test_lies_end_their_connection_and_nothing_else(
     honest.say("SEND", entry(b"true"), producer_id=0, sequence_id=1)
     assert honest.hear()[0] == "SEND_RECEIPT"
     assert "because of a bug" not in caplog.text, caplog.text
+
+
+NUMBERS = {
+    Kind.UINT64: [0, 1, 2, 5, 1 << 31, (1 << 63) - 1, 1 << 63, (1 << 64) - 1],
+    Kind.UINT32: [0, 1, 2, 1000, (1 << 31), (1 << 32) - 1],
+    Kind.INT64: [0, 1, -1, 5, (1 << 63) - 1, -(1 << 63)],
+    Kind.INT32: [0, 1, 2, 3, -1, 99, (1 << 31) - 1, -(1 << 31)],
+    Kind.BOOL: [False, True],
+}
+TEXTS = ["t", "s", "u", "", "a b", "t-partition-0", "public/default", "x" * 300, "\0", "../..", "ä"]
+TEXTS += [
+    "persistent://public/default/t",
+    "non-persistent://a/b/c",
+    "persistent://a/b/c/d/e",
+    "://",
+]
+BLOCKS = [b"", b"\0" * 8, b"\xff" * 8, b"{", b'{"type":"record"}', b"x" * 1000]
+ANSWERS = (
+    "_RESPONSE",
+    "_SUCCESS",
+    "_RECEIPT",
+    "_ERROR",
+    "CONNECTED",
+    "MESSAGE",
+    "SUCCESS",
+    "ERROR",
+)
+
+
+def absurd(chance: random.Random, schema: Schema, depth: int = 0) -> dict[str, Any]:
+    """Values that a command may have, most of them senseless."""
+    found: dict[str, Any] = {}
+    for key, field in schema.fields.items():
+        if not field.required and chance.random() < 0.5:
+            continue
+        count = chance.choice([0, 1, 1, 2, 70]) if field.repeated else 1
+        values = [absurd_value(chance, field.kind, depth) for _ in range(count)]
+        found[key] = values if field.repeated else values[0]
+    return found
+
+
+def absurd_value(chance: random.Random, kind: Kind | Schema, depth: int) -> Any:
+    if isinstance(kind, Schema):
+        return absurd(chance, kind, depth + 1)
+    return chance.choice(
+        TEXTS if kind is Kind.STRING else BLOCKS if kind is Kind.BYTES else NUMBERS[kind]
+    )
+
+
+@pytest.mark.standard
+def test_absurd_commands_end_nothing(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+    """Commands that are well made and make no sense. What no broker foresaw is told as code 0."""
+    chance = random.Random(seed_of(6651))
+    names = [name for name in COMMANDS if not name.endswith(ANSWERS) and name != "CONNECT"]
+    names += ["SEND", "ACK", "SUBSCRIBE", "PRODUCER", "SEEK"] * 3
+    entries = [entry(b"x" * 50), b"\x0e\x01", b"\0" * 30, b"x"]
+    unforeseen = []
+    for _ in range(scaled(60)):
+        peer = Peer(served)
+        peer.produce()
+        peer.subscribe()
+        for number in range(40):
+            name = chance.choice(names)
+            values = absurd(chance, COMMANDS[name][1])
+            data = chance.choice(entries) if name == "SEND" else None
+            try:
+                peer.say(name, data, **values)
+                if number % 10 == 9:
+                    peer.say("PING")
+                    while (told := peer.hear())[0] != "PONG":
+                        if told[1].get("error") == 0:
+                            unforeseen.append((name, told[1]["message"]))
+            except TimeoutError:
+                raise
+            except OSError:
+                break  # it was hung up on
+        peer.socket.close()
+    assert "because of a bug" not in caplog.text, caplog.text
+    assert not unforeseen
 
 
 def test_verbs_are_not_for_everybody(served: Served) -> None:

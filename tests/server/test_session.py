@@ -38,6 +38,7 @@ from pulsarx.wire.commands import (
     EXCLUSIVE,
     FROM_BROKER,
     INDIVIDUAL,
+    KEY_SHARED,
     SHARED,
 )
 from pulsarx.wire.frames import FrameReader, frame_encode
@@ -381,6 +382,21 @@ def test_what_compaction_left_is_read_over_a_connection(peer: Peer) -> None:
     assert last[1]["message_id"]["entry_id"] == 3
 
 
+@pytest.mark.parametrize("kind", [SHARED, KEY_SHARED])
+def test_what_compaction_left_is_not_shared(peer: Peer, kind: int) -> None:
+    """Beside another consumer it was told as an error that nobody knows."""
+    (told,) = peer.subscribe(type=kind, read_compacted=True)
+    assert (told[0], told[1]["error"]) == ("ERROR", 22)
+
+
+def test_ranges_of_keys_that_are_none_are_refused(peer: Peer) -> None:
+    """It was told as an error that nobody knows."""
+    for ranges in ([], [{"start": -(1 << 31), "end": 5}]):
+        meta = {"mode": 1, "ranges": ranges}
+        (told,) = peer.subscribe(type=KEY_SHARED, key_shared_meta=meta)
+        assert (told[0], told[1]["error"]) == ("ERROR", 22)
+
+
 # What clients of Pulsar ask for besides -----------------------------------------------------------
 
 
@@ -474,6 +490,16 @@ def test_what_belongs_to_a_transaction_is_neither_stored_nor_acknowledged(peer: 
     coordinators = "persistent://pulsar/system/transaction_coordinator_assign"
     (told,) = peer.say("PARTITIONED_METADATA", topic=coordinators, request_id=6)
     assert (told[1]["response"], told[1]["error"]) == (1, 22)
+
+
+def test_a_cumulative_acknowledgement_on_a_shared_subscription_is_not_allowed(peer: Peer) -> None:
+    """It was told as an error that nobody knows."""
+    (stored,) = peer.produce(entry(b"a"))
+    peer.subscribe()
+    ids = [stored[1]["message_id"]]
+    ack = {"consumer_id": 0, "ack_type": CUMULATIVE, "message_ids": ids, "request_id": 5}
+    (told,) = peer.say("ACK", **ack)
+    assert (told[0], told[1]["error"]) == ("ACK_RESPONSE", 22)
 
 
 def test_topics_are_not_watched(peer: Peer) -> None:

@@ -431,6 +431,7 @@ class Session:
 
     def _get_or_create_schema(self, values: Values) -> None:
         try:
+            check_is_for_users(_served(values["topic"]))
             info = _declared(values)
             check_producer(self._broker, values["topic"], info)
             answer: Values = {"schema_version": b""}
@@ -675,6 +676,13 @@ class Session:
         kind = _TYPES.get(values["type"])
         if kind is None:
             raise errors.OperationNotSupported(f"subscription type {values['type']}")
+        if values["read_compacted"] and values["type"] not in (
+            commands.EXCLUSIVE,
+            commands.FAILOVER,
+        ):
+            raise errors.NotAllowedError(
+                "what compaction left is read by Exclusive and Failover subscriptions alone"
+            )
         request = SubscribeRequest(
             check_subscription_name(values["subscription"]),
             kind,
@@ -853,11 +861,12 @@ def _policy_of(meta: Values | None) -> KeySharedPolicy | None:
     if meta is None:
         return None
     sticky = meta["mode"] == commands.STICKY
-    return ConsumerKeySharedPolicy(
-        KeySharedMode.Sticky if sticky else KeySharedMode.AutoSplit,
-        meta["allow_out_of_order"],
-        [(each["start"], each["end"]) for each in meta["ranges"]] if sticky else None,
-    ).policy()
+    ranges = [(each["start"], each["end"]) for each in meta["ranges"]] if sticky else None
+    mode = KeySharedMode.Sticky if sticky else KeySharedMode.AutoSplit
+    try:
+        return ConsumerKeySharedPolicy(mode, meta["allow_out_of_order"], ranges).policy()
+    except (ValueError, TypeError) as error:
+        raise errors.InvalidConfiguration(str(error)) from error
 
 
 def _gone(topic: SubscriptionHost) -> Exception | None:

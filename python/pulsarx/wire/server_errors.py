@@ -33,6 +33,7 @@ _TABLE: tuple[tuple[int, type[errors.PulsarException]], ...] = (
     (19, errors.ConsumerAssignError),
     (NOT_ALLOWED, errors.NotAllowedError),
     (NOT_ALLOWED, errors.OperationNotSupported),
+    (NOT_ALLOWED, errors.CumulativeAcknowledgementNotAllowedError),
     (NOT_ALLOWED, errors.MessageTooBig),
     (NOT_ALLOWED, errors.InvalidConfiguration),
     (NOT_ALLOWED, errors.InvalidTopicName),  # clients try 17 again and again
