@@ -944,6 +944,53 @@ def serve_a_folder(w: World) -> Steps:
     serve(w.client, port=port).close()
 
 
+def run_a_function(w: World) -> Steps:
+    """A runner that is left is no consumer of its inputs, and has no state open."""
+    from pulsarx.functions import FunctionRunner
+
+    name = f"function{w.payload().decode()}"
+    source, results = w.client.create_producer(f"{name}-in"), w.client.subscribe(name, "s")
+
+    def make() -> FunctionRunner:
+        return FunctionRunner(
+            w.client,
+            counted,
+            name=name,
+            inputs=[f"{name}-in"],
+            output=name,
+            retain_ordering=True,
+            subs_position="Earliest",
+        )
+
+    runner = make()
+    outcome = yield runner.start
+    if outcome.interrupted:
+        runner.stop()
+        runner = make().start()
+    outcome = yield lambda: runner.get_counter("calls")
+    source.send(b"1")
+    assert results.receive(PATIENCE_MS).data() == b"1"
+    assert runner.get_counter("calls") == 1
+    yield Waiting(runner.wait)
+    yield runner.ask_to_stop
+    outcome = yield runner.stop
+    if outcome.interrupted:
+        runner.stop()
+    with make() as runner:
+        source.send(b"2")
+        assert results.receive(PATIENCE_MS).data() == b"2"
+        assert runner.get_counter("calls") == 2
+    (found,) = w.client.admin.topics.stats(f"{name}-in")["subscriptions"].values()
+    assert found["consumers"] == []
+    results.close()
+    source.close()
+
+
+def counted(value: Any, context: Any) -> Any:
+    context.incr_counter("calls", 1)
+    return value
+
+
 # Clocks ------------------------------------------------------------------------------------------
 
 
@@ -1044,5 +1091,6 @@ CALLS: dict[str, Callable[[World], Steps]] = {
     "administer_without_a_client": administer_without_a_client,
     "back_up": back_up,
     "serve_a_folder": serve_a_folder,
+    "run_a_function": run_a_function,
     "advance_a_clock": advance_a_clock,
 }

@@ -48,7 +48,7 @@ class FunctionInstance:
             for topic in config.topics
         }
         self._default_serializer = serializer(None)
-        self._lock = threading.Lock()  # of what follows
+        # A thread that sets one of these looks at the other one then, so no lock is needed.
         self._stopping = False
         self._waiting: Future[Message] | None = None
         self._consumer = self._subscribe(index)
@@ -86,15 +86,16 @@ class FunctionInstance:
 
     def ask_to_stop(self) -> None:
         """The message in hand is finished, and no other one is begun."""
-        with self._lock:
-            self._stopping = True
-            waiting = self._waiting
+        self._stopping = True
+        waiting = self._waiting
         if waiting is not None:
             waiting.cancel()
 
-    def join(self) -> None:
+    def check_is_elsewhere(self) -> None:
         if self._thread is threading.current_thread():
             raise RuntimeError("a function cannot wait for its own end: stop it from outside")
+
+    def join(self) -> None:
         if self._thread.ident is not None:
             self._thread.join()
 
@@ -120,10 +121,9 @@ class FunctionInstance:
             if found:
                 message: Message = found[0]
                 return message
-            with self._lock:
-                if self._stopping:
-                    return None
-                self._waiting = waiting = self._consumer.receive_async()
+            self._waiting = waiting = self._consumer.receive_async()
+            if self._stopping:
+                waiting.cancel()
             taken: Message = waiting.result()
             return taken
         except CancelledError:

@@ -8,8 +8,10 @@ import threading
 import uuid
 
 from pulsarx import errors
+from pulsarx._pycore.ground.control_plane import control_plane
+from pulsarx._pycore.ground.latch import Latch
 from pulsarx.client import Client
-from pulsarx.closing import attempt
+from pulsarx.closing import Closing, attempt
 from pulsarx.functions.figures import Figures
 from pulsarx.functions.function_config import FunctionConfig
 from pulsarx.functions.function_instance import FunctionInstance
@@ -62,11 +64,11 @@ class FunctionRunner:
         self._state: FunctionState | None = None
         self._log_handler: LogTopicHandler | None = None
         self._error: BaseException | None = None
-        self._begun = False
         self._ended = False
-        self._closing = threading.Lock()  # of the steps
-        self._steps: list[Callable[[], object]] = []
-        self._stopped = threading.Event()
+        self._starting = threading.Lock()  # taken by calls of the control plane only
+        self._begun = False
+        self._closing = Closing()
+        self._stopped = Latch()
         self.figures = Figures()
         self.outputs = PendingSends()
         full_name = self._config.full_name
@@ -76,29 +78,37 @@ class FunctionRunner:
     # Its life -------------------------------------------------------------------------------------
 
     def start(self) -> FunctionRunner:
-        """Subscribe, and begin to call the function. Only once."""
-        with self._lock:
+        """Subscribe, and begin to call the function. Only once. Interrupted, it stops again."""
+        control_plane.perform(self._start, (), lambda _: self._closing.finish(self._finish, None))
+        return self
+
+    def _start(self) -> None:
+        with self._starting:
             if self._begun:
                 raise errors.NotAllowedError(
-                    f"function {self._config.full_name} was started before"
+                    f"function {self._config.full_name} was started before, or stopped"
                 )
             self._begun = True
-        try:
-            given = self._given
-            url = given._url.text if isinstance(given, Client) else given
-            refuse_cluster(url, "a function")
-            self._client = given if isinstance(given, Client) else Client(given)
-            self._prepare_output()
-            self._prepare_log()
-            for index in range(self._config.parallelism):
-                self._instances.append(FunctionInstance(self, self._config, index))
-            for each in self._instances:
-                each.start()
-        except BaseException as error:
-            self.fail(error)
-            attempt(self.stop)
-            raise
-        return self
+            try:
+                self._open()
+                return
+            except BaseException as error:
+                failure = error
+                self.fail(error)
+        attempt(self.stop)
+        raise failure
+
+    def _open(self) -> None:
+        given = self._given
+        url = given._url.text if isinstance(given, Client) else given
+        refuse_cluster(url, "a function")
+        self._client = given if isinstance(given, Client) else Client(given)
+        self._prepare_output()
+        self._prepare_log()
+        for index in range(self._config.parallelism):
+            self._instances.append(FunctionInstance(self, self._config, index))
+        for each in self._instances:
+            each.start()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until it is to stop, or has failed: True. False: not in so many seconds."""
@@ -109,20 +119,25 @@ class FunctionRunner:
 
         Raises what ended the function before, when it failed.
         """
+        for each in self._instances:
+            each.check_is_elsewhere()
+        self.ask_to_stop()
+        if not self._closing.told:
+            self._closing.close(self._finish, None)
+
+    def _finish(self) -> None:
+        with self._starting:
+            self._begun = True
         self.ask_to_stop()
         for each in self._instances:
             each.join()
-        with self._closing:
-            if not self._ended:
-                self._ended = True
-                self._steps = self._last_steps()
-            # A step that was interrupted is taken again by the next call.
-            while self._steps:
-                failure = attempt(self._steps[0])
-                self._error = self._error or failure
-                del self._steps[0]
-                if not self._steps and self._error is not None:
-                    raise self._error
+        with self._lock:
+            self._ended = True
+        for step in self._last_steps():
+            failure = attempt(step)
+            self._error = self._error or failure
+        if self._error is not None:
+            raise self._error
 
     def _last_steps(self) -> list[Callable[[], object]]:
         producers = list(self._producers.values())
@@ -179,11 +194,11 @@ class FunctionRunner:
 
     def get_counter(self, key: str) -> int | None:
         """A counter of the function's state."""
-        return self.state().counter(key)
+        return control_plane.perform(self.state).counter(key)
 
     def get_state(self, key: str) -> bytes | None:
         """A value of the function's state."""
-        return self.state().value(key)
+        return control_plane.perform(self.state).value(key)
 
     # What instances ask for -----------------------------------------------------------------------
 

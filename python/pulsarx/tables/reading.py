@@ -8,6 +8,7 @@ Avro and other schemas are read value by value.
 from __future__ import annotations
 
 import json
+import math
 from collections import deque
 from datetime import UTC, datetime, timedelta
 
@@ -449,12 +450,24 @@ def _objects(block: Block) -> Iterator[tuple[int, Any]]:
         if payload is None:
             continue
         try:
-            value = json.loads(payload.decode("utf-8"), object_pairs_hook=_distinct)
+            value = json.loads(
+                payload.decode("utf-8"), object_pairs_hook=_distinct, parse_float=_double
+            )
+        except Unfit as error:
+            raise ValueError(f"{block.name(row)}: {error}") from error
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{block.name(row)} is no JSON: {error}") from error
         if not isinstance(value, dict):
             raise ValueError(f"{block.name(row)} is no JSON object: {value!r:.80}")
         yield row, value
+
+
+def _double(text: str) -> float:
+    """Of a number with a point or an exponent. Unfit: it would become infinite."""
+    found = float(text)
+    if math.isinf(found):
+        raise Unfit(f"the number {text:.80} is beyond a double")
+    return found
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

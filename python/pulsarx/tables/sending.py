@@ -83,7 +83,8 @@ def _send(
                 row = {name: values[name] for name in columns if name in values}
             payloads.append(encode(row))
         except (ValueError, TypeError, RecursionError) as error:
-            raise type(error)(f"row {number}: {error}") from error
+            kind = ValueError if isinstance(error, UnicodeError) else type(error)
+            raise kind(f"row {number}: {error}") from error
     ids = producer.send_many(
         payloads,
         keys=None if key is None else keys,

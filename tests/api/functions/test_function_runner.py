@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import logging
+import sys
 import threading
 from collections.abc import Iterator
 from types import ModuleType
@@ -428,6 +429,48 @@ def test_a_runner_starts_once(client: pulsarx.Client) -> None:
     runner.stop()
     with pytest.raises(errors.NotAllowedError, match="started before"):
         runner.start()
+
+
+def test_a_runner_that_was_stopped_before_its_start_does_not_start(client: pulsarx.Client) -> None:
+    """It started, and no stop ended it."""
+    runner = FunctionRunner(client, Exclamation, inputs=["in"])
+    runner.stop()
+    with pytest.raises(errors.NotAllowedError, match="started before, or stopped"):
+        runner.start()
+
+
+def test_a_signal_handler_may_ask_to_stop_at_every_line_of_a_wait(client: pulsarx.Client) -> None:
+    """It hung where wait held the lock of a threading.Event."""
+
+    def interrupted_at(number: int) -> bool:
+        runner = FunctionRunner(client, Exclamation, inputs=["in"])
+        left = number
+
+        def trace(frame: Any, event: str, _: Any) -> Any:
+            nonlocal left
+            if event == "line":
+                left -= 1
+                if left == 0:
+                    runner.ask_to_stop()
+            return trace
+
+        def wait() -> None:
+            sys.settrace(trace)
+            try:
+                runner.wait(0.001)
+            finally:
+                sys.settrace(None)
+
+        thread = threading.Thread(target=wait, daemon=True)
+        thread.start()
+        thread.join(30)
+        assert not thread.is_alive(), f"it hangs at line {number} of the wait"
+        return left <= 0
+
+    number = 1
+    while interrupted_at(number):
+        number += 1
+    assert number > 1
 
 
 def test_a_closed_client_ends_the_function(client: pulsarx.Client) -> None:

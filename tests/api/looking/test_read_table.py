@@ -566,3 +566,11 @@ def test_chunks_and_compressed_entries_are_read(folder: Path):
             producer.send_many([b'{"text":"b"}'] * 3)
         found = client.read_table("orders")["text"].to_pylist()
         assert found == ["a", "x" * 5000, "b", "b", "b"]
+
+
+@pytest.mark.parametrize("schema", [None, pa.schema([("a", pa.float64())])])
+def test_a_number_beyond_a_double_is_refused(memory_client: pulsarx.Client, schema: Any):
+    """It was read as infinity."""
+    publish(memory_client, "orders", b'{"a":1.5}', b'{"a":-1e400}')
+    with pytest.raises(ValueError, match=r"message .*: the number -1e400 is beyond a double"):
+        memory_client.read_table("orders", schema=schema)

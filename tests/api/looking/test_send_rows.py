@@ -347,3 +347,11 @@ def test_wrong_arguments_are_named(memory_client: pulsarx.Client, open_client: A
     open_client().close()
     with pytest.raises(errors.OperationNotSupported, match="read_only"):
         open_client(read_only=True).send_rows("orders", [])
+
+
+def test_a_text_that_is_not_unicode_is_refused_by_the_number_of_its_row(
+    memory_client: pulsarx.Client,
+) -> None:
+    """It raised TypeError: function takes exactly 5 arguments."""
+    with pytest.raises(ValueError, match="row 1: 'utf-8' codec can't encode"):
+        memory_client.send_rows("t", [{"a": "x"}, {"a": "\ud800"}])
