@@ -170,9 +170,11 @@ class FunctionContext(Context):
             finally:
                 with self._published:
                     self._unpublished -= 1
-                    if result != Result.Ok:
+                    if result != Result.Ok and not self._config.at_most_once:
                         self._failed.append(f"publish to {topic}: {result}")
                     self._published.notify_all()
+                if result != Result.Ok and self._config.at_most_once:  # nobody waits for it
+                    self._runner.logger.error("publish to %s failed: %s", topic, result)
 
         with self._lock:
             self._unpublished += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import logging
+import queue
 import sys
 import threading
 from collections.abc import Iterator
@@ -213,6 +214,27 @@ def test_the_context_tells_of_the_message_and_the_function(client: pulsarx.Clien
     expected: list[Any] = [True, "k", "k", "o", 9, {"a": "b"}, "persistent://public/default/in"]
     expected += ["public", "default", "f", 0, ["in"], "out", None]
     assert seen == [*expected, "?", None, {"mark": "?"}, "sesame", None]
+
+
+def test_what_cannot_be_published_is_said_where_nobody_waits_for_it(
+    client: pulsarx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With ATMOST_ONCE nobody was told."""
+
+    published: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def pass_on(text: str, context: Context) -> None:
+        context.publish("words", text)
+        published.put(text)
+
+    words = outputs(client, "words")
+    with FunctionRunner(client, pass_on, inputs=["in"], processing_guarantees="ATMOST_ONCE"):
+        client.create_producer("in").send(b"one")
+        assert take(words).data() == b"one"
+        client.admin.topics.terminate("words")
+        client.create_producer("in").send(b"two")
+        assert [published.get(timeout=20) for _ in range(2)] == ["one", "two"]
+    assert "publish to words failed" in caplog.text
 
 
 def test_what_a_function_publishes_arrives(client: pulsarx.Client) -> None:
