@@ -28,6 +28,8 @@ COMMANDS = {
     "namespaces": ("pulsarx.cli.namespaces:namespaces", "administer namespaces and their policies"),
     "tenants": ("pulsarx.cli.tenants:tenants", "administer tenants"),
     "schemas": ("pulsarx.cli.schemas:schemas", "administer the schemas of topics"),
+    "backup": ("pulsarx.cli.backups:backup", "copy the folder while it is used"),
+    "restore": ("pulsarx.cli.backups:restore", "make a folder of a backup, and prove it"),
     "functions": ("pulsarx.cli.functions", "run a function of Pulsar Functions in this process"),
     "run": ("pulsarx.cli.run", "run a program written for pulsar-client, unchanged"),
     "serve": ("pulsarx.cli.serve", "serve a folder to programs with any client of Pulsar"),

@@ -1,0 +1,51 @@
+"""What `pulsarx backup` and `pulsarx restore` do with folders of all kinds."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Owner, invoke, process, rows
+
+pytestmark = pytest.mark.standard
+
+
+def test_a_folder_is_copied_and_restored(folder: Path, tmp_path: Path) -> None:
+    (copied,) = rows(invoke(folder, "backup", str(tmp_path / "copy")))
+    (restored,) = rows(invoke(tmp_path / "copy", "restore", str(tmp_path / "restored")))
+    for found in (copied, restored):
+        assert (found["topics"], found["subscriptions"], found["messages"]) == (2, 1, 6)
+        assert found["damage"] == []
+    (peeked, *_) = rows(invoke(tmp_path / "restored", "peek", "orders", "-s", "billing"))
+    assert peeked["data"] == "order 0"
+
+
+def test_it_is_copied_beside_its_owner(folder: Path, owner: Owner, tmp_path: Path) -> None:
+    done: Any = process(folder, "backup", str(tmp_path / "copy"))
+    assert rows(done)[0]["messages"] == 6
+    refused = invoke(folder, "restore", str(tmp_path / "restored"))
+    assert refused.exit_code == 1
+    assert f"process {owner.pid} has it open" in refused.stderr
+
+
+@pytest.mark.parametrize("name", ["backup", "restore"])
+def test_what_cannot_be_copied_is_named(folder: Path, tmp_path: Path, name: str) -> None:
+    before = sorted(os.listdir(tmp_path))
+    refused = invoke(tmp_path / "missing", name, str(tmp_path / "target"))
+    assert refused.exit_code == 1 and "missing does not exist" in refused.stderr
+    refused = invoke(folder, name, str(folder.parent))
+    assert refused.exit_code == 1 and "Nothing was changed" in refused.stderr
+    assert invoke(folder, name).exit_code == 2
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_damage_is_told_and_may_be_allowed(folder: Path, tmp_path: Path) -> None:
+    invoke(folder, "backup", str(tmp_path / "copy"))
+    for ledger in (tmp_path / "copy" / "ledgers").rglob("*.ledger"):
+        ledger.unlink()
+    refused = invoke(tmp_path / "copy", "restore", str(tmp_path / "restored"))
+    assert refused.exit_code == 1 and "Nothing was restored" in refused.stderr
+    arguments = ("restore", str(tmp_path / "restored"), "--allow-damage")
+    assert rows(invoke(tmp_path / "copy", *arguments))[0]["damage"]
