@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pulsarx.cli.folder import Folder
 
 
-@command("pulsarx backup events-monday --url events")
+@command("pulsarx backup events-monday")
 @click.argument("target", type=click.Path())
 def backup(folder: Folder, target: str) -> None:
     """Copy the folder to TARGET, which must not exist, or be empty.
@@ -29,7 +29,7 @@ def backup(folder: Folder, target: str) -> None:
     folder.output.record(asdict(found))
 
 
-@command("pulsarx restore events-restored --url events-monday")
+@command("pulsarx restore events-restored")
 @click.argument("target", type=click.Path())
 @click.option("--allow-damage", is_flag=True, help="Restore what is whole, and say what is not.")
 def restore(folder: Folder, target: str, allow_damage: bool) -> None:

@@ -605,7 +605,7 @@ def test_the_last_survivor_may_be_an_encrypted_batch_of_one(open_client: OpenCli
     publish(client, [("k", b"first")])
     keys = block(13, block(1, b"name") + block(2, b"value"))
     metadata = block(1, b"p") + number(2, 0) + number(3, 1000) + number(11, 1) + keys
-    body = len(metadata).to_bytes(4, "big") + metadata + b"\0" * 20
+    body = len(metadata).to_bytes(4, "big") + metadata + b"\0" * 40
     stored = inspect(client).append_entry("t", b"\x0e\x01" + crc32c(body).to_bytes(4, "big") + body)
     with client.create_reader("t", MessageId.earliest, is_read_compacted=True) as reader:
         last = reader.get_last_message_id()
