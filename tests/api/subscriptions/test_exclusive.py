@@ -203,11 +203,16 @@ def test_no_entry_outlives_its_client(kind: ConsumerType, closed: bool) -> None:
 
     use()
     gc.collect()
-    before = len(open_paths())
+    before = len(open_files())
     for _ in range(3):
         use()
     gc.collect()
-    assert len(open_paths()) <= before  # less, where a test before left something open
+    assert len(open_files()) <= before  # less, where a test before left something open
+
+
+def open_files() -> list[str]:
+    """Without what other threads of this process have open and close: Spark's, for one."""
+    return [each for each in open_paths() if not each.startswith(("socket:", "pipe:"))]
 
 
 @all_types
